@@ -9,17 +9,15 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from console.domain.activity import Entry, FilePlace, Kind, source_id
 from console.domain.spend import Answer
 from console.sources.activity_tail import Signature, signature, tail
-from console.sources.claude_code import activity as claude_activity
-from console.sources.claude_code.activity import ClaudeLines, unreadable
-from console.sources.codex import activity as codex_activity
-from console.sources.codex.activity import CodexLines
+from console.sources.activity_text import unreadable
 from console.sources.freshness import Freshness
 from console.sources.homes import homes, is_below, read_foreign
+from console.sources.transcript_files import Folder
 
 SEEK_S = 3.0
 """Between two searches for a file that is not there (yet)."""
@@ -29,7 +27,6 @@ SOUGHT_S = 30.0
 """Between two searches where a watch would have told that there is something to be found, and the program's own file is there."""
 WIDE_S = 30.0
 """Between two searches everywhere."""
-_SLUG = re.compile(r"[^A-Za-z0-9]")
 _SUBS_MAX = 1000
 _SUB = re.compile(r"^agent-([0-9A-Za-z_-]{1,64})\.jsonl\Z")
 
@@ -59,6 +56,41 @@ def whereabouts(text: str) -> Whereabouts | None:
         return None
 
 
+Price = Callable[[Answer], int | None]
+
+
+class ActivityLines(Protocol):
+    """One file's lines as entries; what earlier ones said goes on from read to read."""
+
+    def take(self, line: bytes) -> list[Entry]:
+        """What a line says; one that cannot be read is an entry of its own."""
+        ...
+
+    def state(self) -> str:
+        """For the next read."""
+        ...
+
+    def resume(self, state: str) -> None:
+        """From what ``state`` gave."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """How one agent kind writes down what a session did."""
+
+    source: str
+    """As in ``Whereabouts.source``."""
+    folder: Folder
+    lines: Callable[[Price], ActivityLines]
+    find: Callable[[list[Path], Whereabouts, bool], Path | None]
+    """(folders to look in, whose file, whether everywhere in them) -> the session's own file."""
+    moves: bool = False
+    """Whether a session's file may go elsewhere while it is followed."""
+    has_sub_files: bool = False
+    """Whether sub-agents write files of their own beside the session's: ``SESSION/subagents/agent-ID.jsonl``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What is new in one file, and how far it is read with it."""
@@ -72,7 +104,7 @@ class Batch:
 class _Open:
     path: str
     place: FilePlace | None
-    lines: ClaudeLines | CodexLines
+    lines: ActivityLines
     seen: Signature | None = None
     """As it was when it was read last."""
     now: Signature | None = None
@@ -87,8 +119,9 @@ class AgentFiles:
     """The files of one agent."""
 
     where: Whereabouts
+    activity: Activity
     root: Path | None
-    price: Callable[[Answer], int | None]
+    price: Price
     kept: dict[str, FilePlace]
     """How far each was read before, by path."""
     has_row: Callable[[str], bool] = lambda _sub: False
@@ -212,8 +245,8 @@ class AgentFiles:
             for entry in found:
                 yield entry if not one.label else _labelled(entry, one.label)
 
-    def _lines(self) -> ClaudeLines | CodexLines:
-        return CodexLines(self.price) if self.where.source == codex_activity.SOURCE else ClaudeLines(self.price)
+    def _lines(self) -> ActivityLines:
+        return self.activity.lines(self.price)
 
     def _seek(self) -> None:
         if not self._open:
@@ -223,22 +256,17 @@ class AgentFiles:
         self._main = self._sought_main()
         if self._main:
             self._know(self._main)
-            if self.where.source == claude_activity.SOURCE and not self.where.sub:
+            if self.activity.has_sub_files and not self.where.sub:
                 self._seek_subs(f"{self._main.removesuffix('.jsonl')}/subagents")
 
     def _sought_main(self) -> str:
-        where, tick = self.where, time.monotonic()
+        tick = time.monotonic()
         known = self._main or next((path for path, one in self._open.items() if not one.label), "")
-        if known and (where.source == codex_activity.SOURCE or os.path.isfile(known)):  # noqa: PTH113 - a hundred times a second
+        if known and (not self.activity.moves or os.path.isfile(known)):  # noqa: PTH113 - a hundred times a second
             return known
         wide = tick >= self._wide_at
         self._wide_at = tick + WIDE_S if wide else self._wide_at
-        found, folders = None, list(self._folders())
-        if where.source != codex_activity.SOURCE:
-            found = claude_activity.transcript(folders, _SLUG.sub("-", where.cwd), where.session, where.sub, wide=wide)
-        elif wide:
-            found = codex_activity.rollout(folders, where.session)
-        return str(found or "")
+        return str(self.activity.find(list(self._folders()), self.where, wide) or "")
 
     def _seek_subs(self, folder: str) -> None:
         """Sub-agents that ended before they had a row: what they did is shown with their session."""
@@ -269,15 +297,11 @@ class AgentFiles:
         self._places = ()
 
     def _folders(self) -> Iterator[Path]:
-        variable, folder, below = (
-            ("CODEX_HOME", ".codex", "sessions")
-            if self.where.source == codex_activity.SOURCE
-            else ("CLAUDE_CONFIG_DIR", ".claude", "projects")
-        )
+        variable, folder, below = self.activity.folder
         if self.where.home:
             yield Path(self.where.home) / folder / below
             return
-        named = os.environ.get(variable, "") if self.root is None else ""
+        named = os.environ.get(variable, "") if self.root is None and variable else ""
         if named.startswith("/"):
             yield Path(named) / below
         for home in homes(self.root):

@@ -6,11 +6,39 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
+from console.domain.activity import Entry, Kind, source_id
+from console.domain.spend import Answer
+
 _FIRST = ("command", "cmd", "file_path", "notebook_path", "path", "pattern", "url", "query", "description", "prompt")
 """What a call is about; shown before its other arguments."""
 _TEXT_KEYS = ("text", "thinking", "output_text", "content")
 _LONGEST = 1 << 20
 """Characters handed on of one text; far more than is kept, so that no known secret is cut in two before it is taken out."""
+_DECODER = msgspec.json.Decoder()
+
+
+def record_of(line: bytes) -> object:
+    """What a line holds. Raises ValueError, RecursionError. The strict reader is many times faster, the other takes more."""
+    try:
+        return _DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return json.loads(line)
+
+
+def spend_of(answer: Answer, nano: int | None, at: float, turn: int) -> Entry:
+    """What one answer used; ``nano`` None: no price is known, and it says so."""
+    t = answer.tokens
+    text = f"{t.input:,} in ({t.cache_read:,} from the cache), {t.output:,} out"
+    text += "" if nano is not None else "; unpriced"
+    name = source_id(answer.answer_id, "spend")
+    return Entry(Kind.SPEND, name, at, text, turn=turn, tool=answer.model, tokens=t.total, cost_nano=nano)
+
+
+def unreadable(line: bytes) -> Entry:
+    """A line that is no record."""
+    return Entry(Kind.ERROR, source_id(line), who="watchfloor", failed=True, text=f"A line of {len(line):,} bytes could not be read.")
 
 
 def arguments(given: object) -> str:

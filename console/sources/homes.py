@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MAX_HOMES = 200
-CLAUDE_FOLDERS = (".claude", ".watchfloor/claude")
-CODEX_FOLDERS = (".codex", ".watchfloor/codex")
-"""Where in the home of an agent of ours its program keeps its files: by itself, or as a conversation that was started here is told to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The settings files of Claude Code and Codex: what our hook adds to them, and taking exactly that away again.
+"""The settings files of programs whose hooks are told in JSON: what our hook adds to them, and taking exactly that away again.
 
 Everything else in such a file is the user's own: it is kept, in its order, and a file that cannot be read is not touched.
 """
@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.api.hook_messages import PLACES
 from console.domain.errors import UsageProblem
-
-__all__ = ["GOES_ON", "PLACES", "HookCommand", "group_of", "installed", "place_of", "read_file", "with_hook", "without_hook", "written"]
 
 EVENT = "PreToolUse"
 FILE_MAX = 4 * 1024 * 1024
@@ -61,49 +59,49 @@ def read_file(data: bytes, name: str) -> dict[str, Any]:
     return found
 
 
-def with_hook(settings: dict[str, Any], command: HookCommand, name: str) -> dict[str, Any]:
+def with_hook(settings: dict[str, Any], command: HookCommand, name: str, *, event: str = EVENT, unit: int = 1) -> dict[str, Any]:
     """The settings with our hook before every tool call, once. Raises UsageProblem."""
-    bare = without_hook(settings, name)
+    bare = without_hook(settings, name, event=event)
     hooks = dict(_hooks(bare, name))
-    groups = list(_groups(hooks, name))
+    groups = list(_groups(hooks, name, event))
     # First: a hook of the user's that blocks blocks anyway, and no other can change what ours has judged.
-    hooks[EVENT] = [group_of(command), *groups]
+    hooks[event] = [group_of(command, unit), *groups]
     return {**bare, "hooks": hooks}
 
 
-def group_of(command: HookCommand) -> dict[str, Any]:
-    """Our hook as both programs write it: before every tool, whichever."""
-    return {"matcher": "*", "hooks": [{"type": "command", "command": command.line(), "timeout": command.wait_s + ANSWER_S}]}
+def group_of(command: HookCommand, unit: int = 1) -> dict[str, Any]:
+    """Our hook as these programs write it: before every tool, whichever. ``unit``: of its time-out, in parts of a second."""
+    return {"matcher": "*", "hooks": [{"type": "command", "command": command.line(), "timeout": (command.wait_s + ANSWER_S) * unit}]}
 
 
-def without_hook(settings: dict[str, Any], name: str) -> dict[str, Any]:
+def without_hook(settings: dict[str, Any], name: str, *, event: str = EVENT) -> dict[str, Any]:
     """The settings without our hook; groups and tables that held nothing else go too. Raises UsageProblem."""
     if "hooks" not in settings:
         return settings
     hooks = dict(_hooks(settings, name))
-    if EVENT not in hooks:
+    if event not in hooks:
         return settings
-    had = list(_groups(hooks, name))
+    had = list(_groups(hooks, name, event))
     groups = [cleaned for group in had for cleaned in _cleaned(group)]
     if groups == had:
         return settings
     if groups:
-        hooks[EVENT] = groups
+        hooks[event] = groups
     else:
-        del hooks[EVENT]
+        del hooks[event]
     kept = {key: value for key, value in settings.items() if key != "hooks"}
     return {**kept, "hooks": hooks} if hooks else kept
 
 
-def installed(settings: dict[str, Any], name: str) -> str:
+def installed(settings: dict[str, Any], name: str, *, event: str = EVENT) -> str:
     """The command of our hook in these settings, or nothing."""
-    at = place_of(settings, name)
-    return str(settings["hooks"][EVENT][at[0]]["hooks"][at[1]]["command"]) if at is not None else ""
+    at = place_of(settings, name, event=event)
+    return str(settings["hooks"][event][at[0]]["hooks"][at[1]]["command"]) if at is not None else ""
 
 
-def place_of(settings: dict[str, Any], name: str) -> tuple[int, int] | None:
+def place_of(settings: dict[str, Any], name: str, *, event: str = EVENT) -> tuple[int, int] | None:
     """Which group, and which hook of it, is ours. Raises UsageProblem."""
-    for number, group in enumerate(_groups(_hooks(settings, name), name)):
+    for number, group in enumerate(_groups(_hooks(settings, name), name, event)):
         hooks = group.get("hooks") if isinstance(group, dict) else None
         for index, hook in enumerate(hooks if isinstance(hooks, list) else []):
             if _is_ours(hook):
@@ -112,8 +110,35 @@ def place_of(settings: dict[str, Any], name: str) -> tuple[int, int] | None:
 
 
 def written(settings: dict[str, Any]) -> bytes:
-    """As both programs write them."""
+    """As the programs write them."""
     return (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonHook:
+    """The hook of a kind whose settings file is JSON with groups of hooks by event."""
+
+    place: str
+    gaps: tuple[str, ...]
+    advice: str = ""
+    skipped: Callable[[dict[str, Any], Path], str] = lambda _settings, _file: ""
+    event: str = EVENT
+    unit: int = 1
+    """Of a hook's time-out, in parts of a second."""
+
+    def installed(self, data: bytes, name: str) -> str:
+        return installed(read_file(data, name), name, event=self.event)
+
+    def added(self, data: bytes, command: HookCommand, name: str) -> bytes:
+        return written(with_hook(read_file(data, name), command, name, event=self.event, unit=self.unit))
+
+    def removed(self, data: bytes, name: str) -> bytes:
+        settings = read_file(data, name)
+        bare = without_hook(settings, name, event=self.event)
+        return data if bare == settings else written(bare)
+
+    def why_skipped(self, data: bytes, file: Path) -> str:
+        return self.skipped(read_file(data, str(file)), file)
 
 
 def _hooks(settings: dict[str, Any], name: str) -> dict[str, Any]:
@@ -123,10 +148,10 @@ def _hooks(settings: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _groups(hooks: dict[str, Any], name: str) -> list[Any]:
-    found = hooks.get(EVENT, [])
+def _groups(hooks: dict[str, Any], name: str, event: str) -> list[Any]:
+    found = hooks.get(event, [])
     if not isinstance(found, list):
-        raise UsageProblem(f"{name}: hooks.{EVENT} is no list.", "Mend it; it is left as it is.")
+        raise UsageProblem(f"{name}: hooks.{event} is no list.", "Mend it; it is left as it is.")
     return found
 
 

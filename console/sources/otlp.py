@@ -42,11 +42,11 @@ class OtlpSource:
     )
     can_stop = "Nothing, and no limit is measured by it: it knows of no process."
 
-    def __init__(self, port: int = 0, token_sha256: str = "", book: TelemetryBook | None = None, rates: RateBook | None = None) -> None:
+    def __init__(self, rates: RateBook, port: int = 0, token_sha256: str = "", book: TelemetryBook | None = None) -> None:
         self.book = book or TelemetryBook()
         self._port, self._has_token = port, bool(token_sha256)
         self._receiver = Receiver(self.book, port, token_sha256)
-        self._rates = rates or RateBook()
+        self._rates = rates
         self._lock = threading.Lock()
         self._started, self._tried, self._trouble = False, -1e9, NOT_STARTED
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
 from console.sources.foreign_text import plain
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS
+from console.sources.kind import Kind, Lacks
 from console.sources.processes import ticks_of_boot
-from console.sources.programs import CLAUDE, CODEX, PROGRAMS, Programs, Running
+from console.sources.programs import Program, Programs, Running
 
 YOUNG_S = 5.0
 """A program whose own files say more is left to its own source at first: it writes them in its first second."""
@@ -20,14 +22,15 @@ class ProcessSource:
     """One row for each process of a known program; a wrapper and what it wraps are one."""
 
     name = "processes"
-    can_see = (
-        f"Processes of {len(PROGRAMS)} known programs ({', '.join(p.title for p in PROGRAMS)}): where and as whom they run. "
-        "Not what they do, what they cost, or programs of other names."
-    )
     can_stop = "Nothing by itself: adopt one first, or start it with watchfloor run."
 
-    def __init__(self, programs: Programs, root: Path | None = None, *, outside: bool = True) -> None:
+    def __init__(self, programs: Programs, kinds: Iterable[Kind], root: Path | None = None, *, outside: bool = True) -> None:
         self._programs, self._root, self._outside = programs, root, outside
+        self._kinds = {kind.program: kind for kind in kinds}
+        self.can_see = (
+            f"Processes of {len(self._kinds)} known programs ({', '.join(p.title for p in self._kinds)}): where and as whom they run. "
+            "Not what they do, what they cost, or programs of other names."
+        )
         self._shown: dict[ProcessIdentity, tuple[Running, Sighting]] = {}
         """What was made of a process, for as long as nothing of it is other than it was."""
         self._last: tuple[tuple[Running, ...], SourceReport] | None = None
@@ -46,22 +49,22 @@ class ProcessSource:
         if self._last is not None and self._last[0] is running:
             return self._last[1]
         tick = ticks_of_boot()
-        shown = [(one, self._sighting(one)) for one in _folded(running) if self._is_shown(one, tick)]
+        shown = [(one, self._sighting(one)) for one in folded(running) if self._is_shown(one, tick)]
         self._shown = {one.facts.identity: (one, sighting) for one, sighting in shown}
         found = [sighting for _, sighting in shown]
-        words = f"Looks in /proc for {len(PROGRAMS)} known programs"
+        words = f"Looks in /proc for {len(self._kinds)} known programs"
         words += f", in {plain(str(self._root))} alone." if self._root else "."
         words = words if self._outside else ONLY_OURS
         if len(found) > MAX_SIGHTINGS:
             words += f" {len(found) - MAX_SIGHTINGS} more processes are not shown."
         report = SourceReport(self.name, True, words, tuple(found[:MAX_SIGHTINGS]))
-        self._last = None if any(_is_young(one, tick) for one in running) else (running, report)
+        self._last = None if any(self._is_young(one, tick) for one in running) else (running, report)
         return report
 
     def _is_shown(self, one: Running, tick: int) -> bool:
         if one.agent_id:
             return True
-        if not self._outside or _is_young(one, tick):
+        if not self._outside or self._is_young(one, tick):
             return False
         places = (one.facts.exe, one.facts.cwd)
         return self._root is None or any(place.startswith(f"{self._root}/") for place in places)
@@ -82,16 +85,20 @@ class ProcessSource:
             container_id=one.container_id,
             status="running",
             detail=_SEEN_ONLY,
-            unread="" if one.program in (CLAUDE, CODEX) else f"nothing reads what {one.program.title} spends",
+            unread=self._unread(one.program),
             agent_id=one.agent_id,
         )
 
+    def _is_young(self, one: Running, tick: int) -> bool:
+        return not isinstance(self._kinds[one.program].look, Lacks) and tick - one.facts.identity.start_ticks < YOUNG_S * 100
 
-def _is_young(one: Running, tick: int) -> bool:
-    return one.program in (CLAUDE, CODEX) and tick - one.facts.identity.start_ticks < YOUNG_S * 100
+    def _unread(self, program: Program) -> str:
+        """Why what it spends is not known; empty: its own source says what."""
+        lacking = self._kinds[program].transcripts
+        return f"nothing reads what {program.title} spends: {lacking.why}" if isinstance(lacking, Lacks) else ""
 
 
-def _folded(running: tuple[Running, ...]) -> list[Running]:
+def folded(running: tuple[Running, ...]) -> list[Running]:
     """Without wrappers (a script whose child is the same program) and without workers (a child of the same executable)."""
     by_pid = {one.facts.identity.pid: one for one in running}
     wrappers = {one.parent for one in running if (above := by_pid.get(one.parent)) and above.program == one.program and above.is_script}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from console.domain.spend import Answer
 
@@ -39,6 +39,30 @@ class Heard:
     """A few words for the fleet: what it does now."""
     reply: list[dict[str, Any]] = field(default_factory=list)
     """What the program must be told at once."""
+
+
+class Stream(Protocol):
+    """One program's language."""
+
+    def hear(self, line: bytes) -> Heard:
+        """What one line told."""
+        ...
+
+    def begin(self, prompt: str) -> list[dict[str, Any]]:
+        """What is written before anything else."""
+        ...
+
+    def message(self, text: str) -> list[dict[str, Any]]:
+        """What is written to say ``text``."""
+        ...
+
+    def interrupt(self, request_id: str) -> list[dict[str, Any]]:
+        """What is written to end the present turn."""
+        ...
+
+    def is_busy(self) -> bool:
+        """Whether the end of its input would break off a turn."""
+        ...
 
 
 class Lines:

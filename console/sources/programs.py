@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -81,20 +81,6 @@ def _own_file(packages: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(_inside(packages).pattern + r"(?:bin/)?[^/]+\Z")
 
 
-CLAUDE = Program("claude", "Claude Code", ("@anthropic-ai/claude-code",))
-CODEX = Program("codex", "Codex", ("@openai/codex",))
-PROGRAMS = (
-    CLAUDE,
-    CODEX,
-    Program("gemini", "Gemini CLI", ("@google/gemini-cli",)),
-    Program("opencode", "OpenCode", ("opencode-ai", "opencode")),
-    Program("qwen", "Qwen Code", ("@qwen-code/qwen-code",)),
-    Program("cursor-agent", "Cursor CLI"),
-    Program("aider", "aider", is_python=True),
-    Program("copilot", "GitHub Copilot CLI", ("@github/copilot",), native=False),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Running:
     """A process of a known program, as the kernel has it."""
@@ -145,10 +131,20 @@ class Programs:
     """Asked from several threads."""
 
     def __init__(
-        self, table: ProcessTable | None = None, pids: Pids = "all", whose: Whose = nobodys, adopted: Callable[[], object] = lambda: None
+        self,
+        known: Sequence[Program],
+        table: ProcessTable | None = None,
+        pids: Pids = "all",
+        whose: Whose = nobodys,
+        adopted: Callable[[], object] = lambda: None,
     ) -> None:
-        """``adopted``: another answer means that ``whose`` may say something else of processes it knew."""
+        """``known``: which programs are agents.
+
+        ``adopted``: another answer means that ``whose`` may say something else of processes it knew.
+        """
+        self.known = tuple(known)
         self.table = table or ProcessTable()
+        self._may_be = lru_cache(maxsize=4096)(self._is_known)
         self._pids, self._whose, self._adopted = pids, whose, adopted
         self._adopted_then = adopted()
         self._lock = threading.Lock()
@@ -194,7 +190,7 @@ class Programs:
     def _look_at(self, pid: int, had: _Known | None, now: float) -> _Known | None:
         """What is known of it now; None: it is no program that is known, or gone."""
         exe = self.table.exe(pid)
-        if not exe or not _may_be(exe):
+        if not exe or not self._may_be(exe):
             return None
         # While it is held its number means no other.
         is_held = had is not None and had.is_held and self._ends.holds(had.process)
@@ -228,7 +224,7 @@ class Programs:
         facts = self.table.facts(pid)
         if facts is None:
             return None
-        program = next((one for one in PROGRAMS if one.is_run_by(facts)), None)
+        program = next((one for one in self.known if one.is_run_by(facts)), None)
         if program is None:
             return None
         cgroup = self.table.cgroup(pid)
@@ -239,7 +235,6 @@ class Programs:
         namespace = self.table.pid_namespace(pid)
         return Running(program, facts, parent, container[0] if container else "", self._whose(pid, cgroup), inner, namespace)
 
-
-@lru_cache(maxsize=4096)
-def _may_be(exe: str) -> bool:
-    return _is_interpreter(exe.removesuffix(" (deleted)").rpartition("/")[2]) or any(one.is_native(exe) for one in PROGRAMS)
+    def _is_known(self, exe: str) -> bool:
+        """Whether an executable is one of them, or an interpreter that may run one."""
+        return _is_interpreter(exe.removesuffix(" (deleted)").rpartition("/")[2]) or any(one.is_native(exe) for one in self.known)

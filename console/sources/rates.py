@@ -7,7 +7,7 @@ are kept, since asking it for every answer of a long history takes minutes. A mo
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -15,7 +15,6 @@ from typing import Any
 
 from console.domain.spend import NANO, Answer, Tokens
 
-VENDOR = {"claude_code": "anthropic", "codex": "openai"}
 _PROBE = 10**6
 _FEMTO = 10**6
 """Femto-dollars in a nano-dollar."""
@@ -64,8 +63,9 @@ class _Card:
 class RateBook:
     """Prices answers. The table is imported when the first one is asked for: that takes half a second to some seconds."""
 
-    def __init__(self, load: Callable[[], Any] | None = None) -> None:
-        self._load = load or _genai_prices
+    def __init__(self, vendors: Mapping[str, str], load: Callable[[], Any] | None = None) -> None:
+        """``vendors``: of a source whose models have one; others' models begin with their vendor and a slash."""
+        self._vendors, self._load = vendors, load or _genai_prices
         self._table: Any = None
         self._cards: dict[tuple[str, str, str, str], _Card | None] = {}
         self._dated: dict[tuple[str, str], bool] = {}
@@ -77,7 +77,9 @@ class RateBook:
 
     def price(self, answer: Answer) -> int | None:
         """Nano-dollars, or None: unpriced."""
-        vendor, model = VENDOR.get(answer.source, ""), answer.model
+        vendor, model = self._vendors.get(answer.source, ""), answer.model
+        if not vendor and "/" in model:
+            vendor, _, model = model.partition("/")
         if not model or len(model) > _NAME_MAX or not answer.tokens.is_sane():
             return None
         # A model whose prices never changed has one card; others one for each day.

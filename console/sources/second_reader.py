@@ -33,7 +33,10 @@ _PIPE = 1 << 20
 """Bytes of answers that wait to be read before it has to wait."""
 _ROOT = Path(__file__).resolve().parents[2]
 _LIBRARIES = Path(msgspec.__file__).resolve().parents[1]
-PROGRAM = "import sys; sys.path += sys.argv[1:]; from console.sources.transcript_process import main; main()"
+PROGRAM = """import sys; sys.path += sys.argv[1:]
+from console.sources.transcripts import TRANSCRIPTS
+from console.sources.transcript_process import main
+main(TRANSCRIPTS)"""
 _ASK = msgspec.msgpack.Encoder()
 _REPLY = msgspec.msgpack.Decoder(Reply)
 Due = tuple[Transcript, Place | None]

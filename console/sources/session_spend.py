@@ -8,16 +8,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from console.domain.budget import Usage
 from console.domain.errors import ConsoleError
 from console.sources.freshness import Freshness
 from console.sources.rates import RateBook
 from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
-from console.sources.transcript_files import Found
+from console.sources.transcript_files import Found, Transcripts
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
@@ -58,6 +59,18 @@ class Spent:
     last_at: float
 
 
+def usage(spent: Spent | None) -> Usage | None:
+    """As the engine counts: an answer is an iteration."""
+    return None if spent is None else Usage(iterations=spent.answers, tokens=spent.tokens, cost_usd=spent.cost_usd)
+
+
+def acted(spent: Spent | None) -> str:
+    """Its model, and what of it has no price."""
+    if spent is None:
+        return ""
+    return f"{spent.model}, {spent.unpriced:,} answers unpriced" if spent.unpriced else spent.model
+
+
 _NOTHING: dict[str, Spent] = {}
 
 
@@ -67,8 +80,9 @@ class SessionSpend:
     def __init__(
         self,
         file: Path,
+        kinds: Sequence[Transcripts],
+        rates: RateBook,
         root: Path | None = None,
-        rates: RateBook | None = None,
         own: Callable[[], list[Path]] = list,
         *,
         outside: bool = True,
@@ -76,7 +90,7 @@ class SessionSpend:
     ) -> None:
         self.fresh = fresh or Freshness()
         """What is watched: told by whoever watches, asked by all who read files."""
-        self._file, self._root, self._rates, self._own, self._outside = file, root, rates or RateBook(), own, outside
+        self._file, self._kinds, self._root, self._rates, self._own, self._outside = file, tuple(kinds), root, rates, own, outside
         self._wanted: dict[Whose, float] = {}
         self._sums: dict[Whose, dict[str, Spent]] = {}
         self._ended = threading.Event()
@@ -211,7 +225,7 @@ class SessionSpend:
             store.close()
 
     def _reader(self, store: SpendStore) -> SpendReader:
-        return SpendReader(store, self._rates, self._root, self._own, self._outside)
+        return SpendReader(store, self._rates, self._kinds, self._root, self._own, self._outside)
 
     def _progress(self, found: Found) -> None:
         """A long history says how far it is, and lets go first what changed meanwhile: those who live do not wait for it."""

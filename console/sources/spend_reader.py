@@ -10,14 +10,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from console.sources.claude_code import transcripts as claude_transcripts
-from console.sources.codex import transcripts as codex_usage
 from console.sources.foreign_text import plain
-from console.sources.homes import CLAUDE_FOLDERS, CODEX_FOLDERS, homes, is_below
+from console.sources.homes import homes, is_below
 from console.sources.rates import RateBook
 from console.sources.second_reader import Due, SecondReader, is_worth_it
 from console.sources.spend_store import SpendStore
-from console.sources.transcript_files import ANSWERS_MAX, Answers, Found, Place, Transcript, follow, put
+from console.sources.transcript_files import ANSWERS_MAX, Answers, Found, Place, Transcript, Transcripts, follow, put
 from console.sources.transcript_process import Reply
 
 _FILES_MAX = 200_000
@@ -28,16 +26,6 @@ _FEW = 500
 """Fewer are not written while others are waited for."""
 _ID = 36
 """Letters at the end of a rollout's name that are its thread's id."""
-_PLACES = (
-    (claude_transcripts.SOURCE, "CLAUDE_CONFIG_DIR", ".claude", "projects"),
-    (codex_usage.SOURCE, "CODEX_HOME", ".codex", "sessions"),
-)
-"""(source, variable that names another folder, folder of a home, what of it holds transcripts)"""
-_OWN_PLACES = (
-    *((claude_transcripts.SOURCE, config, "projects") for config in CLAUDE_FOLDERS),
-    *((codex_usage.SOURCE, config, "sessions") for config in CODEX_FOLDERS),
-)
-"""(source, folder of the home of an agent of ours, what of it holds transcripts)"""
 
 
 @dataclass(slots=True)
@@ -60,12 +48,14 @@ class SpendReader:
         self,
         store: SpendStore,
         rates: RateBook,
+        kinds: Iterable[Transcripts],
         root: Path | None = None,
         own: Callable[[], list[Path]] = list,
         outside: bool = True,
     ) -> None:
         """``own``: homes of agents that were started here; ``outside`` False: those alone."""
         self._store, self._rates, self._root, self._own, self._outside = store, rates, root, own, outside
+        self._kinds = {kind.source: kind for kind in kinds}
         self.progress: Callable[[Found], object] = lambda found: None
         """Told after each file of a look at everything."""
 
@@ -73,20 +63,22 @@ class SpendReader:
         """(source, folder) that are looked in, outside our own agents' homes."""
         found: list[tuple[str, Path]] = []
         own = self._root is None
-        for source, variable, folder, below in _PLACES if self._outside else ():
-            named = os.environ.get(variable, "") if own else ""
-            places = [Path(named)] if named.startswith("/") else []
-            places += [home / folder for home in homes(self._root)]
-            found += [(source, place / below) for place in dict.fromkeys(places)]
+        for kind in self._kinds.values() if self._outside else ():
+            for variable, folder, below in kind.folders:
+                named = os.environ.get(variable, "") if own and variable else ""
+                places = [Path(named)] if named.startswith("/") else []
+                places += [home / folder for home in homes(self._root)]
+                found += [(kind.source, place / below) for place in dict.fromkeys(places)]
         return found
 
     def _all_folders(self) -> list[tuple[str, Path, bool]]:
         found = [(source, folder, False) for source, folder in self.folders()]
         for home in self._own():
-            for source, config, below in _OWN_PLACES:
-                folder = home / config / below
-                if is_below(home, folder):
-                    found.append((source, folder, True))
+            for kind in self._kinds.values():
+                for _, config, below in kind.own:
+                    folder = home / config / below
+                    if is_below(home, folder):
+                        found.append((kind.source, folder, True))
         return found
 
     def read_these(self, paths: Iterable[str]) -> Found:
@@ -106,7 +98,7 @@ class SpendReader:
         folders = self._all_folders()
         for path in paths:
             source = next(((source, ours) for source, folder, ours in folders if path.startswith(f"{folder}/")), None)
-            if source is None or "/../" in path or not _is_transcript(source[0], path):
+            if source is None or "/../" in path or not self._kinds[source[0]].is_one(path):
                 continue
             try:
                 seen = os.lstat(path)
@@ -152,7 +144,8 @@ class SpendReader:
     def _take(self, due: Due, taken: _Taken, found: Found) -> None:
         """Reads one transcript here."""
         transcript, before = due
-        taken.add(transcript, follow(transcript, before, taken.answers, found, self._keep_early))
+        kind = self._kinds[transcript.source]
+        taken.add(transcript, follow(transcript, kind, before, taken.answers, found, self._keep_early))
         self._go_on(taken, found)
 
     def _accept(self, transcript: Transcript, reply: Reply, taken: _Taken, found: Found) -> None:
@@ -210,20 +203,14 @@ class SpendReader:
 
     def _transcripts(self, found: Found) -> Iterator[tuple[Transcript, os.stat_result]]:
         for source, folder, ours in self._all_folders():
-            for path, seen in _walk(folder, found):
-                if _is_transcript(source, path):
-                    yield Transcript(source, path, ours, seen.st_size), seen
+            for path, seen in _walk(folder, found, self._kinds[source].is_one):
+                yield Transcript(source, path, ours, seen.st_size), seen
 
 
 def _changed(seen: Iterable[tuple[Transcript, os.stat_result]], places: Mapping[str, Place]) -> list[Due]:
     """Those that are not as they were when they were read."""
     found = ((transcript, places.get(transcript.key), now) for transcript, now in seen)
     return [(transcript, before) for transcript, before, now in found if before is None or not before.holds(now)]
-
-
-def _is_transcript(source: str, path: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name.endswith(".jsonl") and (source == claude_transcripts.SOURCE or name.startswith("rollout-"))
 
 
 def _is_of(path: str, sessions: frozenset[str]) -> bool:
@@ -235,8 +222,8 @@ def _is_of(path: str, sessions: frozenset[str]) -> bool:
     return stem in sessions or stem[-_ID:] in sessions or not sessions.isdisjoint(folder.rsplit("/", _DEPTH_MAX)[1:])
 
 
-def _walk(top: Path, found: Found) -> Iterator[tuple[str, os.stat_result]]:
-    """Every ``*.jsonl`` below, no link followed, the newest folders' names last as they come; bounded."""
+def _walk(top: Path, found: Found, is_one: Callable[[str], bool]) -> Iterator[tuple[str, os.stat_result]]:
+    """Every transcript below, no link followed, the newest folders' names last as they come; bounded."""
     waiting, count = [(str(top), 0)], 0
     while waiting:
         folder, depth = waiting.pop()
@@ -250,7 +237,7 @@ def _walk(top: Path, found: Found) -> Iterator[tuple[str, os.stat_result]]:
                     if entry.is_dir(follow_symlinks=False):
                         if depth < _DEPTH_MAX:
                             waiting.append((entry.path, depth + 1))
-                    elif entry.name.endswith(".jsonl") and entry.is_file(follow_symlinks=False):
+                    elif is_one(entry.path) and entry.is_file(follow_symlinks=False):
                         yield entry.path, entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue  # this person does not use the program, or the folder is gone

@@ -13,7 +13,7 @@ from typing import Any
 from console.domain.activity import Entry, Kind, source_id
 from console.sources.activity_text import arguments, dict_of, text_of, words
 from console.sources.claude_code.activity import ClaudeLines
-from console.sources.claude_code.transcripts import at_of
+from console.sources.reading import at_of
 
 _NANO = 10**9
 _MOST_USD = 1e6

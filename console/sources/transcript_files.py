@@ -6,17 +6,15 @@ Imports little: a second process that reads beside this one begins with it.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from console.domain.spend import Answer
-from console.sources.claude_code import transcripts as claude_transcripts
-from console.sources.claude_code.transcripts import Reading
-from console.sources.codex import transcripts as codex_usage
 from console.sources.foreign_text import plain
+from console.sources.reading import Reading
 
 BLOCK = 8 << 20
 LINE_MAX = 64 << 20
@@ -30,6 +28,57 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLO
 Key = tuple[int, str, str]
 """(uid, source, session or id of an answer)"""
 Answers = dict[Key, Answer]
+
+
+class Opened(NamedTuple):
+    """One transcript that is read now."""
+
+    path: str
+    uid: int
+    """Whose file it is."""
+    ours: bool
+    state: str
+    """What earlier lines said, as ``Lines.state`` gave it, or empty."""
+    seen: Reading
+
+
+class Lines(Protocol):
+    """One file's lines as answers, and what later lines rely on."""
+
+    def take(self, data: bytes) -> Iterator[Answer]:
+        """The answers in whole lines."""
+        ...
+
+    def state(self) -> str:
+        """JSON, or empty."""
+        ...
+
+
+class Folder(NamedTuple):
+    """Where an agent kind writes its transcripts."""
+
+    variable: str
+    """Of the environment, that names another folder in place of the one in a home; empty: none does."""
+    home: str
+    """Below a home."""
+    below: str = ""
+    """What of it holds transcripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcripts:
+    """How one agent kind writes down what its answers used."""
+
+    source: str
+    """As in ``Answer.source``."""
+    vendor: str
+    """Whose prices hold; empty: each answer's model begins with its vendor and a slash."""
+    folders: tuple[Folder, ...]
+    lines: Callable[[Opened], Lines]
+    own: tuple[Folder, ...] = ()
+    """The same in the home of an agent that was started here."""
+    is_one: Callable[[str], bool] = lambda path: path.endswith(".jsonl")
+    """By its path alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +150,7 @@ class Found:
 
 
 def follow(
-    transcript: Transcript, before: Place | None, answers: Answers, found: Found, early: Callable[[Answers], object]
+    transcript: Transcript, kind: Transcripts, before: Place | None, answers: Answers, found: Found, early: Callable[[Answers], object]
 ) -> Place | None:
     """What is new comes into ``answers``; how far it was read, or None: it cannot be read.
 
@@ -119,7 +168,8 @@ def follow(
         goes_on = before is not None and before.is_of(seen) and seen.st_size >= before.offset
         goes_on = goes_on and before is not None and before.mark == _mark(fd, before.offset)
         offset = before.offset if before is not None and goes_on else 0
-        lines = _lines_of(transcript, seen.st_uid, before.state if before is not None and goes_on else "", found.reading)
+        state = before.state if before is not None and goes_on else ""
+        lines = kind.lines(Opened(transcript.path, seen.st_uid, transcript.ours, state, found.reading))
         found.read += 1
         until = min(seen.st_size, offset + PASS_MAX)
         for block, behind in _blocks(fd, offset, until, found):
@@ -147,40 +197,6 @@ def put(answers: Answers, answer: Answer) -> None:
     known = answers.get(key)
     if known is None or answer.tokens.total > known.tokens.total:
         answers[key] = answer
-
-
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """One file's lines as answers, and what later lines rely on."""
-
-    take: Callable[[bytes], Iterator[Answer]]
-    state: Callable[[], str]
-
-
-def _lines_of(transcript: Transcript, uid: int, state: str, seen: Reading) -> _Lines:
-    if transcript.source == codex_usage.SOURCE:
-        thread = _thread(state)
-        return _Lines(lambda data: codex_usage.answers(data, thread, seen, uid, ours=transcript.ours), lambda: json.dumps(thread.kept()))
-    session, agent = _named(transcript.path)
-    return _Lines(lambda data: claude_transcripts.answers(data, session, agent, seen, uid, ours=transcript.ours), lambda: "")
-
-
-def _thread(state: str) -> codex_usage.Thread:
-    try:
-        return codex_usage.Thread(**json.loads(state))
-    except (ValueError, TypeError):
-        return codex_usage.Thread()
-
-
-def _named(path: str) -> tuple[str, str]:
-    """(session, sub-agent) by the file's place: ``<session>.jsonl``, or ``<session>/…/agent-<id>.jsonl``."""
-    parts = path.split("/")
-    stem = plain(parts[-1].removesuffix(".jsonl"), 64)
-    if stem.startswith("agent-") and "projects" in parts:
-        below = parts[len(parts) - parts[::-1].index("projects") :]
-        if len(below) > 2:
-            return plain(below[1], 64), stem.removeprefix("agent-")
-    return stem, ""
 
 
 def _number(seen: os.stat_result) -> int:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import gc
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from console.domain.spend import Answer
-from console.sources.transcript_files import Answers, Found, Place, Transcript, follow
+from console.sources.transcript_files import Answers, Found, Place, Transcript, Transcripts, follow
 
 LENGTH = struct.Struct("<I")
 LONGEST = 256 << 20
@@ -44,19 +44,21 @@ _REPLY = msgspec.msgpack.Encoder()
 _ASKED = msgspec.msgpack.Decoder(Asked)
 
 
-def main() -> None:
+def main(kinds: Iterable[Transcripts]) -> None:
     """Until standard input ends, or nobody reads what it says."""
     gc.set_threshold(10_000, 20, 20)
+    known = {kind.source: kind for kind in kinds}
     with open(0, "rb", closefd=False) as asks, open(1, "wb", closefd=False) as tells:
         try:
             while head := asks.read(LENGTH.size):
-                answer(_ASKED.decode(asks.read(*LENGTH.unpack(head))), tells.write)
+                asked = _ASKED.decode(asks.read(*LENGTH.unpack(head)))
+                answer(asked, known[asked.source], tells.write)
                 tells.flush()
         except BrokenPipeError:
             os._exit(0)  # what is left in the buffer has no reader
 
 
-def answer(asked: Asked, write: Callable[[bytes], object]) -> None:
+def answer(asked: Asked, kind: Transcripts, write: Callable[[bytes], object]) -> None:
     """Reads it and writes frames."""
     answers: Answers = {}
 
@@ -67,5 +69,5 @@ def answer(asked: Asked, write: Callable[[bytes], object]) -> None:
 
     found = Found()
     transcript = Transcript(asked.source, os.fsdecode(asked.path), asked.ours)
-    place = follow(transcript, asked.before, answers, found, lambda _answers: tell(None, Found(), is_last=False))
+    place = follow(transcript, kind, asked.before, answers, found, lambda _answers: tell(None, Found(), is_last=False))
     tell(place, found, is_last=True)

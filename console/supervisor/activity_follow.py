@@ -15,10 +15,10 @@ from console.enforcement.sightings import observed_id
 from console.ledger.activity import ActivityStore
 from console.services.fleet.core import Core
 from console.sources.activity_files import AgentFiles, Whereabouts, whereabouts
-from console.sources.claude_code import activity as claude_activity
-from console.sources.codex import activity as codex_activity
 from console.sources.freshness import Freshness
+from console.sources.kinds import ACTIVITIES
 from console.sources.rates import RateBook
+from console.sources.transcripts import VENDORS
 from console.supervisor.activity_clean import Redact, dated
 from console.supervisor.activity_turns import Followed, Turns
 
@@ -29,7 +29,6 @@ LINGER_S = 20.0
 """How long the files of one who ended, or was looked at, are still followed."""
 Changed = dict[str, tuple[int, int]]
 """Agent id -> (the newest number, how many are new)."""
-_SOURCES = (claude_activity.SOURCE, codex_activity.SOURCE)
 _ALWAYS = float("inf")
 _PLACES_MAX = 20
 _WHOSE = attrgetter("key", "session", "cwd", "part", "agent_id")
@@ -66,7 +65,7 @@ class Following:
         self._said: dict[str, tuple[object, int, tuple[Sighting, ...]]] = {}
         """By source: rows, agents and who was seen, as the last round had them."""
         self._files: dict[Followed, AgentFiles] = {}
-        self._rates = RateBook()
+        self._rates = RateBook(VENDORS)
 
     # --- who
 
@@ -76,7 +75,7 @@ class Following:
         with self._lock:
             wanted = self._wanted
             for report in reports:
-                if report.source in _SOURCES and report.available and self._is_new(report):
+                if report.source in ACTIVITIES and report.available and self._is_new(report):
                     seen = dict.fromkeys(self._whereabouts(report), _ALWAYS)
                     ends = [i for i, until in wanted.items() if i[1].source == report.source and until == _ALWAYS and i not in seen]
                     wanted = wanted | dict.fromkeys(ends, tick + LINGER_S) | seen
@@ -218,4 +217,4 @@ class Following:
             mine = (where.session, sub, where.uid, where.home)
             return mine in rows or mine in self._rows
 
-        return AgentFiles(where, self._root, self._rates.price, self._store.files(agent_id), has_row, self._fresh)
+        return AgentFiles(where, ACTIVITIES[where.source], self._root, self._rates.price, self._store.files(agent_id), has_row, self._fresh)

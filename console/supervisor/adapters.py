@@ -13,14 +13,16 @@ from console.sandbox.interface import Sandbox
 from console.sandbox.managed import Managed
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.claude_code.source import ClaudeCodeSource
-from console.sources.codex.source import CodexSource
 from console.sources.docker import DockerSource
 from console.sources.interface import Source
+from console.sources.kind import Lacks, Outlook
+from console.sources.kinds import KINDS, PROGRAMS
 from console.sources.otlp import OtlpSource
 from console.sources.plain_processes import ProcessSource
 from console.sources.programs import Programs
+from console.sources.rates import RateBook
 from console.sources.session_spend import SessionSpend
+from console.sources.transcripts import TRANSCRIPTS, VENDORS
 from console.supervisor.own_agents import OwnAgents, workspaces_with_transcripts
 
 
@@ -44,7 +46,7 @@ def spend_of(places: Places, options: Options) -> SessionSpend:
     root = Path(options.discover_root) if options.discover_root else None
     outside = places.is_default or root is not None
     own = partial(workspaces_with_transcripts, places.workspaces_dir)
-    return SessionSpend(places.state_dir / "cost.db", root, own=own, outside=outside)
+    return SessionSpend(places.state_dir / "cost.db", TRANSCRIPTS, RateBook(VENDORS), root, own=own, outside=outside)
 
 
 def sources_of(places: Places, options: Options, spend: SessionSpend | None = None, own: OwnAgents | None = None) -> tuple[Source, ...]:
@@ -52,11 +54,9 @@ def sources_of(places: Places, options: Options, spend: SessionSpend | None = No
     root = Path(options.discover_root) if options.discover_root else None
     outside = places.is_default or root is not None
     own = own or OwnAgents(places)
-    programs = Programs(whose=own.of, adopted=own.adopted)
-    found: tuple[Source, ...] = (
-        ClaudeCodeSource(root, spend=spend, programs=programs, own=own.homes, outside=outside),
-        CodexSource(root, spend=spend, programs=programs, outside=outside),
-        ProcessSource(programs, root, outside=outside),
-    )
+    programs = Programs(PROGRAMS, whose=own.of, adopted=own.adopted)
+    given = Outlook(root, spend, programs, own.homes, outside)
+    found: tuple[Source, ...] = tuple(kind.look(given) for kind in KINDS if not isinstance(kind.look, Lacks))
+    found = (*found, ProcessSource(programs, KINDS, root, outside=outside))
     found = (*found, DockerSource(options.engine(), places.instance_id)) if places.is_default else found
-    return (*found, OtlpSource(options.otlp.port, options.otlp.token_sha256))
+    return (*found, OtlpSource(RateBook(VENDORS), options.otlp.port, options.otlp.token_sha256))

@@ -12,8 +12,10 @@ from console.api import budgets as b
 from console.domain.burn import forecast, idle_words, rate_per_h
 from console.domain.errors import ConsoleError
 from console.services.fleet.core import now
-from console.sources.codex.quota import codex_windows
 from console.sources.homes import homes
+from console.sources.kind import Lacks
+from console.sources.kinds import KINDS
+from console.sources.quota import Window
 from console.sources.spend_store import SpendStore
 from console.supervisor.parts import Parts
 
@@ -99,7 +101,7 @@ def _transcripts(
     """What programs wrote down themselves; (what is missing and why, the versions of the price tables)."""
     since, midnight, until = span
     if not file.exists():
-        return "transcripts were not read: nobody looks for Claude Code or Codex here", ""
+        return "transcripts were not read: nobody looks for agents of this host here", ""
     try:
         store = SpendStore(file)
         try:
@@ -140,21 +142,22 @@ def _midnight(at: float) -> float:
 
 
 def _windows(parts: Parts) -> list[b.WindowView]:
-    why = "not available, because {} how much of its subscription's window is used"
-    claude = why.format("Claude Code's own files do not say")
-    found = [b.WindowView(program="Claude", window=name, why_not=claude) for name in ("5 h", "week")]
-    if not _looks(parts):
-        nobody = "not available, because nobody looks for Codex here: this instance has a folder of its own"
-        return [*found, *(b.WindowView(program="Codex", window=name, why_not=nobody) for name in ("5 h", "week"))]
     root = Path(parts.options.discover_root) if parts.options.discover_root else None
-    seen = codex_windows(homes(root))
-    for w in seen:
-        found.append(
-            b.WindowView(program="Codex", window=_length(w.minutes), share=round(w.share, 4), renews_at=w.renews_at, seen_at=w.seen_at)
-        )
-    if not seen:
-        codex = why.format("no rollout of Codex that was read says")
-        found += [b.WindowView(program="Codex", window=name, why_not=codex) for name in ("5 h", "week")]
+    found: list[b.WindowView] = []
+    for kind in KINDS:
+        program, why, seen = kind.program.title.removesuffix(" Code"), "", list[Window]()
+        if isinstance(kind.quota, Lacks):
+            why = f"not available, because {kind.quota.why}"
+        elif not _looks(parts):
+            why = f"not available, because nobody looks for {program} here: this instance has a folder of its own"
+        else:
+            seen = kind.quota(homes(root))
+            why = "" if seen else f"not available, because no file of {program} that was read says how much of its window is used"
+        if why and not isinstance(kind.look, Lacks):
+            found += [b.WindowView(program=program, window=name, why_not=why) for name in ("5 h", "week")]
+        for w in seen:
+            share = round(w.share, 4)
+            found.append(b.WindowView(program=program, window=_length(w.minutes), share=share, renews_at=w.renews_at, seen_at=w.seen_at))
     return found
 
 

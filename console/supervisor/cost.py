@@ -17,6 +17,7 @@ from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
 from console.sources.spend_sums import Sum
 from console.sources.transcript_files import Found
+from console.sources.transcripts import TRANSCRIPTS, VENDORS
 from console.supervisor.own_agents import workspaces_with_transcripts
 from console.supervisor.printing import show
 
@@ -38,7 +39,7 @@ def cost(places: Places | None, given: argparse.Namespace) -> int:
     if span[0] >= span[1]:
         raise UsageProblem(f"--since {given.since} is after --until {given.until}.", "Name the earlier day with --since.")
     if given.home and not Path(given.home).is_dir():
-        raise UsageProblem(f"There is no folder {given.home[:200]!r}.", "Name a home folder that holds .claude or .codex.")
+        raise UsageProblem(f"There is no folder {given.home[:200]!r}.", "Name a home folder that holds the files of an agent.")
     # A home of its own has a store of its own: its sums hold nothing of this host's.
     name = f"cost-{_slug(given.home)}.db" if given.home else "cost.db"
     store = SpendStore(places.state_dir / name)
@@ -59,11 +60,11 @@ def _reader(places: Places, store: SpendStore, home: str) -> SpendReader:
     """As the supervisor of the instance looks (its caps of a day are measured by the same store): an instance beside the default one
     knows of no home but the one that was named for it."""
     if home:
-        return SpendReader(store, RateBook(), Path(home).resolve())
+        return SpendReader(store, RateBook(VENDORS), TRANSCRIPTS, Path(home).resolve())
     named = load_options(places.settings_file).discover_root
     # Agents that were started here write in their workspaces: theirs is the same host's spending.
     own = partial(workspaces_with_transcripts, places.workspaces_dir)
-    return SpendReader(store, RateBook(), Path(named) if named else None, own, places.is_default or bool(named))
+    return SpendReader(store, RateBook(VENDORS), TRANSCRIPTS, Path(named) if named else None, own, places.is_default or bool(named))
 
 
 def report(store: SpendStore, span: Span, found: Found, folders: list[str]) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from console.sandbox.hardening import TABLE, Mode
 from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.codex.trust import why_skipped
 from console.sources.homes import read_foreign
-from console.sources.hook_settings import FILE_MAX, GOES_ON, PLACES, installed, read_file
+from console.sources.hook_settings import FILE_MAX, GOES_ON
+from console.sources.kinds import HOOKS
 from console.supervisor.adapters import sandboxes_of, sources_of
 
 NO_INSTANCE = "00000000"
@@ -108,14 +108,14 @@ def _cannot() -> str:
 def _hooks() -> dict[str, str]:
     """Whether our hook stands in this user's settings of each program, and whether the program would run it."""
     found = {}
-    for program, place in PLACES.items():
-        file = Path.home() / place
+    for program, hook in HOOKS.items():
+        file = Path.home() / hook.place
         why = f"it is not installed (watchfloor install-hook {program})"
         try:
-            settings = read_file(read_foreign(file, FILE_MAX).data, str(file))
-            if installed(settings, str(file)):
-                skipped = why_skipped(settings, file) if program == "codex" else ""
-                why = f"codex skips it: {skipped}" if skipped else ""
+            data = read_foreign(file, FILE_MAX).data
+            if hook.installed(data, str(file)):
+                skipped = hook.why_skipped(data, file)
+                why = f"{program} skips it: {skipped}" if skipped else ""
         except FileNotFoundError:
             pass
         except (ConsoleError, OSError) as error:

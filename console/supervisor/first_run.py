@@ -22,9 +22,8 @@ from console.policy.kept import Kept
 from console.services.routes.responses import answer
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.codex.trust import why_skipped
 from console.sources.homes import read_foreign
-from console.sources.hook_settings import PLACES, installed, read_file
+from console.sources.kinds import HOOKS
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.follow import Follower
 from console.supervisor.install_hook import SHOWN_MAX, preview
@@ -55,7 +54,7 @@ class FirstLook:
     async def view(self) -> FirstRunView:
         """On the loop; files are read beside it."""
         heard = {hook.program: hook for hook in self._heard().programs}
-        hooks = await asyncio.to_thread(lambda: [hook_look(program, Path.home(), heard.get(program)) for program in PLACES])
+        hooks = await asyncio.to_thread(lambda: [hook_look(program, Path.home(), heard.get(program)) for program in HOOKS])
         looks = [self._agent_sockets(), *hooks, self._remote_file()]
         return FirstRunView(looks=looks, defaults=[*defaults(self._options, self._rules()), rearm_takes(self._passphrase())])
 
@@ -95,7 +94,7 @@ class FirstLook:
 
 def hook_look(program: str, home: Path, heard: ProgramHook | None) -> SourceView:
     """Whether our hook stands in this user's settings, and whether it was heard: only then it is ticked. Blocks."""
-    file = home / PLACES[program]
+    file = home / HOOKS[program].place
     state, why = _hook_state(program, file)
     calls = heard.calls if heard is not None else 0
     if state == "installed" and calls:
@@ -119,10 +118,10 @@ def _hook_state(program: str, file: Path) -> tuple[str, str]:
         found = read_foreign(file, SHOWN_MAX)
         if not found.whole:
             return "unreadable", f"{_shown(file)} is larger than {SHOWN_MAX} bytes"
-        settings = read_file(found.data, str(file))
-        if not installed(settings, str(file)):
+        hook = HOOKS[program]
+        if not hook.installed(found.data, str(file)):
             return "not_installed", ""
-        skipped = why_skipped(settings, file) if program == "codex" else ""
+        skipped = hook.why_skipped(found.data, file)
     except FileNotFoundError:
         return ("not_installed", "") if file.parent.is_dir() else ("no_program", f"{_shown(file.parent)} is not there")
     except ConsoleError as error:

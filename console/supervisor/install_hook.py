@@ -1,4 +1,4 @@
-"""``watchfloor install-hook claude-code | codex``: shows the diff, keeps what was there, and can be undone."""
+"""``watchfloor install-hook KIND``: shows the diff, keeps what was there, and can be undone."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, Usag
 from console.settings.durable import make_folder, replace_file
 from console.settings.options import load_options
 from console.settings.places import Places
-from console.sources.codex.trust import why_skipped
 from console.sources.homes import read_foreign
-from console.sources.hook_settings import FILE_MAX, GOES_ON, PLACES, HookCommand, installed, read_file, with_hook, without_hook, written
+from console.sources.hook_settings import FILE_MAX, HookCommand
+from console.sources.kind import Hook
+from console.sources.kinds import HOOKS
 from console.supervisor.printing import show
 
 SOURCE = Path(console.__file__).resolve().parent / "integrations" / "hook.py"
@@ -36,7 +37,7 @@ GRACE_S = 10
 
 def install_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's own arguments."""
-    parser.add_argument("program", choices=tuple(PLACES))
+    parser.add_argument("program", choices=tuple(HOOKS))
     parser.add_argument("--settings", metavar="FILE", help="the program's settings file, if it is not in its usual place")
     parser.add_argument("--undo", action="store_true", help="take the hook out again")
     parser.add_argument("--check", action="store_true", help="say whether it is installed; change nothing")
@@ -47,17 +48,19 @@ def install_arguments(parser: argparse.ArgumentParser) -> None:
 def install_hook(places: Places | None, given: argparse.Namespace) -> int:
     """0: done, or installed (--check). 1: not installed (--check). Raises ConsoleError kinds."""
     assert places is not None
-    file = Path(given.settings).absolute() if given.settings else Path.home() / PLACES[given.program]
+    hook = HOOKS[given.program]
+    file = Path(given.settings).absolute() if given.settings else Path.home() / hook.place
     before = _bytes_of(file)
-    settings = read_file(before, str(file))
     if given.check:
-        return _check(given, file, settings)
-    command = command_for(places, given.program)
-    after_settings = without_hook(settings, str(file)) if given.undo else with_hook(settings, command, str(file))
-    if given.undo and after_settings == settings:
-        raise NotFound(f"{file} has no hook of Watchfloor's.", "Nothing was changed.")
-    after = _as_it_was(places, file, before) if given.undo else None
-    after = written(after_settings) if after is None else after
+        return _check(given, hook, file, before)
+    if given.undo:
+        bare = hook.removed(before, str(file))
+        if bare == before:
+            raise NotFound(f"{file} has no hook of Watchfloor's.", "Nothing was changed.")
+        kept = _as_it_was(places, hook, file, before)
+        after = bare if kept is None else kept
+    else:
+        after = hook.added(before, command_for(places, given.program), str(file))
     diff = _diff(file, before, after)
     told: dict[str, Any] = {"program": given.program, "file": str(file), "changed": before != after, "diff": diff}
     if before == after:
@@ -79,14 +82,15 @@ def install_hook(places: Places | None, given: argparse.Namespace) -> int:
 
 def preview(places: Places, program: str) -> HookPreview:
     """What the verb would change in this user's settings now; nothing is written. Blocks; raises ConsoleError kinds."""
-    if program not in PLACES:
-        raise NotFound(f"{program[:40]!r} has no hook of ours.", f"Programs are {', '.join(PLACES)}.")
-    file = Path.home() / PLACES[program]
+    hook = HOOKS.get(program)
+    if hook is None:
+        raise NotFound(f"{program[:40]!r} has no hook of ours.", f"Programs are {', '.join(HOOKS)}.")
+    file = Path.home() / hook.place
     before = _bytes_of(file, SHOWN_MAX)
-    after = written(with_hook(read_file(before, str(file)), command_for(places, program), str(file)))
+    after = hook.added(before, command_for(places, program), str(file))
     if len(before.splitlines()) + len(after.splitlines()) > LINES_MAX:
         raise UsageProblem(f"{file} is too long to be compared here.", f"watchfloor install-hook {program} --dry-run shows the diff.")
-    return HookPreview(program=program, file=str(file), changed=before != after, diff=_diff(file, before, after), gaps=_gaps(program))
+    return HookPreview(program=program, file=str(file), changed=before != after, diff=_diff(file, before, after), gaps=list(hook.gaps))
 
 
 def command_for(places: Places, program: str) -> HookCommand:
@@ -128,11 +132,11 @@ def _bytes_of(file: Path, most: int = FILE_MAX) -> bytes:
     return found.data
 
 
-def _check(given: argparse.Namespace, file: Path, settings: dict[str, Any]) -> int:
-    command = installed(settings, str(file))
+def _check(given: argparse.Namespace, hook: Hook, file: Path, data: bytes) -> int:
+    command = hook.installed(data, str(file))
     words = [f"installed in {file}: {command}"] if command else [f"{file} has no hook of Watchfloor's"]
-    skipped = why_skipped(settings, file) if command and given.program == "codex" else ""
-    words += [f"codex skips it: {skipped}"] if skipped else []
+    skipped = hook.why_skipped(data, file) if command else ""
+    words += [f"{given.program} skips it: {skipped}"] if skipped else []
     told = {"program": given.program, "file": str(file), "installed": bool(command), "command": command, "skipped": skipped}
     show(given, told, words)
     return 0 if command and not skipped else 1
@@ -171,7 +175,7 @@ def _keep(places: Places, file: Path, before: bytes, after: bytes) -> None:
         raise ConsoleError(f"No rollback record could be written: {error.strerror}.", "Nothing was changed.") from error
 
 
-def _as_it_was(places: Places, file: Path, now: bytes) -> bytes | None:
+def _as_it_was(places: Places, hook: Hook, file: Path, now: bytes) -> bytes | None:
     """The bytes from before the hook came in, if nobody has changed the file since; None: only our part is taken out of it."""
     newest: tuple[float, bytes] | None = None
     for kept in sorted(places.hooks_dir.glob("record-*.json")):
@@ -181,7 +185,7 @@ def _as_it_was(places: Places, file: Path, now: bytes) -> bytes | None:
                 newest = (float(record["at"]), str(record["before"]).encode("utf-8", "surrogateescape"))
         except (OSError, ValueError, KeyError, TypeError):
             continue
-    return newest[1] if newest is not None and not installed(read_file(newest[1], str(file)), str(file)) else None
+    return newest[1] if newest is not None and not hook.installed(newest[1], str(file)) else None
 
 
 def _write(file: Path, before: bytes, after: bytes) -> None:
@@ -197,28 +201,9 @@ def _write(file: Path, before: bytes, after: bytes) -> None:
 def _next_words(given: argparse.Namespace) -> list[str]:
     if given.undo:
         return []
-    trust = (
-        "Codex runs a new hook only once you have trusted it: start codex, and approve the hook it shows. "
-        if given.program == "codex"
-        else ""
-    )
+    hook = HOOKS[given.program]
     return [
-        *_gaps(given.program),
-        f"{trust}It is enforced once a first call has reached the supervisor; watchfloor status says so.",
+        *hook.gaps,
+        f"{hook.advice} It is enforced once a first call has reached the supervisor; watchfloor status says so.".strip(),
         f"While no supervisor runs, every tool call is blocked. To take it out: watchfloor install-hook {given.program} --undo",
-    ]
-
-
-def _gaps(program: str) -> list[str]:
-    """What the hook of a user cannot hold."""
-    goes_on = f"{GOES_ON[0].upper()}{GOES_ON[1:]}."
-    if program == "codex":
-        return [
-            "Whoever may write ~/.codex/config.toml can switch it off (features.hooks); install-hook codex --check says whether it is.",
-            goes_on,
-        ]
-    return [
-        'A project\'s own .claude/settings.json can switch it off ("disableAllHooks"); as root, --settings '
-        "/etc/claude-code/managed-settings.json puts it where no project can. What watchfloor run --agent starts reads no such settings.",
-        goes_on,
     ]

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from console.domain.agent import AgentId
 from console.domain.conversation import Program
 from console.domain.spend import NANO
-from console.sources.claude_code.stream import ClaudeStream
-from console.sources.codex.stream import CodexStream
+from console.sources.kinds import STARTS
 from console.sources.program_stream import Event, Heard, Lines
 from console.sources.rates import RateBook
 from console.sources.stream_meter import StreamMeter
+from console.sources.transcripts import VENDORS
 
 log = logging.getLogger(__name__)
 LOOK_S = 0.15
@@ -31,20 +31,6 @@ KEEP_S = 2.0
 """Time between two notes of how far a program was read."""
 _TROUBLE = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError, ImportError)
 """Whatever reading one program stumbles over: the others are heard all the same, and that one counts as not heard."""
-
-
-class Stream(Protocol):
-    """One program's language."""
-
-    def hear(self, line: bytes) -> Heard: ...
-
-    def begin(self, prompt: str) -> list[dict[str, Any]]: ...
-
-    def message(self, text: str) -> list[dict[str, Any]]: ...
-
-    def interrupt(self, request_id: str) -> list[dict[str, Any]]: ...
-
-    def is_busy(self) -> bool: ...
 
 
 @dataclass
@@ -81,7 +67,7 @@ class Following:
 
     def __init__(self, agent_id: AgentId, program: Program, path: Path, most: int, rates: RateBook | None = None) -> None:
         self.agent_id, self.path, self.most = agent_id, path, most
-        self.stream: Stream = ClaudeStream() if program is Program.CLAUDE_CODE else CodexStream()
+        self.stream = STARTS[program.value].stream()
         self.rates = rates
         self.meter = StreamMeter(self._price)
         self.silent_until = 0
@@ -220,7 +206,7 @@ class Follower:
         """``tell`` is called in the thread."""
         self._tell = tell
         self._all: dict[AgentId, Following] = {}
-        self._rates = RateBook()
+        self._rates = RateBook(VENDORS)
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
 

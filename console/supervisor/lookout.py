@@ -16,6 +16,7 @@ from console.services.fleet.core import now
 from console.services.fleet.spent import tell_spend
 from console.sources.folder_watch import FolderWatch
 from console.sources.interface import GONE, Source
+from console.sources.kinds import WOKEN_BY_SUMS
 from console.sources.otlp import OtlpSource
 from console.sources.plain_processes import ProcessSource
 from console.supervisor.parts import Parts
@@ -95,7 +96,7 @@ class Lookout:
         elif spend is not None and not paths:
             spend.look_soon()
         others = [path for path in paths if path.endswith(".json") or "." not in path.rpartition("/")[2][1:-1]]
-        is_worth = not paths or others or (transcripts and (spend is None or one.source.name != "claude_code"))
+        is_worth = not paths or others or (transcripts and (spend is None or one.source.name not in WOKEN_BY_SUMS))
         if is_worth and not loop.is_closed():
             loop.call_soon_threadsafe(one.woken.set)
 

@@ -11,14 +11,15 @@ from pathlib import Path
 from console.domain.agent import ControlLevel, ProcessIdentity, SandboxKind
 from console.enforcement.state import EngineState
 from console.settings.places import Places
-from console.sources.homes import CLAUDE_FOLDERS, CODEX_FOLDERS, OwnHome, is_below
+from console.sources.homes import OwnHome, is_below
+from console.sources.kinds import HOME_FOLDERS
 from console.sources.processes import ProcessTable
 
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _ABOVE = 40
 """Parent processes looked at above one."""
 HOMES_MAX = 2000
-_TOPS = frozenset(config.partition("/")[0] for config in (*CLAUDE_FOLDERS, *CODEX_FOLDERS))
+_TOPS = frozenset(config.partition("/")[0] for config in HOME_FOLDERS)
 """What hardly any workspace has is looked for first: it is done again and again, for each of them."""
 
 
@@ -100,4 +101,4 @@ def workspaces_with_transcripts(workspaces: Path) -> list[Path]:
             some = [Path(e.path) for e in islice(entries, HOMES_MAX) if any(os.path.lexists(f"{e.path}/{top}") for top in _TOPS)]  # noqa: PTH110
     except OSError:
         return []
-    return sorted(f for f in some if any(is_below(f, f / config) for config in (*CLAUDE_FOLDERS, *CODEX_FOLDERS)))
+    return sorted(f for f in some if any(is_below(f, f / config) for config in HOME_FOLDERS))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, replace
 
 from console.api.program_messages import ReachView
 from console.domain.agent import LaunchRequest, SandboxKind
-from console.domain.conversation import Program, started_as
+from console.domain.conversation import started_as
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
 from console.domain.words import counted
 from console.sandbox.programs import Found
-from console.sources.codex.trust import KNOWN
+from console.sources.kinds import STARTS
 from console.supervisor.parts import Parts
 
 NAMED = 20
@@ -55,14 +54,9 @@ def outlook_of(parts: Parts, request: LaunchRequest, program: ReachView) -> Outl
 
 
 def _doubt(request: LaunchRequest, told: str) -> str:
-    """Whether this Codex may skip our hook: its app-server trusts it by a hash alone, which is known of one version."""
+    """Why this version of the program may skip our hook, or empty."""
     started = started_as(request.argv)
-    if started is None or started.program is not Program.CODEX or not started.talks or re.search(rf"\b{re.escape(KNOWN)}", told):
-        return ""
-    return (
-        f"this version may skip the hook in silence when it is talked to (known to run it: {KNOWN}x): its detail says enforced "
-        "once a first call was judged, and --once does not depend on it"
-    )
+    return STARTS[started.program.value].doubt(told, started.talks) if started is not None else ""
 
 
 def _program(found: Found, told: str, model: str, doubt: str, *, judged: bool) -> ReachView:

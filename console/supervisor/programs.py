@@ -13,13 +13,12 @@ from console.domain.conversation import Program, checked_model, checked_text, co
 from console.domain.errors import Conflict, ConsoleError, Unavailable
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.programs import Found, version
-from console.sources.claude_code import stream as claude_stream
-from console.sources.codex import stream as codex_stream
+from console.sources.kind import Wanted
+from console.sources.kinds import STARTS
 from console.supervisor.launch import Launcher
 from console.supervisor.launching_body import limits_from
 from console.supervisor.parts import Parts
 from console.supervisor.program_files import agents_user, find_program
-from console.supervisor.program_hooks import judged_words
 from console.supervisor.program_reach import Outlook, outlook
 
 MEMINFO = Path("/proc/meminfo")
@@ -136,16 +135,9 @@ class Programs:
         return Plan(request, found, told, model, await asyncio.to_thread(outlook, parts, shaped, found, told, model))
 
     def _words(self, program: Program, model: str, kind: str, *, once: bool) -> tuple[str, ...]:
-        judged = judged_words(program) if self._parts.options.programs.hooks else ()
-        if program is Program.CLAUDE_CODE:
-            words = claude_stream.WORDS_ONCE if once else claude_stream.WORDS
-            return (*words, *claude_stream.HELD_BY_SANDBOX, *judged, *(("--model", model) if model else ()))
         named = self._parts.options.environment.get(kind)
         base = os.environ.get("OPENAI_BASE_URL", "") if named is not None and "OPENAI_BASE_URL" in named.names else ""
-        options = (*judged, *codex_stream.HELD_BY_SANDBOX, *codex_stream.QUIET, *(codex_stream.provider(base) if base else ()))
-        options += ("-c", f"model={model}") if model else ()
-        trusted = codex_stream.TRUSTED if judged else ()
-        return (*codex_stream.WORDS_ONCE, *trusted, *options, "-") if once else (*codex_stream.WORDS, *options)
+        return STARTS[program.value].words(Wanted(model, once, self._parts.options.programs.hooks, base))
 
     def _check_memory(self, together: int) -> None:
         """Raises Conflict, with the figures, when memory is short."""

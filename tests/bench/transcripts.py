@@ -29,6 +29,7 @@ sys.path.insert(0, str(ROOT))
 from console.sources.rates import RateBook  # noqa: E402
 from console.sources.spend_reader import SpendReader  # noqa: E402
 from console.sources.spend_store import SpendStore  # noqa: E402
+from console.sources.transcripts import TRANSCRIPTS, VENDORS  # noqa: E402
 
 REAL = ROOT / "tests" / "data" / "claude-code" / "projects-tree" / "-home-dev-proj"
 WORDS = ("the", "build", "fails", "in", "module", "seven", "because", "of", "a", "missing", "import", "def", "return", "self", "None")
@@ -98,7 +99,7 @@ def measure(folder: Path, peer: Path, megabytes: int, rounds: int) -> None:
     """Interleaved rounds; every reader finds the files in the page cache."""
     home = folder / "home"
     size = sessions(home, megabytes)
-    rates = RateBook()
+    rates = RateBook(VENDORS)
     rates.version  # noqa: B018 - loads the table, as the supervisor does in a thread of its own
     gc.collect()
     gc.freeze()
@@ -112,7 +113,7 @@ def measure(folder: Path, peer: Path, megabytes: int, rounds: int) -> None:
 
     def reading(name: str) -> None:
         store = SpendStore(folder / name)
-        SpendReader(store, rates, home).read()
+        SpendReader(store, rates, TRANSCRIPTS, home).read()
         said["ours"] = sum(one.cost_usd for one in store.sums("day"))
         store.close()
 

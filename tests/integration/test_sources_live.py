@@ -124,19 +124,21 @@ sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in kin
 from console.sources.claude_code.source import ClaudeCodeSource
 from console.sources.codex.source import CodexSource
 from console.sources.folder_watch import FolderWatch
+from console.sources.kinds import KINDS, PROGRAMS
+from console.sources.transcripts import TRANSCRIPTS, VENDORS
 from console.sources.plain_processes import ProcessSource
 from console.sources.programs import Programs
 from console.sources.rates import RateBook
 from console.sources.session_spend import SessionSpend
-home, programs = Path(sys.argv[1]), Programs()
-spend = SessionSpend(home / "cost.db", home, RateBook(lambda: None))
+home, programs = Path(sys.argv[1]), Programs(PROGRAMS)
+spend = SessionSpend(home / "cost.db", TRANSCRIPTS, RateBook(VENDORS, lambda: None), home)
 source = ClaudeCodeSource(home, spend=spend, programs=programs)
 watch = FolderWatch("t", source.folders, lambda paths: [Path(p).exists() for p in paths])
 seen = [len(source.look().sightings) for _ in range(2)]
 watch.start()
 while watch.problem: time.sleep(0.01)
 (home / ".claude" / "sessions" / "9.bb.key").write_text("another secret")
-for one in (CodexSource(home, programs=programs, spend=spend), ProcessSource(programs, home)): one.look()
+for one in (CodexSource(home, programs=programs, spend=spend), ProcessSource(programs, KINDS, home)): one.look()
 spend.end(); watch.end()
 keys = [name for name in opened if name.endswith(".key")]
 print(seen, [name for name in keys if not name.endswith("9.bb.key")], len([name for name in keys if name.endswith("9.bb.key")]))

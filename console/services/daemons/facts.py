@@ -10,9 +10,9 @@ from typing import Any
 from console.domain.agent import AgentId, ProcessIdentity
 from console.sources.daemons import processes as p
 from console.sources.daemons.interface import Daemons, FoundDaemon, SharedJob
-from console.sources.daemons.kinds import kind_of
 from console.sources.daemons.processes import Processes
 from console.sources.daemons.shared import shared_jobs
+from console.sources.kinds import daemons_of
 
 LINE = 3000
 """Bytes of one line to the guard, which holds 4 KiB."""
@@ -74,7 +74,7 @@ def look(agents: Iterable[Asked]) -> Facts:
         if not line:
             continue
         facts.jobs += [(agent, job) for job in shared_jobs(line)]
-        for kind in dict.fromkeys(kind for source in agent.sources if (kind := kind_of(source)) is not None):
+        for kind in dict.fromkeys(kind for source in agent.sources if (kind := daemons_of(source)) is not None):
             found = kind.find(line, processes)
             if found is not None:
                 one = by_daemon.setdefault(found.process, DaemonOf(found, kind))

@@ -17,7 +17,7 @@ from console.domain.kill import Receipt
 from console.killswitch.kill.respawners import words
 from console.services.daemons.drop import drop
 from console.services.daemons.facts import Asked, DaemonOf, Facts, look
-from console.sources.daemons.kinds import kind_of
+from console.sources.kinds import daemons_of
 
 log = logging.getLogger(__name__)
 LOOK_S = 2.0
@@ -152,7 +152,7 @@ class DaemonService:
 
 def _transcript(agent: Asked) -> Path | None:
     for source in agent.sources:
-        kind = kind_of(source)
+        kind = daemons_of(source)
         if kind is not None and agent.session and (found := kind.transcript(agent.process, agent.session)) is not None:
             return found
     return None

@@ -7,25 +7,23 @@ entries these are says the file they stand in; the ids a record claims only pair
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from console.domain.activity import Entry, Kind, source_id
-from console.domain.spend import Answer
-from console.sources.activity_text import arguments, changed_lines, dict_of, text_of, words
+from console.sources.activity_files import Activity, Price, Whereabouts
+from console.sources.activity_text import arguments, changed_lines, dict_of, record_of, spend_of, text_of, unreadable, words
 from console.sources.claude_code import transcripts as claude_transcripts
-from console.sources.claude_code.transcripts import Reading, at_of
+from console.sources.reading import Reading, at_of
 
 SOURCE = "claude_code"
-Price = Callable[[Answer], int | None]
 _VERDICTS = {"accept": "allow", "allow": "allow", "approve": "allow", "reject": "deny", "deny": "deny", "block": "deny", "ask": "ask"}
+_SLUG = re.compile(r"[^A-Za-z0-9]")
 _HOOKS = ("PreToolUse", "PermissionRequest")
-_DECODER = msgspec.json.Decoder()
 _EDITS = {"create": "create", "update": "edit", "edit": "edit"}
 
 
@@ -94,28 +92,6 @@ class ClaudeLines:
             return
         self.turn += 1
         yield Entry(Kind.MESSAGE, "", who="user", text=text)
-
-
-def record_of(line: bytes) -> object:
-    """What a line holds. Raises ValueError, RecursionError. The strict reader is many times faster, the other takes more."""
-    try:
-        return _DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return json.loads(line)
-
-
-def spend_of(answer: Answer, nano: int | None, at: float, turn: int) -> Entry:
-    """What one answer used; ``nano`` None: no price is known, and it says so."""
-    t = answer.tokens
-    text = f"{t.input:,} in ({t.cache_read:,} from the cache), {t.output:,} out"
-    text += "" if nano is not None else "; unpriced"
-    name = source_id(answer.answer_id, "spend")
-    return Entry(Kind.SPEND, name, at, text, turn=turn, tool=answer.model, tokens=t.total, cost_nano=nano)
-
-
-def unreadable(line: bytes) -> Entry:
-    """A line that is no record."""
-    return Entry(Kind.ERROR, source_id(line), who="watchfloor", failed=True, text=f"A line of {len(line):,} bytes could not be read.")
 
 
 def _assistant(record: dict[str, Any]) -> Iterator[Entry]:
@@ -217,3 +193,10 @@ def _others(folder: Path, session: str) -> Iterator[Path]:
 
 def _is_name(text: str) -> bool:
     return 0 < len(text) <= 64 and text.replace("-", "").replace("_", "").isalnum() and text.isascii()
+
+
+def _find(folders: list[Path], where: Whereabouts, wide: bool) -> Path | None:
+    return transcript(folders, _SLUG.sub("-", where.cwd), where.session, where.sub, wide=wide)
+
+
+ACTIVITY = Activity(SOURCE, claude_transcripts.TRANSCRIPTS.folders[0], ClaudeLines, _find, moves=True, has_sub_files=True)

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.agent import Sighting, SourceReport
+from console.sources.claude_code.program import CLAUDE
 from console.sources.claude_code.records import Records, Session
 from console.sources.claude_code.rows import Proven, Rows
+from console.sources.claude_code.transcripts import FOLDERS
 from console.sources.foreign_text import plain
-from console.sources.homes import CLAUDE_FOLDERS, OwnHome, is_below
+from console.sources.homes import OwnHome, is_below
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, SAYS_OF_A_ROW, UNVERIFIED, Confinement, Pids
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
@@ -69,7 +71,7 @@ class ClaudeCodeSource:
         self._confinement = Confinement(root, pids, outside)
         self._table = table or ProcessTable()
         fresh = spend.fresh if spend is not None else None
-        self._records = Records(self._table, self._confinement, programs or Programs(self._table), fresh)
+        self._records = Records(self._table, self._confinement, programs or Programs((CLAUDE,), self._table), fresh)
         self._spend, self._own = spend, own
         self._rows = Rows(self.name, spend) if spend is not None else None
         self._made: dict[int, tuple[Session, Sighting]] = {}
@@ -155,7 +157,7 @@ class ClaudeCodeSource:
         for place in dict.fromkeys(places):
             yield place, None
         for own in self._own():
-            for config in CLAUDE_FOLDERS:
+            for config in FOLDERS:
                 folder = own.path / config / "sessions"
                 if is_below(own.path, folder):
                     yield folder, own

@@ -9,10 +9,9 @@ import time
 from dataclasses import dataclass, field, replace
 
 from console.domain.agent import Sighting
-from console.domain.budget import Usage
 from console.sources.claude_code.notes import SubAgent
 from console.sources.interface import FINISHED
-from console.sources.session_spend import Spent
+from console.sources.session_spend import Spent, acted, usage
 
 MOST = 200
 """Shown at a time per session; more are said."""
@@ -115,18 +114,6 @@ def _together(several: list[Spent]) -> Spent | None:
         last.model,
         last.last_at,
     )
-
-
-def usage(spent: Spent | None) -> Usage | None:
-    """As the engine counts: an answer is an iteration."""
-    return None if spent is None else Usage(iterations=spent.answers, tokens=spent.tokens, cost_usd=spent.cost_usd)
-
-
-def acted(spent: Spent | None) -> str:
-    """Its model, and what of it has no price."""
-    if spent is None:
-        return ""
-    return f"{spent.model}, {spent.unpriced:,} answers unpriced" if spent.unpriced else spent.model
 
 
 def _model(spent: Spent | None) -> str:

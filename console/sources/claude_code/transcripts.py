@@ -11,7 +11,6 @@ import ctypes
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, cast
 
@@ -19,14 +18,15 @@ import msgspec
 
 from console.domain.spend import NANO, Answer, Tokens
 from console.sources.foreign_text import plain
+from console.sources.reading import TOLERANT_MAX, Reading, at_of
+from console.sources.transcript_files import Folder, Opened, Transcripts
 
 SOURCE = "claude_code"
+FOLDERS = (".claude", ".watchfloor/claude")
+"""Where in the home of an agent of ours it keeps its files: by itself, or as a conversation that was started here is told to."""
 _MARK = b'put_tokens"'
 """In every record that counts, however it is spaced: ``input_tokens``, ``output_tokens``. Longer is found faster."""
 _ID_MAX = 200
-TOLERANT_MAX = 4 << 20
-"""Longest record in bytes that is taken apart field by field: programs write a hundredth of it, and parsing takes ten times its size."""
-_LATEST = 4e9
 
 
 class _Creation(msgspec.Struct):
@@ -65,15 +65,6 @@ class _Record(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(_Record)
-
-
-@dataclass(slots=True)
-class Reading:
-    """What one pass met."""
-
-    answers: int = 0
-    odd: int = 0
-    """Records with usage that could not be read, or whose numbers no model gives: said, never guessed."""
 
 
 _known = lru_cache(maxsize=4096)(plain)
@@ -172,15 +163,6 @@ def _reported(cost: float | None) -> int | None:
     return round(cost * NANO) if cost is not None and 0 < cost < 1e6 else None
 
 
-def at_of(text: str) -> float:
-    """ISO 8601 as seconds since the epoch; 0: not known."""
-    try:
-        at = datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return 0.0
-    return at if 0 < at < _LATEST else 0.0
-
-
 def _tolerant(line: bytes) -> _Record | None:
     """The record field by field: one of an unexpected type is left out, a count of an unexpected type makes it unreadable."""
     if len(line) > TOLERANT_MAX:
@@ -233,3 +215,42 @@ def _count(record: dict[str, Any], key: str) -> int:
     if type(value) is not int:
         raise ValueError(f"{key} is no whole number")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Nothing in a file relies on what stood earlier."""
+
+    session: str
+    agent: str
+    of: Opened
+
+    def take(self, data: bytes) -> Iterator[Answer]:
+        return answers(data, self.session, self.agent, self.of.seen, self.of.uid, ours=self.of.ours)
+
+    def state(self) -> str:
+        return ""
+
+
+def _lines(opened: Opened) -> _Lines:
+    return _Lines(*named(opened.path), opened)
+
+
+def named(path: str) -> tuple[str, str]:
+    """(session, sub-agent) by the file's place: ``<session>.jsonl``, or ``<session>/…/agent-<id>.jsonl``."""
+    parts = path.split("/")
+    stem = plain(parts[-1].removesuffix(".jsonl"), 64)
+    if stem.startswith("agent-") and "projects" in parts:
+        below = parts[len(parts) - parts[::-1].index("projects") :]
+        if len(below) > 2:
+            return plain(below[1], 64), stem.removeprefix("agent-")
+    return stem, ""
+
+
+TRANSCRIPTS = Transcripts(
+    SOURCE,
+    "anthropic",
+    (Folder("CLAUDE_CONFIG_DIR", ".claude", "projects"),),
+    _lines,
+    own=tuple(Folder("", config, "projects") for config in FOLDERS),
+)

@@ -14,10 +14,10 @@ from typing import Any
 
 from console.domain.activity import Entry, Kind, source_id
 from console.domain.spend import Answer
-from console.sources.activity_text import arguments, dict_of, paths_of_patch, text_of, words
-from console.sources.claude_code.activity import record_of, spend_of, unreadable
-from console.sources.claude_code.transcripts import Reading, at_of
+from console.sources.activity_files import Activity, Whereabouts
+from console.sources.activity_text import arguments, dict_of, paths_of_patch, record_of, spend_of, text_of, unreadable, words
 from console.sources.codex import transcripts as codex_usage
+from console.sources.reading import Reading, at_of
 
 SOURCE = "codex"
 _THREAD = re.compile(r"^[0-9a-f-]{8,64}\Z")
@@ -157,3 +157,10 @@ def _numbered(folder: Path) -> list[Path]:
         return sorted((p for p in folder.iterdir() if p.name.isdigit() and p.is_dir()), reverse=True)
     except OSError:
         return []
+
+
+def _find(folders: list[Path], where: Whereabouts, wide: bool) -> Path | None:
+    return rollout(folders, where.session) if wide else None
+
+
+ACTIVITY = Activity(SOURCE, codex_usage.TRANSCRIPTS.folders[0], CodexLines, _find)

@@ -10,11 +10,11 @@ import math
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.sources.claude_code.transcripts import at_of
+from console.sources.quota import Window
+from console.sources.reading import at_of
 
 TAIL = 256 * 1024
 FILES = 5
@@ -22,19 +22,7 @@ _MARK = b'"rate_limits"'
 _MOST_ENTRIES = 5000
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """One window of one subscription, as it was last seen."""
-
-    minutes: int
-    share: float
-    """0 to 1; above: beyond it."""
-    renews_at: float | None
-    """Seconds since the epoch; None: not said."""
-    seen_at: float
-
-
-def codex_windows(homes: Iterable[Path]) -> list[Window]:
+def windows(homes: Iterable[Path]) -> list[Window]:
     """The windows that the newest rollout which names any knows of; empty: none does. Blocks; never raises on what is in a file."""
     newest: list[tuple[float, Path]] = []
     for home in homes:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Sighting, SourceReport
-from console.sources.claude_code.subagents import acted, usage
+from console.sources.codex.program import CODEX
 from console.sources.farewell import Farewells
 from console.sources.foreign_text import plain
 from console.sources.homes import read_foreign
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement, Pids
 from console.sources.processes import ProcessTable
-from console.sources.programs import CODEX, Programs, Running
-from console.sources.session_spend import SessionSpend, Spent
+from console.sources.programs import Programs, Running
+from console.sources.session_spend import SessionSpend, Spent, acted, usage
 
 _ROLLOUT = re.compile(r"/sessions/\d{4}/\d\d/\d\d/rollout-[0-9T-]{1,40}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
 _THREAD = re.compile(r"^[0-9a-f-]{8,64}\Z")
@@ -55,7 +55,7 @@ class CodexSource:
     ) -> None:
         self._confinement = Confinement(root, pids, outside)
         self._table = table or ProcessTable()
-        self._programs = programs or Programs(self._table)
+        self._programs = programs or Programs((CODEX,), self._table)
         self._spend = spend
         self._meta: dict[tuple[int, int, str], dict[str, Any]] = {}
         """First lines never change: read once per process and thread."""

@@ -12,10 +12,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
-from console.sources.claude_code.transcripts import TOLERANT_MAX, Reading, at_of
 from console.sources.foreign_text import plain
+from console.sources.reading import TOLERANT_MAX, Reading, at_of
+from console.sources.transcript_files import Folder, Opened, Transcripts
 
 SOURCE = "codex"
+FOLDERS = (".codex", ".watchfloor/codex")
+"""Where in the home of an agent of ours it keeps its files: by itself, or as a conversation that was started here is told to."""
 _MARKS = (b'"token_usage_record"', b'"token_count"', b'"turn_context"', b'"session_meta"')
 _ID_MAX = 200
 
@@ -117,3 +120,38 @@ def _count(usage: dict[str, Any], key: str) -> int:
     if type(value) is not int:
         raise ValueError(f"{key} is no whole number")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Later lines rely on what earlier ones said of the thread."""
+
+    thread: Thread
+    of: Opened
+
+    def take(self, data: bytes) -> Iterator[Answer]:
+        return answers(data, self.thread, self.of.seen, self.of.uid, ours=self.of.ours)
+
+    def state(self) -> str:
+        return json.dumps(self.thread.kept())
+
+
+def _lines(opened: Opened) -> _Lines:
+    try:
+        return _Lines(Thread(**json.loads(opened.state)), opened)
+    except (ValueError, TypeError):
+        return _Lines(Thread(), opened)
+
+
+def _is_rollout(path: str) -> bool:
+    return path.endswith(".jsonl") and path.rpartition("/")[2].startswith("rollout-")
+
+
+TRANSCRIPTS = Transcripts(
+    SOURCE,
+    "openai",
+    (Folder("CODEX_HOME", ".codex", "sessions"),),
+    _lines,
+    own=tuple(Folder("", config, "sessions") for config in FOLDERS),
+    is_one=_is_rollout,
+)

@@ -11,6 +11,7 @@ import pytest
 
 from console.sources import activity_files, activity_tail
 from console.sources.activity_files import AgentFiles, Whereabouts
+from console.sources.claude_code.activity import ACTIVITY
 from console.sources.freshness import Freshness
 
 SESSION = "11111111-1111-4111-8111-111111111111"
@@ -22,7 +23,7 @@ class Stage:
         self.project.mkdir(parents=True)
         self.main, self.fresh, self.stats = self.project / f"{SESSION}.jsonl", Freshness(), 0
         where = Whereabouts("claude_code", os.geteuid(), SESSION, "/work/x")
-        self.files = AgentFiles(where, home, lambda _answer: None, {}, fresh=self.fresh)
+        self.files = AgentFiles(where, ACTIVITY, home, lambda _answer: None, {}, fresh=self.fresh)
         real = activity_tail.signature
 
         def counted(path: str) -> object:

@@ -11,6 +11,8 @@ import pytest
 
 from console.sources import otlp, otlp_json
 from console.sources.otlp import OtlpSource
+from console.sources.rates import RateBook
+from console.sources.transcripts import VENDORS
 
 DATA = Path(__file__).parents[2] / "data"
 CLAUDE_SESSION = "ca2200bd-a045-4b6c-a82c-3a0d8505a41a"
@@ -19,7 +21,7 @@ CLAUDE_SESSION = "ca2200bd-a045-4b6c-a82c-3a0d8505a41a"
 @pytest.fixture
 def source(monkeypatch: pytest.MonkeyPatch) -> Iterator[OtlpSource]:
     monkeypatch.setattr(otlp, "YOUNG_S", 0.0)
-    made = OtlpSource(1)
+    made = OtlpSource(RateBook(VENDORS), 1)
     made._receiver.port = 0  # the kernel chooses
     made.start()
     yield made
@@ -34,7 +36,7 @@ def tell(source: OtlpSource, program: str) -> None:
 
 
 def test_switched_off_it_says_how_to_switch_it_on_and_listens_nowhere() -> None:
-    off = OtlpSource()
+    off = OtlpSource(RateBook(VENDORS))
     off.start()
     report = off.look()
     assert (report.available, report.broken) == (False, False) and "otlp.port" in report.reason
@@ -42,7 +44,7 @@ def test_switched_off_it_says_how_to_switch_it_on_and_listens_nowhere() -> None:
 
 
 def test_it_listens_only_while_it_was_started(source: OtlpSource) -> None:
-    resting = OtlpSource(1)
+    resting = OtlpSource(RateBook(VENDORS), 1)
     assert not resting.look().available and "running supervisor" in resting.look().reason and not resting._receiver.is_open
     assert source.look().available
     source.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import ProcessIdentity
+from console.sources.kinds import KINDS, PROGRAMS
 from console.sources.plain_processes import ProcessSource
 from console.sources.processes import ProcessTable, ticks_of_boot
 from console.sources.programs import Programs
@@ -21,7 +22,7 @@ def proc(tmp_path: Path) -> FakeProc:
 
 
 def source(proc: FakeProc, root: Path | None = None, **more: bool) -> ProcessSource:
-    return ProcessSource(Programs(ProcessTable(proc.root)), root, **more)
+    return ProcessSource(Programs(PROGRAMS, ProcessTable(proc.root)), KINDS, root, **more)
 
 
 def add(proc: FakeProc, pid: int, parent: int = 1, **more: object) -> None:
@@ -55,9 +56,9 @@ def test_it_keeps_to_the_folder_it_is_confined_to(proc: FakeProc, tmp_path: Path
 
 
 def test_no_proc_is_said(tmp_path: Path) -> None:
-    report = ProcessSource(Programs(ProcessTable(tmp_path / "nothing"))).look()
+    report = ProcessSource(Programs(PROGRAMS, ProcessTable(tmp_path / "nothing")), KINDS).look()
     assert not report.available and "/proc cannot be read" in report.reason and ProcessSource.can_stop and not source_folders()
 
 
 def source_folders() -> list[Path]:
-    return ProcessSource(Programs()).folders()
+    return ProcessSource(Programs(PROGRAMS), KINDS).folders()

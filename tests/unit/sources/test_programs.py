@@ -12,8 +12,10 @@ import pytest
 
 from console.domain.agent import ProcessIdentity
 from console.sources import programs
+from console.sources.claude_code.program import CLAUDE
+from console.sources.kinds import PROGRAMS
 from console.sources.processes import ProcessFacts, ProcessTable
-from console.sources.programs import CLAUDE, Programs
+from console.sources.programs import Programs
 from tests.fakes.proc import FakeProc
 
 
@@ -30,7 +32,7 @@ def test_programs_are_told_by_their_executable_or_the_script_an_interpreter_runs
     proc.add(5, exe="/usr/bin/node", argv=("node", "server.js"))
     proc.add(6, exe="/usr/bin/copilot", argv=("copilot",))  # another vendor's program has that name
     proc.add(7, exe="/usr/sbin/sshd", argv=("claude",))
-    found = {one.facts.identity.pid: one.program.name for one in Programs(ProcessTable(proc.root)).running()}
+    found = {one.facts.identity.pid: one.program.name for one in Programs(PROGRAMS, ProcessTable(proc.root)).running()}
     assert found == {1: "claude", 2: "claude", 3: "gemini", 4: "aider"}
 
 
@@ -85,12 +87,12 @@ def test_the_executable_decides_and_argv_alone_never_does(exe: str, argv: tuple[
 )
 def test_a_program_is_known_by_its_package_however_it_was_installed(proc: FakeProc, exe: str, argv: tuple[str, ...], name: str) -> None:
     proc.add(1, exe=exe, argv=argv)
-    assert [one.program.name for one in Programs(ProcessTable(proc.root)).running()] == [name] * bool(name)
+    assert [one.program.name for one in Programs(PROGRAMS, ProcessTable(proc.root)).running()] == [name] * bool(name)
 
 
 def test_one_walk_serves_all_who_ask_and_a_reused_number_is_another_process(proc: FakeProc) -> None:
     folder = proc.add(1, start=10)
-    programs = Programs(ProcessTable(proc.root))
+    programs = Programs(PROGRAMS, ProcessTable(proc.root))
     first = programs.running()
     assert programs.running() is first
     (folder / "stat").write_text((folder / "stat").read_text().replace(" 10 0", " 11 0"))
@@ -101,20 +103,20 @@ def test_one_walk_serves_all_who_ask_and_a_reused_number_is_another_process(proc
 def test_container_and_own_agent_are_the_kernels_word_the_outermost_first(proc: FakeProc) -> None:
     box, other = "ab" * 32, "cd" * 32
     proc.add(1, cgroup=f"0::/docker/{box}/docker/{other}")
-    (one,) = Programs(ProcessTable(proc.root), whose=lambda pid, cgroup: f"{pid}" if box in cgroup else "").running()
+    (one,) = Programs(PROGRAMS, ProcessTable(proc.root), whose=lambda pid, cgroup: f"{pid}" if box in cgroup else "").running()
     assert (one.container_id, one.agent_id) == (box, "1")
 
 
 def test_who_may_not_be_shown_is_not(proc: FakeProc) -> None:
     proc.add(1)
-    assert Programs(ProcessTable(proc.root), pids=lambda _: False).running() == ()
-    assert Programs(ProcessTable(proc.root)).whose(1) == ""
+    assert Programs(PROGRAMS, ProcessTable(proc.root), pids=lambda _: False).running() == ()
+    assert Programs(PROGRAMS, ProcessTable(proc.root)).whose(1) == ""
 
 
 def test_a_proc_that_cannot_be_read_is_said_by_whoever_asks(tmp_path: Path) -> None:
     with pytest.raises(OSError):
-        Programs(ProcessTable(tmp_path / "nothing")).running()
-    assert os.getpid() not in {one.facts.identity.pid for one in Programs().running()}
+        Programs(PROGRAMS, ProcessTable(tmp_path / "nothing")).running()
+    assert os.getpid() not in {one.facts.identity.pid for one in Programs(PROGRAMS).running()}
 
 
 def test_what_is_the_same_after_a_while_stays_the_same_object_and_a_new_user_is_seen(
@@ -122,7 +124,7 @@ def test_what_is_the_same_after_a_while_stays_the_same_object_and_a_new_user_is_
 ) -> None:
     monkeypatch.setattr(programs, "FACTS_S", -1.0)
     folder = proc.add(1, uid=5)
-    asked = Programs(ProcessTable(proc.root))
+    asked = Programs(PROGRAMS, ProcessTable(proc.root))
     (first,) = asked.running()
     (again,) = asked.running(fresh=True)
     assert again is first
@@ -136,7 +138,7 @@ def test_who_ends_is_gone_at_once_and_who_becomes_another_program_soon(tmp_path:
     exe = tmp_path / "claude"
     shutil.copy(shutil.which("sleep") or "/usr/bin/sleep", exe)
     child = subprocess.Popen([str(exe), "600"])
-    asked = Programs()
+    asked = Programs(PROGRAMS)
 
     def sees() -> bool:
         return any(one.facts.identity.pid == child.pid for one in asked.running(fresh=True))
@@ -149,7 +151,7 @@ def test_who_ends_is_gone_at_once_and_who_becomes_another_program_soon(tmp_path:
     try:
         until_sees(True)
         assert asked._kept[child.pid].is_held and asked.running(fresh=True) is asked.running(fresh=True)
-        monkeypatch.setattr(programs, "_may_be", lambda _exe: False)  # as if it were another program from now on
+        monkeypatch.setattr(asked, "_may_be", lambda _exe: False)  # as if it were another program from now on
         until_sees(False)
         monkeypatch.undo()
         until_sees(True)
@@ -163,7 +165,7 @@ def test_who_ends_is_gone_at_once_and_who_becomes_another_program_soon(tmp_path:
 def test_an_adoption_makes_everybody_be_looked_at_again(proc: FakeProc) -> None:
     proc.add(1)
     ours: list[str] = []
-    asked = Programs(ProcessTable(proc.root), whose=lambda _pid, _cgroup: "".join(ours), adopted=lambda: tuple(ours))
+    asked = Programs(PROGRAMS, ProcessTable(proc.root), whose=lambda _pid, _cgroup: "".join(ours), adopted=lambda: tuple(ours))
     assert [one.agent_id for one in asked.running()] == [""]
     ours.append("a-1")
     assert [one.agent_id for one in asked.running(fresh=True)] == ["a-1"]

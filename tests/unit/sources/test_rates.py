@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from console.domain.spend import NANO, Answer, Tokens
 from console.sources.rates import RateBook
+from console.sources.transcripts import VENDORS
 
-BOOK = RateBook()
+BOOK = RateBook(VENDORS)
 AT = 1795292882.0
 SEEN = Tokens(12, 4096, 2048, 0, 77)
 
@@ -92,7 +93,7 @@ def test_what_the_table_only_warns_about_is_no_price() -> None:
             warnings.warn("a count that is not known", stacklevel=1)
             return genai_prices.calc_price(*args, **words)
 
-    assert RateBook(lambda: Warns).price(answer("claude-sonnet-4-5")) is None
+    assert RateBook(VENDORS, lambda: Warns).price(answer("claude-sonnet-4-5")) is None
 
 
 def test_the_table_is_loaded_when_the_first_price_is_asked_for() -> None:
@@ -102,7 +103,7 @@ def test_the_table_is_loaded_when_the_first_price_is_asked_for() -> None:
         loaded.append(1)
         return genai_prices
 
-    book = RateBook(load)
+    book = RateBook(VENDORS, load)
     assert not loaded
     book.price(answer("claude-sonnet-4-5"))
     book.price(answer("claude-opus-4-5"))

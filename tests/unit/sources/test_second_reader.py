@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.sources import second_reader
-from console.sources.claude_code.transcripts import at_of
+from console.sources.reading import at_of
 from console.sources.second_reader import Due, SecondReader, is_worth_it
 from console.sources.transcript_files import Place, Transcript
 

@@ -17,8 +17,9 @@ from console.sources.rates import RateBook
 from console.sources.session_spend import NOT_READ, SessionSpend
 from console.sources.spend_store import SpendStore
 from console.sources.transcript_files import Found
+from console.sources.transcripts import TRANSCRIPTS, VENDORS
 
-RATES = RateBook()
+RATES = RateBook(VENDORS)
 ME = os.geteuid()
 
 
@@ -31,7 +32,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def spend(tmp_path: Path, home: Path) -> Iterator[SessionSpend]:
-    made = SessionSpend(tmp_path / "cost.db", home, RATES)
+    made = SessionSpend(tmp_path / "cost.db", TRANSCRIPTS, RATES, home)
     yield made
     made.end()
 
@@ -79,7 +80,7 @@ def test_what_was_spent_today_is_read_though_nobody_of_them_runs(tmp_path: Path,
     say(home, "over", "m1", time.time())
     spend.begin()
     until(lambda: spend.today_usd > 0)
-    nobody = SessionSpend(tmp_path / "none.db", home, outside=False)
+    nobody = SessionSpend(tmp_path / "none.db", TRANSCRIPTS, RATES, home, outside=False)
     nobody.begin()
     assert not (tmp_path / "none.db").exists() and nobody.problem == NOT_READ
     nobody.end()
@@ -102,7 +103,7 @@ def test_a_long_history_delays_no_live_session(tmp_path: Path, home: Path, monke
             return RATES.version
 
     monkeypatch.setattr(session_spend, "PERIOD_S", 0.05)
-    spend = SessionSpend(tmp_path / "cost.db", home, Slow())
+    spend = SessionSpend(tmp_path / "cost.db", TRANSCRIPTS, Slow(VENDORS), home)
     spend.of(ME, "claude_code", LIVE)
     until(lambda: spend.of(ME, "claude_code", LIVE))
     assert not spend.of(ME, "claude_code", "old3")
@@ -178,7 +179,7 @@ def test_while_a_long_history_is_read_what_changes_is_read_first_and_it_says_how
     for number in range(5):
         say(home, f"old{number}", f"x{number}")
     say(home, LIVE, "a")
-    spend = SessionSpend(tmp_path / "cost.db", home, RATES)
+    spend = SessionSpend(tmp_path / "cost.db", TRANSCRIPTS, RATES, home)
     spend._wanted = {(ME, "claude_code", LIVE): time.monotonic()}
     live = home / ".claude" / "projects" / "p" / f"{LIVE}.jsonl"
     seen: list[tuple[str, float]] = []
@@ -203,11 +204,11 @@ def test_agents_started_here_are_read_from_their_own_homes_and_are_not_of_the_re
     (tmp_path / "ws" / ".watchfloor").mkdir()
     (tmp_path / "ws" / ".claude").rename(tmp_path / "ws" / ".watchfloor" / "claude")  # as a conversation started here is told to
     say(home, "theirs", "b")
-    spend = SessionSpend(tmp_path / "cost.db", home, RATES, own=lambda: [tmp_path / "ws"], outside=False)
+    spend = SessionSpend(tmp_path / "cost.db", TRANSCRIPTS, RATES, home, own=lambda: [tmp_path / "ws"], outside=False)
     spend._wanted = {(ME, "claude_code", "mine"): time.monotonic()}
     spend.look()
     assert spend._sums[ME, "claude_code", "mine"][""].cost_usd == 1.5 and spend.today_usd == 0.0
-    both = SessionSpend(tmp_path / "both.db", home, RATES, own=lambda: [tmp_path / "ws"])
+    both = SessionSpend(tmp_path / "both.db", TRANSCRIPTS, RATES, home, own=lambda: [tmp_path / "ws"])
     both.look()
     assert both.today_usd == 1.5
 

@@ -19,9 +19,10 @@ from console.sources.rates import RateBook
 from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
 from console.sources.transcript_files import Answers, Found, Transcript
+from console.sources.transcripts import TRANSCRIPTS, VENDORS
 
 DATA = Path(__file__).parents[2] / "data"
-RATES = RateBook()
+RATES = RateBook(VENDORS)
 
 
 @dataclass
@@ -30,7 +31,7 @@ class World:
     store: SpendStore
 
     def read(self) -> Found:
-        return SpendReader(self.store, RATES, self.home).read()
+        return SpendReader(self.store, RATES, TRANSCRIPTS, self.home).read()
 
     def cost(self) -> float:
         return round(sum(s.cost_usd for s in self.store.sums("day")), 9)
@@ -155,12 +156,12 @@ def test_a_folder_that_cannot_be_read_is_said_and_the_others_are_read(world: Wor
 
 def test_a_model_that_a_newer_table_knows_is_priced_then(world: World) -> None:
     world.file.write_bytes(line("a"))
-    reader = SpendReader(world.store, RATES, world.home)
+    reader = SpendReader(world.store, RATES, TRANSCRIPTS, world.home)
     with world.store.writing():
         world.store.keep_places({})
-    monkey = RateBook()
+    monkey = RateBook(VENDORS)
     monkey.price = lambda answer: None  # type: ignore[method-assign]
-    SpendReader(world.store, monkey, world.home).read()
+    SpendReader(world.store, monkey, TRANSCRIPTS, world.home).read()
     assert world.store.unpriced()
     reader.reprice()  # the same version: no use trying
     assert world.store.unpriced()
@@ -172,11 +173,11 @@ def test_a_model_that_a_newer_table_knows_is_priced_then(world: World) -> None:
 
 def test_the_places_that_are_looked_in(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere/claude")
-    assert [str(f) for _, f in SpendReader(world.store, RATES, world.home).folders()] == [
+    assert [str(f) for _, f in SpendReader(world.store, RATES, TRANSCRIPTS, world.home).folders()] == [
         f"{world.home}/.claude/projects",
         f"{world.home}/.codex/sessions",
     ]
-    assert str(SpendReader(world.store, RATES).folders()[0][1]) == "/elsewhere/claude/projects"
+    assert str(SpendReader(world.store, RATES, TRANSCRIPTS).folders()[0][1]) == "/elsewhere/claude/projects"
 
 
 def test_a_file_dated_into_a_far_year_stops_nobodys_metering(world: World) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.sources import transcript_files
+from console.sources.claude_code.transcripts import TRANSCRIPTS
 from console.sources.transcript_files import Answers, Found, Place, Transcript, follow
 
 
@@ -21,7 +22,7 @@ def line(answer_id: str, output: int = 1) -> bytes:
 def looked(file: Path, before: Place | None = None) -> tuple[Place | None, set[str], Found]:
     answers: Answers = {}
     found = Found()
-    place = follow(Transcript("claude_code", str(file)), before, answers, found, lambda _answers: None)
+    place = follow(Transcript("claude_code", str(file)), TRANSCRIPTS, before, answers, found, lambda _answers: None)
     return place, {one.answer_id for one in answers.values()}, found
 
 

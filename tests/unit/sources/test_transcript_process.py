@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from console.sources import transcript_files
+from console.sources.claude_code.transcripts import TRANSCRIPTS
 from console.sources.transcript_process import LENGTH, Asked, Reply, answer
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +37,7 @@ def test_a_file_of_many_answers_is_told_in_parts_and_how_far_it_was_read_last(tm
     file = tmp_path / "s.jsonl"
     file.write_bytes(b"".join(line(f"m{n}") for n in range(105)))
     out = io.BytesIO()
-    answer(Asked(7, "claude_code", os.fsencode(file), ours=True, before=None), out.write)
+    answer(Asked(7, "claude_code", os.fsencode(file), ours=True, before=None), TRANSCRIPTS, out.write)
     replies = told(out.getvalue())
     assert len(replies) > 2 and [one.is_last for one in replies] == [False] * (len(replies) - 1) + [True]
     assert {one.number for one in replies} == {7} and all(one.place is None for one in replies[:-1])
@@ -54,7 +55,8 @@ def test_it_answers_until_nobody_asks_and_brings_little_along(tmp_path: Path) ->
     ]
     program = f"""
 import sys; sys.path.insert(0, {str(ROOT)!r})
-from console.sources.transcript_process import main; main()
+from console.sources.transcripts import TRANSCRIPTS
+from console.sources.transcript_process import main; main(TRANSCRIPTS)
 heavy = {{"console.domain.agent", "sqlite3", "asyncio", "pydantic", "genai_prices", "subprocess", "watchfiles"}} & set(sys.modules)
 sys.exit(", ".join(heavy) or 0)
 """

@@ -8,6 +8,7 @@ import pytest
 
 from console.sources import freshness
 from console.sources.activity_files import AgentFiles, Whereabouts
+from console.sources.claude_code.activity import ACTIVITY
 from console.sources.freshness import Freshness
 from console.supervisor.activity_turns import LOST_S, Followed, Turns
 
@@ -33,7 +34,7 @@ class Files(AgentFiles):
 
 
 def files(*at: str, told: bool = True, until: float = 10.0) -> Files:
-    return Files(Whereabouts("claude_code", 1, "s", "/work"), None, lambda _answer: None, {}, told=told, at=at, told_until=until)
+    return Files(Whereabouts("claude_code", 1, "s", "/work"), ACTIVITY, None, lambda _answer: None, {}, told=told, at=at, told_until=until)
 
 
 A, B = one("a"), one("b")

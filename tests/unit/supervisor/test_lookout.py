@@ -21,6 +21,8 @@ from console.services.fleet.meters import Meters
 from console.sources import otlp
 from console.sources.interface import Source
 from console.sources.otlp import OtlpSource
+from console.sources.rates import RateBook
+from console.sources.transcripts import VENDORS
 from console.supervisor import lookout
 from console.supervisor.lookout import Lookout
 from tests.fakes.instance import free_port
@@ -160,7 +162,7 @@ def test_transcripts_that_change_go_to_whoever_sums_them_and_secrets_wake_nobody
 
 
 def test_what_is_switched_off_is_named_with_how_to_switch_it_on() -> None:
-    room = Room(OtlpSource())
+    room = Room(OtlpSource(RateBook(VENDORS)))
     room.run(lambda: room.view("otlp") is not None and room.view("otlp").looked_at)
     view = room.view("otlp")
     assert view.state == "absent" and not view.available and view.reason.startswith("Not available, because")
@@ -170,7 +172,7 @@ def test_a_port_that_is_taken_is_said_and_tried_again_and_the_others_go_on(monke
     monkeypatch.setattr(otlp, "AGAIN_S", 0.05)
     port = free_port()
     taken = socket.create_server(("127.0.0.1", port))
-    good, told = Fake("good"), OtlpSource(port)
+    good, told = Fake("good"), OtlpSource(RateBook(VENDORS), port)
     room = Room(good, told)
     broken: list[str] = []
 
@@ -192,7 +194,7 @@ def test_a_port_that_is_taken_is_said_and_tried_again_and_the_others_go_on(monke
 
 
 def test_what_telemetry_sent_that_was_not_taken_is_recorded_each_kind_once_a_minute() -> None:
-    source = OtlpSource()
+    source = OtlpSource(RateBook(VENDORS))
     room = Room(source)
     for n in range(3):
         source.book.refuse("a negative figure", f"session {n}")
@@ -214,7 +216,7 @@ def test_what_telemetry_alone_tells_burns_in_no_sum() -> None:
 
 def test_while_nobody_looks_nothing_that_was_said_is_said_on() -> None:
     """A lookout that broke is begun again a second later: until then its port is closed."""
-    room = Room(Fake("a"), OtlpSource(free_port()))
+    room = Room(Fake("a"), OtlpSource(RateBook(VENDORS), free_port()))
 
     def breaks() -> bool:
         if is_there := [view.available for view in room.lookout.views()] == [True, True]:

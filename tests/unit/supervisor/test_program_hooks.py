@@ -8,9 +8,11 @@ import tomllib
 from pathlib import Path
 
 from console.domain.conversation import HOOKED, Program, Started
+from console.sources.codex.kind import OWN_KEY
 from console.sources.codex.trust import trusted_hash
 from console.sources.hook_settings import HookCommand
-from console.supervisor.program_hooks import OWN_KEY, furnish, is_judged, judged_words, remove, told
+from console.sources.kinds import STARTS
+from console.supervisor.program_hooks import furnish, is_judged, remove
 
 ODD = Path("/tmp/a \"b\" 'c' \\ {é}")  # noqa: S108 - never written
 
@@ -21,7 +23,7 @@ def started(program: Program, *words: str) -> Started:
 
 def test_claude_codes_settings_put_it_before_every_tool_and_cannot_be_switched_off() -> None:
     command = HookCommand("/usr/bin/python3", ODD / "watchfloor-hook.py", "claude-code", ODD / "agent.sock", 610)
-    line = told(Program.CLAUDE_CODE, command)
+    line = STARTS[Program.CLAUDE_CODE].told(command)
     settings = json.loads(line)
     (group,) = settings["hooks"]["PreToolUse"]
     assert settings["disableAllHooks"] is False and group["matcher"] == "*" and "\n" not in line
@@ -32,7 +34,7 @@ def test_claude_codes_settings_put_it_before_every_tool_and_cannot_be_switched_o
 
 def test_codexs_setting_says_the_same_in_one_word_of_its_own() -> None:
     command = HookCommand("/usr/bin/python3", ODD / "watchfloor-hook.py", "codex", ODD / "agent.sock", 610)
-    line = told(Program.CODEX, command)
+    line = STARTS[Program.CODEX].told(command)
     table = tomllib.loads(line)["hooks"]
     (group,) = table["PreToolUse"]
     assert group["matcher"] == "*" and group["hooks"] == [{"type": "command", "command": command.line(), "timeout": 630}]
@@ -42,7 +44,7 @@ def test_codexs_setting_says_the_same_in_one_word_of_its_own() -> None:
 
 def test_only_one_that_was_started_so_is_told_of_it(tmp_path: Path) -> None:
     for program in Program:
-        judged = started(program, "-p", *judged_words(program), "--more")
+        judged = started(program, "-p", *STARTS[program].judged, "--more")
         assert is_judged(judged) and not is_judged(started(program, "-p")) and not is_judged(started(program))
         furnish(judged, tmp_path, tmp_path / "agent.sock", 600.0, boxed=True)
         text = (tmp_path / HOOKED).read_text()

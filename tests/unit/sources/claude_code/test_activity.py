@@ -11,8 +11,9 @@ import pytest
 from console.domain.activity import Entry, Kind
 from console.sources.claude_code.activity import ClaudeLines, transcript
 from console.sources.rates import RateBook
+from console.sources.transcripts import VENDORS
 
-TREE = Path(__file__).parents[2] / "data" / "claude-code" / "projects-tree"
+TREE = Path(__file__).parents[3] / "data" / "claude-code" / "projects-tree"
 MAIN = next(TREE.rglob("ca*.jsonl"))
 
 
@@ -47,7 +48,7 @@ def test_the_real_programs_session_reads_as_what_it_did() -> None:
 
 def test_spend_of_each_answer_is_priced_and_adds_up_to_the_programs_own_sum() -> None:
     files = [MAIN, next(TREE.rglob("agent-*.jsonl"))]
-    spends = {e.source_id: e for f in files for e in read(f.read_bytes().splitlines(), RateBook().price) if e.kind is Kind.SPEND}
+    spends = {e.source_id: e for f in files for e in read(f.read_bytes().splitlines(), RateBook(VENDORS).price) if e.kind is Kind.SPEND}
     assert sum(e.cost_nano or 0 for e in spends.values()) == 70_698_600
     unpriced = read(MAIN.read_bytes().splitlines())
     assert all(e.text.endswith("unpriced") and e.cost_nano is None for e in unpriced if e.kind is Kind.SPEND)

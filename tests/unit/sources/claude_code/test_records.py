@@ -17,6 +17,7 @@ from console.sources.claude_code.records import Records, Session
 from console.sources.freshness import Freshness
 from console.sources.homes import OwnHome
 from console.sources.interface import Confinement
+from console.sources.kinds import PROGRAMS
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
 from tests.fakes.proc import FakeProc
@@ -44,7 +45,7 @@ class Box:
         (self.folder / f"{number}.json").write_text(json.dumps(body))
 
     def look(self, *agents: str, hidden: bool = False) -> list[Session | str]:
-        programs = Programs(ProcessTable(self.proc.root), whose=lambda _pid, cgroup: cgroup.strip().rpartition("/")[2])
+        programs = Programs(PROGRAMS, ProcessTable(self.proc.root), whose=lambda _pid, cgroup: cgroup.strip().rpartition("/")[2])
         records = Records(programs.table, Confinement(), programs)
         records.begin()
         return list(records.of(self.folder, OwnHome(self.home, agents or ("a-1",), hidden)))
@@ -89,7 +90,7 @@ def test_where_the_kernel_is_another_the_home_says_whose_it_is_when_one_alone_li
 
 
 def test_a_record_that_did_not_change_is_not_read_again(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = Programs(ProcessTable(box.proc.root))
+    programs = Programs(PROGRAMS, ProcessTable(box.proc.root))
     records = Records(programs.table, Confinement(pids=lambda _: True), programs)
     box.record()
     records.begin()
@@ -100,7 +101,7 @@ def test_a_record_that_did_not_change_is_not_read_again(box: Box, monkeypatch: p
 
 
 def test_where_a_watch_tells_no_record_is_looked_at_until_it_does(box: Box) -> None:
-    programs = Programs(ProcessTable(box.proc.root), whose=lambda _pid, _cgroup: "")
+    programs = Programs(PROGRAMS, ProcessTable(box.proc.root), whose=lambda _pid, _cgroup: "")
     fresh, outside = Freshness(), box.home / "sessions"
     outside.mkdir()
     fresh.begins("w", [str(outside)])
@@ -125,7 +126,7 @@ def test_where_a_watch_tells_no_record_is_looked_at_until_it_does(box: Box) -> N
 
 
 def test_a_folder_that_is_watched_is_judged_once_until_a_record_or_a_process_is_another(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    programs = Programs(ProcessTable(box.proc.root), whose=lambda _pid, _cgroup: "")
+    programs = Programs(PROGRAMS, ProcessTable(box.proc.root), whose=lambda _pid, _cgroup: "")
     fresh, outside = Freshness(), box.home / "sessions"
     outside.mkdir()
     fresh.begins("w", [str(outside)])

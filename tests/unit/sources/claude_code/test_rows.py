@@ -18,6 +18,7 @@ from console.sources.claude_code.rows import Proven, Rows
 from console.sources.interface import GONE
 from console.sources.rates import RateBook
 from console.sources.session_spend import SessionSpend, Spent
+from console.sources.transcripts import TRANSCRIPTS, VENDORS
 
 ME = os.geteuid()
 SPENT = Spent(100, 0.5, 1, 0, "claude-sonnet-4-5", 1.0)
@@ -30,7 +31,7 @@ class Fleet:
         self.projects = tmp_path / ".claude" / "projects"
         self.project = self.projects / "-p"
         self.project.mkdir(parents=True)
-        self.spend = SessionSpend(tmp_path / "cost.db", tmp_path, RateBook())
+        self.spend = SessionSpend(tmp_path / "cost.db", TRANSCRIPTS, RateBook(VENDORS), tmp_path)
         monkeypatch.setattr(self.spend, "_start", lambda: None)
         self.spend.fresh.begins("w", [str(self.project)])
         self.sums: dict[str, dict[str, Spent]] = {"s1": {"": SPENT}, "s2": {}}

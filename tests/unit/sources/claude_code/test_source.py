@@ -12,6 +12,7 @@ import pytest
 from console.domain.agent import ProcessIdentity, Sighting
 from console.sources.claude_code.source import ClaudeCodeSource
 from console.sources.interface import UNVERIFIED
+from console.sources.kinds import PROGRAMS
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
 from tests.fakes.proc import NAMESPACE, FakeProc
@@ -77,7 +78,7 @@ def live(host: Host, **changes: Any) -> None:
 def test_it_keeps_its_name_when_it_is_adopted(host: Host) -> None:
     live(host)
     host.record()
-    adopted = Programs(ProcessTable(host.proc.root), whose=lambda _pid, _cgroup: "o-1")
+    adopted = Programs(PROGRAMS, ProcessTable(host.proc.root), whose=lambda _pid, _cgroup: "o-1")
     (before,), (after,) = host.look(), host.look(programs=adopted)
     assert (before.agent_id, after.agent_id) == ("", "o-1") and after.key == before.key  # else what it used would count once more
 

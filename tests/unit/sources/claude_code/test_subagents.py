@@ -12,11 +12,11 @@ import pytest
 from console.domain.agent import ProcessIdentity, Sighting
 from console.domain.budget import Usage
 from console.sources.claude_code.notes import Notes, SubAgent
-from console.sources.claude_code.subagents import LIFE, MOST, Tree, acted, sightings, usage
+from console.sources.claude_code.subagents import LIFE, MOST, Tree, sightings
 from console.sources.interface import FINISHED
-from console.sources.session_spend import Spent
+from console.sources.session_spend import Spent, acted, usage
 
-DATA = Path(__file__).parents[2] / "data" / "claude-code" / "projects-tree"
+DATA = Path(__file__).parents[3] / "data" / "claude-code" / "projects-tree"
 SESSION = Sighting("claude_code", "0-7-1", "s", ProcessIdentity(7, 1), "s1", "/home/dev/proj", 1.0, status="busy", detail="Seen.")
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from console.domain.spend import Answer, Tokens
 from console.sources.claude_code import transcripts as claude_transcripts
-from console.sources.claude_code.transcripts import Reading, answers, at_of
+from console.sources.claude_code.transcripts import answers
+from console.sources.reading import Reading, at_of
 
-REAL = Path(__file__).parents[2] / "data" / "claude-code" / "projects-tree" / "-home-dev-proj"
+REAL = Path(__file__).parents[3] / "data" / "claude-code" / "projects-tree" / "-home-dev-proj"
 USAGE: dict[str, Any] = {"input_tokens": 1, "output_tokens": 2}
 
 

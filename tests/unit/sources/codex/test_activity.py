@@ -9,8 +9,9 @@ from typing import Any
 from console.domain.activity import Entry, Kind
 from console.sources.codex.activity import CodexLines, rollout
 from console.sources.rates import RateBook
+from console.sources.transcripts import VENDORS
 
-ROLLOUT = next((Path(__file__).parents[2] / "data" / "codex").rglob("rollout*.jsonl"))
+ROLLOUT = next((Path(__file__).parents[3] / "data" / "codex").rglob("rollout*.jsonl"))
 
 
 def read(lines: list[bytes], reader: CodexLines | None = None) -> list[Entry]:
@@ -23,7 +24,7 @@ def item(**payload: Any) -> bytes:
 
 
 def test_the_real_programs_rollout_reads_as_what_it_did() -> None:
-    found = read(ROLLOUT.read_bytes().splitlines(), CodexLines(RateBook().price))
+    found = read(ROLLOUT.read_bytes().splitlines(), CodexLines(RateBook(VENDORS).price))
     messages = [(e.who, e.text) for e in found if e.kind is Kind.MESSAGE]
     assert messages == [("user", "find TODO"), ("assistant", "Found one TODO.")]
     [call] = [e for e in found if e.kind is Kind.TOOL_CALL]

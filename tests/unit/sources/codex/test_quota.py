@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from console.sources.codex.quota import TAIL, Window, codex_windows
+from console.sources.codex.quota import TAIL, windows
+from console.sources.quota import Window
 
 DAY = Path(".codex/sessions/2026/11/22")
 
@@ -33,15 +34,15 @@ AT = 1795334400.0
 def test_the_newest_word_holds(tmp_path: Path) -> None:
     rollout(tmp_path, "old", line({"primary": {"used_percent": 99, "window_minutes": 300}}), mtime=500.0)
     rollout(tmp_path, "new", line({"primary": {"used_percent": 1}}), line({"primary": FIVE_HOURS, "secondary": WEEK}), "{half a line")
-    assert codex_windows([tmp_path]) == [Window(300, 0.18, AT + 3600, AT), Window(10080, 0.78, 1795600000.0, AT)]
+    assert windows([tmp_path]) == [Window(300, 0.18, AT + 3600, AT), Window(10080, 0.78, 1795600000.0, AT)]
 
 
 def test_what_says_nothing_is_passed_over_and_where_nobody_says_anything_nothing_is_known(tmp_path: Path) -> None:
-    assert codex_windows([tmp_path, tmp_path / "nobody"]) == []
+    assert windows([tmp_path, tmp_path / "nobody"]) == []
     rollout(tmp_path, "a", line({"primary": None, "secondary": None, "plan_type": None}), mtime=2000.0)
-    assert codex_windows([tmp_path]) == []
+    assert windows([tmp_path]) == []
     rollout(tmp_path, "b", line({"primary": {"used_percent": 7}}))
-    assert codex_windows([tmp_path]) == [Window(0, 0.07, None, AT)]
+    assert windows([tmp_path]) == [Window(0, 0.07, None, AT)]
 
 
 WRONG_SHARES = [float("nan"), -1, True, 1e308, "5", None]
@@ -50,7 +51,7 @@ WRONG_SHARES = [float("nan"), -1, True, 1e308, "5", None]
 @pytest.mark.parametrize("wrong", [None, 5, "x", [], {"primary": 5}, *({"primary": {"used_percent": x}} for x in WRONG_SHARES)])
 def test_what_is_no_share_is_none(tmp_path: Path, wrong: object) -> None:
     rollout(tmp_path, "a", line(wrong))
-    assert codex_windows([tmp_path]) == []
+    assert windows([tmp_path]) == []
 
 
 def test_links_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
@@ -60,9 +61,9 @@ def test_links_pipes_and_folders_are_not_read(tmp_path: Path) -> None:
     (tmp_path / DAY / "rollout-link.jsonl").symlink_to(outside)
     os.mkfifo(tmp_path / DAY / "rollout-pipe.jsonl")
     (tmp_path / DAY / "rollout-folder.jsonl").mkdir()
-    assert codex_windows([tmp_path]) == []
+    assert windows([tmp_path]) == []
 
 
 def test_only_the_end_of_a_file_is_read(tmp_path: Path) -> None:
     rollout(tmp_path, "a", line({"primary": WEEK}), "x" * (TAIL + 10) + "\n")
-    assert codex_windows([tmp_path]) == []
+    assert windows([tmp_path]) == []

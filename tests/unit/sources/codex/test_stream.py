@@ -13,7 +13,7 @@ from console.domain.spend import Tokens
 from console.sources.codex.stream import CodexStream, provider
 from console.sources.program_stream import Heard
 
-SAMPLE = Path(__file__).parents[2] / "data" / "codex" / "exec-json.jsonl"
+SAMPLE = Path(__file__).parents[3] / "data" / "codex" / "exec-json.jsonl"
 
 
 def hear(stream: CodexStream, **record: Any) -> Heard:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
-from console.sources.claude_code.transcripts import Reading
 from console.sources.codex.transcripts import Thread, answers
+from console.sources.reading import Reading
 
-REAL = (Path(__file__).parents[2] / "data" / "codex" / "rollout.jsonl").read_bytes()
+REAL = (Path(__file__).parents[3] / "data" / "codex" / "rollout.jsonl").read_bytes()
 BORN = "2026-11-21T20:33:00Z"
 
 

@@ -1,0 +1,80 @@
+"""Codex as an agent kind."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from console.sources.codex import stream
+from console.sources.codex.activity import ACTIVITY
+from console.sources.codex.daemons import CodexDaemons
+from console.sources.codex.program import CODEX as PROGRAM
+from console.sources.codex.quota import windows
+from console.sources.codex.source import CodexSource
+from console.sources.codex.transcripts import TRANSCRIPTS
+from console.sources.codex.trust import KNOWN, trusted_hash, why_skipped
+from console.sources.hook_settings import EVENT, GOES_ON, HookCommand, JsonHook, group_of
+from console.sources.interface import Source
+from console.sources.kind import Kind, Outlook, Start, Wanted
+
+OWN_KEY = "/<session-flags>/config.toml:pre_tool_use:0:0"
+"""Codex's own name of the first hook on its command line."""
+
+
+def _look(given: Outlook) -> Source:
+    return CodexSource(given.root, spend=given.spend, programs=given.programs, outside=given.outside)
+
+
+def _words(wanted: Wanted) -> tuple[str, ...]:
+    judged = stream.JUDGED if wanted.judged else ()
+    elsewhere = stream.provider(wanted.base_url) if wanted.base_url else ()
+    options = (*judged, *stream.HELD_BY_SANDBOX, *stream.QUIET, *elsewhere)
+    options += ("-c", f"model={wanted.model}") if wanted.model else ()
+    if wanted.once:
+        return (*stream.WORDS_ONCE, *(stream.TRUSTED if judged else ()), *options, "-")
+    return (*stream.WORDS, *options)
+
+
+def _told(command: HookCommand) -> str:
+    group = group_of(command)
+    (hook,) = group["hooks"]
+    fields = f"type={json.dumps(hook['type'])},command={_toml(hook['command'])},timeout={hook['timeout']}"
+    trust = f"enabled=true,trusted_hash={json.dumps(trusted_hash(group, hook))}"
+    return f'hooks={{{EVENT}=[{{matcher="*",hooks=[{{{fields}}}]}}],state={{{_toml(OWN_KEY)}={{{trust}}}}}}}'
+
+
+def _toml(text: str) -> str:
+    """A basic string of TOML: what JSON writes for text without surrogates is one."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _doubt(version: str, talks: bool) -> str:
+    """Its app-server trusts our hook by a hash alone, which is known of one version."""
+    if not talks or re.search(rf"\b{re.escape(KNOWN)}", version):
+        return ""
+    return (
+        f"this version may skip the hook in silence when it is talked to (known to run it: {KNOWN}x): its detail says enforced "
+        "once a first call was judged, and --once does not depend on it"
+    )
+
+
+CODEX = Kind(
+    name="codex",
+    program=PROGRAM,
+    look=_look,
+    transcripts=TRANSCRIPTS,
+    activity=ACTIVITY,
+    sub_agents="threads of the same process, by Codex's own links",
+    hook=JsonHook(
+        ".codex/hooks.json",
+        gaps=(
+            "Whoever may write ~/.codex/config.toml can switch it off (features.hooks); install-hook codex --check says whether it is.",
+            f"{GOES_ON[0].upper()}{GOES_ON[1:]}.",
+        ),
+        advice="Codex runs a new hook only once you have trusted it: start codex, and approve the hook it shows.",
+        skipped=why_skipped,
+    ),
+    start=Start("codex", stream.CodexStream, _words, stream.JUDGED, _told, stream.QUIET[1], _doubt),
+    daemons=CodexDaemons(),
+    quota=windows,
+)

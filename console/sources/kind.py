@@ -1,0 +1,129 @@
+"""What an agent kind offers: one value for each capability, and one that says why where a kind lacks it. ``kinds`` lists them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from console.sources.activity_files import Activity
+from console.sources.daemons.interface import Daemons
+from console.sources.homes import OwnHome
+from console.sources.hook_settings import HookCommand
+from console.sources.interface import Source
+from console.sources.program_stream import Stream
+from console.sources.programs import Program, Programs
+from console.sources.quota import Window
+from console.sources.session_spend import SessionSpend
+from console.sources.transcript_files import Transcripts
+
+
+@dataclass(frozen=True, slots=True)
+class Lacks:
+    """A capability that a kind does not have."""
+
+    why: str
+    """For people; it reads on after "not available, because"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a kind's source looks with."""
+
+    root: Path | None
+    """The one home to look in; None: the homes of this host."""
+    spend: SessionSpend | None
+    programs: Programs
+    own: Callable[[], list[OwnHome]]
+    """Homes of agents that were started here."""
+    outside: bool
+    """False: at those alone."""
+
+
+class Hook(Protocol):
+    """How a program is told to ask us before each tool call."""
+
+    @property
+    def place(self) -> str:
+        """Its settings file, below a home."""
+        ...
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """What the hook of a user cannot hold, for people."""
+        ...
+
+    @property
+    def advice(self) -> str:
+        """What a person must do once it is installed, or empty."""
+        ...
+
+    def installed(self, data: bytes, name: str) -> str:
+        """The command of our hook in these settings, or empty. Raises UsageProblem: they cannot be read."""
+        ...
+
+    def added(self, data: bytes, command: HookCommand, name: str) -> bytes:
+        """The settings with our hook before every tool call, once. Raises UsageProblem."""
+        ...
+
+    def removed(self, data: bytes, name: str) -> bytes:
+        """The settings without our hook. Raises UsageProblem."""
+        ...
+
+    def why_skipped(self, data: bytes, file: Path) -> str:
+        """Why the program would not run our hook in these settings, or empty."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a start of a program asks for."""
+
+    model: str
+    once: bool
+    """It answers one prompt and ends."""
+    judged: bool
+    """Its tool calls are put before us."""
+    base_url: str
+    """Where its model answers, if that is set for its type; empty: where it usually does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a program is started and talked to."""
+
+    name: str
+    """As ``run --agent`` takes it."""
+    stream: Callable[[], Stream]
+    words: Callable[[Wanted], tuple[str, ...]]
+    """Its own arguments."""
+    judged: tuple[str, ...]
+    """Those among them by which it is known that its calls are judged."""
+    told: Callable[[HookCommand], str]
+    """One line that tells it of our hook."""
+    untold: str
+    """The same where its calls are not judged."""
+    doubt: Callable[[str, bool], str] = lambda _version, _talks: ""
+    """(version, whether it is talked to) -> why it may skip our hook, or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of agent."""
+
+    name: str
+    """For commands and rules: ``claude-code``."""
+    program: Program
+    look: Callable[[Outlook], Source] | Lacks
+    """Finds its sessions; where it is lacking, its processes are seen all the same."""
+    transcripts: Transcripts | Lacks
+    activity: Activity | Lacks
+    sub_agents: str | Lacks
+    """By what they are seen, for people."""
+    hook: Hook | Lacks
+    start: Start | Lacks
+    daemons: Daemons | Lacks
+    quota: Callable[[Iterable[Path]], list[Window]] | Lacks
+    is_woken_by_sums: bool = False
+    """Whether a transcript that grows says nothing that its source shows but sums."""

@@ -1,0 +1,24 @@
+"""Every agent kind: one list. A kind is added by its folder and a line here."""
+
+from __future__ import annotations
+
+from console.sources.claude_code.kind import CLAUDE_CODE
+from console.sources.codex.kind import CODEX
+from console.sources.daemons.interface import Daemons
+from console.sources.kind import Kind, Lacks
+from console.sources.processes_only import PROCESSES_ONLY
+from console.sources.transcripts import TRANSCRIPTS
+
+KINDS: tuple[Kind, ...] = (CLAUDE_CODE, CODEX, *PROCESSES_ONLY)
+PROGRAMS = tuple(kind.program for kind in KINDS)
+ACTIVITIES = {kind.activity.source: kind.activity for kind in KINDS if not isinstance(kind.activity, Lacks)}
+WOKEN_BY_SUMS = frozenset(one.source for kind in KINDS if kind.is_woken_by_sums and not isinstance(one := kind.transcripts, Lacks))
+HOOKS = {kind.name: kind.hook for kind in KINDS if not isinstance(kind.hook, Lacks)}
+STARTS = {kind.start.name: kind.start for kind in KINDS if not isinstance(kind.start, Lacks)}
+HOME_FOLDERS = tuple(dict.fromkeys(folder.home for one in TRANSCRIPTS for folder in one.own))
+"""Where in the home of an agent of ours programs keep their files."""
+
+
+def daemons_of(source: str) -> Daemons | None:
+    """Of an agent that a source saw (``Sighting.source``); None: its kind has no daemons."""
+    return next((kind.daemons for kind in KINDS if not isinstance(kind.daemons, Lacks) and source.startswith(kind.daemons.kind)), None)
