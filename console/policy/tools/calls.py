@@ -38,6 +38,8 @@ _STATEMENTS = words(
 """A tool with such a word in its name takes a statement."""
 _STAGES = re.compile(r'"\$(?:out|merge|function|where)"')
 """Parts of a MongoDB query that write, or run code."""
+
+
 def called(tool: Tool, argument: str, detail: str, action: str = "") -> Tool:
     """The tool with the action and scopes of this call. ``action`` is what the call says of itself: it never makes it milder."""
     if not tool.kinds:

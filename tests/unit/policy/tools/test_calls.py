@@ -136,12 +136,15 @@ def test_the_reason_says_what_it_does() -> None:
 @pytest.mark.parametrize(
     ("danger", "names"),
     [
-        ("spends", "create_payment_link stripe_create_refund stripe_cancel_subscription send_invoice create_payout pay_invoice mcp__paypal__create_order"),
-        ("spends", "mcp__stripe__create_customer mcp__square__create_payment mcp__alpaca__place_stock_order createPaymentIntent transfer_funds"),
-        ("publishes", "send_mail gmail_send send_email mcp__gmail__send_draft mcp__slack__slack_post_message sendMail send_sms mcp__resend__send-email"),
+        ("spends", "create_payment_link stripe_create_refund stripe_cancel_subscription send_invoice create_payout"),
+        ("spends", "pay_invoice mcp__paypal__create_order"),
+        ("spends", "mcp__stripe__create_customer mcp__square__create_payment mcp__alpaca__place_stock_order"),
+        ("spends", "createPaymentIntent transfer_funds"),
+        ("publishes", "send_mail gmail_send send_email mcp__gmail__send_draft mcp__slack__slack_post_message"),
+        ("publishes", "sendMail send_sms mcp__resend__send-email"),
         ("publishes", "deploy_to_vercel merge_pull_request mcp__kubernetes__kubectl_apply run_workflow"),
     ],
-)  # fmt: skip
+)
 def test_a_tool_of_money_mail_or_deployment_asks_with_its_danger(danger: str, names: str) -> None:
     made = context(rules(allow=["shell(ls:*)"]))
     for name in names.split():
