@@ -85,8 +85,7 @@ async def restore(it: Starting) -> None:
         await _reopen(it, it.core.state.agents[agent_id])
     await asyncio.to_thread(sweep_offers, it.places, {str(i) for i in alive})
     await asyncio.to_thread(sweep_channels, it.places.agents_dir, {str(i) for i in alive})
-    if it.parts.contexts is not None:
-        await asyncio.to_thread(it.parts.contexts.rejoin)
+    await asyncio.to_thread(it.parts.contexts.rejoin)
     await _stop_strangers(it, alive)
     it.runner.task(ask_of_the_gone(it.parts))
     latched = await asyncio.to_thread(latched_kills, it.parts, status)
