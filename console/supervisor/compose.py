@@ -34,7 +34,13 @@ from console.services.fleet.core import Core
 from console.services.fleet.views import egress_view
 from console.services.notices.shown import Notices
 from console.services.persistence.scan import Hunt
+from console.services.policy.dangerous_operations import DangerDesk
 from console.services.policy.git_memory import GitMemory
+from console.services.policy.page import PolicyLook
+from console.services.policy.page_routes import policy_page_routes
+from console.services.policy.review import PolicyReview
+from console.services.policy.routes import policy_routes
+from console.services.policy.service import PolicyDesk
 from console.services.policy.session_start import SessionStart
 from console.services.records.record_writer import Scribe
 from console.services.records.storage_open import (
@@ -76,11 +82,6 @@ from console.supervisor.owed import finish_rotations
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
 from console.supervisor.peers import Peer, is_operator, may_hook
-from console.supervisor.policy_desk import PolicyDesk
-from console.supervisor.policy_page import PolicyLook
-from console.supervisor.policy_page_routes import policy_page_routes
-from console.supervisor.policy_review import PolicyReview
-from console.supervisor.policy_routes import policy_routes
 from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
@@ -124,7 +125,8 @@ class Supervisor:
             self.parts.tokens,
             cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")),
         )
-        self.launcher = Launcher(self.parts, self.doors)
+        dangers = DangerDesk(places, self.parts.scribe, self.parts.notice)
+        self.launcher = Launcher(self.parts, self.doors, dangers)
         self.launcher.talk.listeners.append(self.parts.activity.on_event)
         self.stop_line = StopLine(places)
         self.stop = StopDesk(self.parts, self.stop_line, self._evidence())
@@ -133,9 +135,9 @@ class Supervisor:
         types = self.launcher.sources
         above = self.core.state.agents.get
         git = GitMemory(SessionStart(self.ledger, above))
-        self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), types.declared_of, types.type_of, git.of)
-        self.policy.above = above
-        self.policy.dangers = self.launcher.dangers.list.current
+        self.policy = PolicyDesk(
+            places, lambda text: self.parts.notice(text, "red"), dangers.list.current, above, types.declared_of, types.type_of, git.of
+        )
         self.runner.approving.judge = self.policy
         self.doors.execute = ExecuteDesk(self.parts, self.runner.approving, self.policy.judgement)
         self.core.run = self.runner.run
@@ -309,8 +311,8 @@ class Supervisor:
         tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
         more = [*SecretRoutes(self.parts, self.doors, self.stop).routes(), *program_routes(self.parts, self.launcher)]
         more += hook_routes(self.doors.hooks)
-        more += policy_routes(PolicyReview(self.parts, self.policy), self.parts, asked_by)
-        more += policy_page_routes(PolicyLook(self.parts, self.policy))
+        more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), asked_by)
+        more += policy_page_routes(PolicyLook(self.core, self.parts.scribe, self.policy))
         more += first_run_routes(self.parts, self.policy, self.doors, self.follower)
         routes = OperatorRoutes(self.desk, more)
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)

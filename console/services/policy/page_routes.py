@@ -10,8 +10,8 @@ from starlette.routing import Route
 
 from console.api import policy_page as v
 from console.domain.errors import UsageProblem
+from console.services.policy.page import PolicyLook
 from console.services.routes.responses import answer, body_of
-from console.supervisor.policy_page import PolicyLook
 
 RULE_MAX = 1200
 

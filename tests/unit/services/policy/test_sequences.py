@@ -11,9 +11,9 @@ from console.domain.errors import Denied
 from console.domain.permission import PermissionRequest
 from console.policy.disk import Disk
 from console.policy.judge import Call, judge, tool_named
+from console.services.policy import config_fallback
+from console.services.policy.sequences import SequenceDesk
 from console.settings.places import Places
-from console.supervisor import last_good
-from console.supervisor.sequence_desk import SequenceDesk
 from tests.fakes.policy_world import context, rules, tools
 
 STEPS = "steps: [{name: a, any: [{action: read}]}, {name: b, any: [{action: write}]}]"
@@ -110,9 +110,9 @@ def test_sequences_that_a_restart_would_not_know_of_deny_until_they_are_kept(pla
     def no_room(*_anything: object, **_more: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
+    monkeypatch.setattr(config_fallback, "AGAIN_S", 0.0)
     with monkeypatch.context() as full:
-        full.setattr(last_good, "replace_file", no_room)
+        full.setattr(config_fallback, "replace_file", no_room)
         full.setattr(os, "link", no_room)
         (places.state_dir / "sequences.yaml").write_text(OWN)
         with pytest.raises(Denied, match="No space left"):

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from console.supervisor import last_good
-from console.supervisor.last_good import LastGood
+from console.services.policy import config_fallback
+from console.services.policy.config_fallback import LastGood
 from tests.fakes.private_disk import run_on_a_small_disk
 
 
@@ -20,8 +20,8 @@ def no_room(*_anything: object) -> None:
 
 @pytest.fixture
 def full(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(last_good, "replace_file", no_room)
-    monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
+    monkeypatch.setattr(config_fallback, "replace_file", no_room)
+    monkeypatch.setattr(config_fallback, "AGAIN_S", 0.0)
     return monkeypatch
 
 
@@ -44,8 +44,8 @@ def test_the_room_that_was_laid_aside_takes_the_next_bytes_on_a_full_disk(file: 
     kept = LastGood(file, file.with_name(".good"), said.append)
     kept.keep(b"old")
     reserve = file.with_name(".good-reserve")
-    assert reserve.stat().st_blocks * 512 >= last_good.RESERVE_BYTES
-    monkeypatch.setattr(last_good, "replace_file", no_room)
+    assert reserve.stat().st_blocks * 512 >= config_fallback.RESERVE_BYTES
+    monkeypatch.setattr(config_fallback, "replace_file", no_room)
     monkeypatch.setattr(os, "posix_fallocate", no_room)
     kept.keep(b"new")
     assert (kept.trouble, said, kept.read()) == ("", [], b"new") and not kept._path.samefile(file) and not reserve.exists()
@@ -60,7 +60,7 @@ def test_a_second_name_serves_while_nobody_writes_into_the_file_and_is_never_sil
     kept.keep(b"new")
     kept.settle()
     assert kept.trouble == "" and kept.read() == b"new" and len(said) == 1 and "second name" in said[0]
-    full.setattr(last_good, "AGAIN_S", 3600.0)
+    full.setattr(config_fallback, "AGAIN_S", 3600.0)
     kept.keep(b"new")
     file.write_bytes(b"broken")  # in place: what was good is on no disk any more
     assert kept.settle() == "" and "Nothing is allowed" in kept.trouble
@@ -114,7 +114,7 @@ def test_on_a_disk_that_is_really_full(tmp_path: Path) -> None:
     told = run_on_a_small_disk(
         tmp_path / "disk",
         """
-        from console.supervisor.last_good import LastGood
+        from console.services.policy.config_fallback import LastGood
         said, file = [], disk / "policy.json"
         file.write_bytes(b"one" * 100)
         kept = LastGood(file, disk / ".good", said.append)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from console.api import policy_data
 from console.api import policy_page as v
 from console.api.policy_messages import PolicySaveBody, PolicyTryBody
 from console.domain.errors import NotFound
@@ -18,10 +19,10 @@ from console.enforcement.lineages import nodes_of
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
 from console.policy.dangers import Danger
+from console.services.policy.page import PolicyLook
+from console.services.policy.review import PolicyReview
+from console.services.policy.service import PolicyDesk
 from console.settings.places import Places, find_places
-from console.supervisor.policy_desk import PolicyDesk
-from console.supervisor.policy_page import PolicyLook
-from console.supervisor.policy_review import PolicyReview
 from tests.fakes.playbook import Playbook
 
 RULES = {
@@ -39,10 +40,10 @@ class World:
         self.ledger = Ledger(places.state_dir / "ledger.db")
         self.book = Playbook().run("a", context_id="c")
         places.policy_file.write_text(json.dumps(RULES, indent=1))
-        self.desk = PolicyDesk(places, lambda _text: None)
+        self.desk = PolicyDesk(places, lambda _text: None, policy_data.dangers, lambda _agent_id: None)
         parts: Any = SimpleNamespace(core=SimpleNamespace(state=self.book.state), scribe=SimpleNamespace(ledger=self.ledger), places=places)
-        self.look = PolicyLook(parts, self.desk)
-        self.review = PolicyReview(parts, self.desk)
+        self.look = PolicyLook(parts.core, parts.scribe, self.desk)
+        self.review = PolicyReview(parts.core, parts.places, parts.scribe, self.desk)
 
 
 @pytest.fixture
@@ -123,8 +124,8 @@ async def test_a_matrix_that_nobody_knows_denies_and_says_so(world: World) -> No
     assert world.look.tools().matrix_state == "last_good"
     for good in world.places.state_dir.glob(".matrix-last-good.json"):
         good.unlink()
-    desk = PolicyDesk(world.places, lambda _text: None)
-    look = PolicyLook(world.look._parts, desk)
+    desk = PolicyDesk(world.places, lambda _text: None, policy_data.dangers, lambda _agent_id: None)
+    look = PolicyLook(world.look._core, world.look._scribe, desk)
     assert look.tools().matrix_state == "unknown" and "Every call is denied" in look.tools().matrix
     for agent_id in ("", "a"):
         said = await look.explain(v.ExplainBody(tool="shell", argument="date", agent_id=agent_id))
@@ -160,10 +161,10 @@ async def test_where_no_rules_were_ever_good_the_first_ones_can_be_put_in_force(
     places = find_places(str(tmp_path / "none"), create=True)
     places.policy_file.write_text("{}")
     ledger = Ledger(places.state_dir / "ledger.db")
-    desk = PolicyDesk(places, lambda _text: None)
+    desk = PolicyDesk(places, lambda _text: None, policy_data.dangers, lambda _agent_id: None)
     scribe = SimpleNamespace(ledger=ledger, record_first=lambda _record: None)
     parts: Any = SimpleNamespace(core=SimpleNamespace(state=Playbook().state), scribe=scribe, places=places)
-    review, look = PolicyReview(parts, desk), PolicyLook(parts, desk)
+    review, look = PolicyReview(parts.core, parts.places, parts.scribe, desk), PolicyLook(parts.core, parts.scribe, desk)
     view = review.view()
     assert view.problem and not view.rules and look.lint().problem
     told = await look.explain(v.ExplainBody(tool="shell", argument="ls"))

@@ -34,12 +34,12 @@ from console.policy.scopes import ALL, read_scopes
 from console.policy.shell import Policy
 from console.policy.verdicts import NO_RULE, Judgement, Part
 from console.policy.walk import Listing
+from console.services.policy.config_fallback import LastGood
+from console.services.policy.evaluate import Judged
+from console.services.policy.matrix import MatrixDesk
+from console.services.policy.sequences import SequenceDesk
+from console.services.policy.working_folder import working_folder
 from console.settings.places import Places
-from console.supervisor.judging import Judged
-from console.supervisor.last_good import LastGood
-from console.supervisor.matrix_desk import MatrixDesk
-from console.supervisor.sequence_desk import SequenceDesk
-from console.supervisor.working_folder import working_folder
 
 COMPILED_MAX = 64
 """Policies kept compiled: one for each session that asks."""
@@ -99,18 +99,18 @@ class PolicyDesk:
         self,
         places: Places,
         alarm: Callable[[str], None],
+        dangers: Callable[[], tuple[Danger, ...]],
+        above: Callable[[AgentId], Agent | None],
         declared_of: Callable[[Agent], Declared | None] = lambda _agent: None,
         type_of: Callable[[Agent], str] = lambda _agent: "",
         known_of: Callable[[Agent], Known] = lambda _agent: _NO_SESSION,
     ) -> None:
+        """``dangers``: what asks whatever the rules say. ``above`` finds a parent."""
         self._file, self._name = places.policy_file, str(places.policy_file)
         self._last = LastGood(self._file, self._file.with_name(".policy-last-good.json"), alarm)
         self._workspaces, self._alarm = places.workspaces_dir, alarm
         self._declared_of, self._known_of = declared_of, known_of
-        self.dangers: Callable[[], tuple[Danger, ...]] = policy_data.dangers
-        """What asks whatever the rules say; an operator's own list is joined in compose."""
-        self.above: Callable[[AgentId], Agent | None] = lambda _agent_id: None
-        """Finds a parent; compose.py knows them."""
+        self.dangers, self._above = dangers, above
         self.sequences = SequenceDesk(places, alarm)
         self.matrix = MatrixDesk(places, alarm, type_of)
         self._lock = threading.Lock()
@@ -191,7 +191,7 @@ class PolicyDesk:
     def workspace_of(self, agent: Agent) -> Path:
         """What ``${WORKSPACE}`` is for an agent: its session's workspace; of one that is only seen, the folder its process works in."""
         if agent.control_level is ControlLevel.OBSERVED:
-            return working_folder(agent, self.above)
+            return working_folder(agent, self._above)
         return self._workspaces / agent.context_id
 
     def _policy(self, agent: Agent, workspace: Path, data: bytes | None) -> Policy | None:

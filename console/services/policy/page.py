@@ -20,8 +20,9 @@ from console.policy.sequences import Matcher, Pattern, advance
 from console.policy.shell import Policy
 from console.policy.tools.catalogue import Tool, tool_of
 from console.policy.verdicts import Judgement
-from console.supervisor.parts import Parts
-from console.supervisor.policy_desk import PolicyDesk
+from console.services.fleet.core import Core
+from console.services.policy.service import PolicyDesk
+from console.services.records.record_writer import Scribe
 
 ARGUMENT_SHOWN = 2000
 LINT_MAX = 2000
@@ -41,8 +42,8 @@ _JUDGED = {
 class PolicyLook:
     """The operator's reading side of the rules."""
 
-    def __init__(self, parts: Parts, desk: PolicyDesk) -> None:
-        self._parts, self._desk = parts, desk
+    def __init__(self, core: Core, scribe: Scribe, desk: PolicyDesk) -> None:
+        self._core, self._scribe, self._desk = core, scribe, desk
 
     def lint(self) -> v.LintView:
         """Findings on the rules in force. Blocks."""
@@ -69,7 +70,7 @@ class PolicyLook:
         request = PermissionRequest(body.tool, body.argument, body.cwd)
         if not body.agent_id:
             return await asyncio.to_thread(self._judged, lambda: self._for_nobody(request))
-        state = self._parts.core.state
+        state = self._core.state
         agent = state.agents.get(AgentId(body.agent_id))
         if agent is None:
             raise NotFound(f"There is no agent {body.agent_id[:60]!r}.", "watchfloor fleet lists them; leave it out for nobody's call.")
@@ -98,7 +99,7 @@ class PolicyLook:
                 names=[], family="other", scopes=["CALL_API", "RUN_CODE"], connects=True, judged="a tool nobody knows: a human is asked"
             )
         )
-        granted = list(self._parts.core.state.scopes)
+        granted = list(self._core.state.scopes)
         bounds, words, state = self._bounds()
         if bounds:
             rows = [row.model_copy(update={"constraints": "denied, unless a tool that does the same has a row"}) for row in rows]
@@ -150,7 +151,7 @@ class PolicyLook:
 
     def calls(self, rule: str, verdict: str) -> v.JudgedView:
         """The newest recorded calls that a rule decided. Blocks."""
-        found = self._parts.scribe.ledger.calls_of_rule(rule, verdict, v.CALLS)
+        found = self._scribe.ledger.calls_of_rule(rule, verdict, v.CALLS)
         return v.JudgedView(
             rows=[
                 v.JudgedRow(
@@ -168,7 +169,7 @@ class PolicyLook:
 
     def _marks(self) -> tuple[list[v.MarkRow], int]:
         rows: list[v.MarkRow] = []
-        unique = {id(one): one for one in self._parts.core.state.lineages.of_node.values() if one.marks}
+        unique = {id(one): one for one in self._core.state.lineages.of_node.values() if one.marks}
         for lineage in unique.values():
             name = next((node.partition(":")[2] for node in lineage.nodes if node.startswith("tree:")), "")
             rows += [_mark(mark, name, mark.key in lineage.kept) for mark in lineage.marks.values()]

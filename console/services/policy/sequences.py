@@ -20,8 +20,8 @@ from console.policy.sequence_file import BYTES_MAX, GONE, SequenceFile, in_force
 from console.policy.sequences import Below, Pattern, matches_of, things_of
 from console.policy.tools.catalogue import Tool
 from console.policy.verdicts import Judgement
+from console.services.policy.config_fallback import LastGood
 from console.settings.places import Places
-from console.supervisor.last_good import LastGood
 
 
 class SequenceDesk:

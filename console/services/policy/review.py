@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable
 
 from console.api import policy_data
 from console.api import policy_messages as p
@@ -20,9 +19,11 @@ from console.policy.draft import draft
 from console.policy.lint import Severity, lint
 from console.policy.loading import Settings, read_settings
 from console.policy.positions import lines_of
+from console.services.fleet.core import Core
+from console.services.policy.service import PolicyDesk
+from console.services.records.record_writer import Scribe
 from console.settings.durable import replace_file
-from console.supervisor.parts import Parts
-from console.supervisor.policy_desk import PolicyDesk
+from console.settings.places import Places
 
 TRIED_MAX = 5000
 TRY_S = 8.0
@@ -37,18 +38,18 @@ class _Unknown(Exception):
 class PolicyReview:
     """The operator's side of the rules."""
 
-    def __init__(self, parts: Parts, desk: PolicyDesk) -> None:
-        self._parts, self._desk = parts, desk
+    def __init__(self, core: Core, places: Places, scribe: Scribe, desk: PolicyDesk) -> None:
+        self._core, self._places, self._scribe, self._desk = core, places, scribe, desk
 
     def view(self) -> p.PolicyView:
         """What is in force, and how often each rule decided. Blocks."""
         kept = self._desk.current()
-        hits = {(hit.rule, hit.verdict): hit for hit in self._parts.scribe.ledger.rule_hits(time.time() - p.DAYS * 86400)}
+        hits = {(hit.rule, hit.verdict): hit for hit in self._scribe.ledger.rule_hits(time.time() - p.DAYS * 86400)}
         recorded = sum(hit.hits for hit in hits.values())
         if kept.settings is None:
             nothing = hashlib.sha256(kept.good).hexdigest()
             return p.PolicyView(
-                problem=kept.problem, is_default=False, recorded=recorded, sha256=nothing, file=str(self._parts.places.policy_file)
+                problem=kept.problem, is_default=False, recorded=recorded, sha256=nothing, file=str(self._places.policy_file)
             )
         findings = {one.rule: one for one in lint(kept.settings, policy_data.catalogue())}
         rows = []
@@ -69,12 +70,19 @@ class PolicyReview:
             rules=rows,
             sha256=hashlib.sha256(kept.good).hexdigest(),
             recorded=recorded,
-            file="the product's own rules" if is_default else str(self._parts.places.policy_file),
+            file="the product's own rules" if is_default else str(self._places.policy_file),
         )
+
+    def approval_or_404(self, approval_id: str) -> Approval:
+        """Finds one, open or over. Blocks. Raises NotFound."""
+        found = self._core.state.approvals.by_id.get(approval_id) or self._scribe.ledger.approval(approval_id[:40])
+        if found is None:
+            raise NotFound(f"There is no approval {approval_id[:60]!r}.", "watchfloor approvals list shows them.")
+        return found
 
     def draft_of(self, approval: Approval) -> p.DraftView:
         """Narrow rules for exactly this request. Blocks."""
-        agent = self._parts.core.state.agents.get(approval.agent_id)
+        agent = self._core.state.agents.get(approval.agent_id)
         if agent is None:
             return p.DraftView(why_not="its agent is not known any more")
         found = self._desk.judgement(agent, approval.request)
@@ -92,11 +100,11 @@ class PolicyReview:
         data = self._text(body)
         settings = read_settings(data)
         until = time.monotonic() + TRY_S
-        calls = self._parts.scribe.ledger.calls_since(time.time() - body.days * 86400, TRIED_MAX)
+        calls = self._scribe.ledger.calls_since(time.time() - body.days * 86400, TRIED_MAX)
         changed: list[p.ChangedCall] = []
         left_out = 0
         for index, call in enumerate(calls):
-            agent = self._parts.core.state.agents.get(AgentId(call.agent_id))
+            agent = self._core.state.agents.get(AgentId(call.agent_id))
             if time.monotonic() > until:
                 left_out += len(calls) - index
                 break
@@ -128,9 +136,9 @@ class PolicyReview:
             raise Conflict("The rules were changed meanwhile.", "Look at them again; nothing was saved.")
         before, after = hashlib.sha256(kept.good).hexdigest(), hashlib.sha256(data).hexdigest()
         record = Record(by, "policy.changed", body.reason, verdict="ok", data={"before_sha256": before, "after_sha256": after})
-        await asyncio.to_thread(self._parts.scribe.record_first, record)
+        await asyncio.to_thread(self._scribe.record_first, record)
         try:
-            await asyncio.to_thread(replace_file, self._parts.places.policy_file, data)
+            await asyncio.to_thread(replace_file, self._places.policy_file, data)
         except OSError as error:
             raise ConsoleError(f"The rules could not be written: {error.strerror}.", "Those of before stay in force.") from error
         await asyncio.to_thread(self._desk.look)
@@ -175,15 +183,3 @@ class PolicyReview:
 
 def _findings(settings: Settings) -> list[str]:
     return [f"{one.severity.value}: {one.rule}: {one.what}" for one in lint(settings, policy_data.catalogue())][:100]
-
-
-def approval_or_404(parts: Parts) -> Callable[[str], Approval]:
-    """Finds one, open or over. Raises NotFound."""
-
-    def find(approval_id: str) -> Approval:
-        found = parts.core.state.approvals.by_id.get(approval_id) or parts.scribe.ledger.approval(approval_id[:40])
-        if found is None:
-            raise NotFound(f"There is no approval {approval_id[:60]!r}.", "watchfloor approvals list shows them.")
-        return found
-
-    return find

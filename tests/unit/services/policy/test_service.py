@@ -20,9 +20,10 @@ from console.domain.permission import PermissionRequest, Verdict
 from console.killswitch import processes
 from console.policy.dangers import read_dangers
 from console.policy.declared import Declared
+from console.services.policy import config_fallback as last_good
+from console.services.policy import service as policy_desk
+from console.services.policy.service import PolicyDesk
 from console.settings.places import Places, find_places
-from console.supervisor import last_good, policy_desk
-from console.supervisor.policy_desk import PolicyDesk
 from tests.fakes.playbook import Playbook
 
 
@@ -40,7 +41,7 @@ def alarms() -> list[str]:
 
 @pytest.fixture
 def desk(places: Places, alarms: list[str]) -> Callable[..., PolicyDesk]:
-    return lambda **more: PolicyDesk(places, alarms.append, **more)
+    return lambda **more: PolicyDesk(places, alarms.append, policy_data.dangers, lambda _agent_id: None, **more)
 
 
 def agent(**fields: Any) -> Agent:

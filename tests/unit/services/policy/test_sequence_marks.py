@@ -15,8 +15,8 @@ from console.domain.errors import NotRecorded
 from console.domain.lineage import Mark
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.supervisor import tainting
-from console.supervisor.tainting import Tainting, kept_lineages
+from console.services.policy import sequence_marks
+from console.services.policy.sequence_marks import Tainting, kept_lineages
 from tests.fakes.playbook import Playbook
 
 MARK = Mark("p", "s", "", "a", "c1", "a", 1.0, "read_file .env", "NONE if PROXIED")
@@ -57,7 +57,7 @@ class Desk:
 async def kept(desk: Desk, *contexts: str) -> e.MarksKept:
     parts: Any = desk
     request, allow = PermissionRequest("read_file", ".env"), Decision(Verdict.ALLOW, "r", "w")
-    await Tainting(parts).keep(c.KeepMarks(AgentId("a"), "r1", request, allow, (MARK,), contexts))
+    await Tainting(parts.core, parts.scribe).keep(c.KeepMarks(AgentId("a"), "r1", request, allow, (MARK,), contexts))
     last = desk.events[-1]
     assert isinstance(last, e.MarksKept)
     return last
@@ -80,7 +80,7 @@ async def test_a_disk_that_refuses_denies_and_the_network_is_tightened_all_the_s
 @pytest.mark.parametrize("before", [True, False])
 async def test_a_cut_that_takes_too_long_denies(monkeypatch: pytest.MonkeyPatch, before: bool) -> None:
     """``before``: what its network was is known; else an earlier switch of it is under way too."""
-    monkeypatch.setattr(tainting, "SWITCH_S", 0.01)
+    monkeypatch.setattr(sequence_marks, "SWITCH_S", 0.01)
     desk, hangs = Desk(enforced=None), asyncio.Event()
     task = asyncio.create_task(hangs.wait())
     desk.core.switching["a"] = task

@@ -15,8 +15,8 @@ from console.domain.agent import AgentId, LaunchRequest
 from console.domain.command import Record
 from console.domain.conversation import Program, command_line
 from console.domain.errors import Denied, NotRecorded, Unconfirmed
-from console.supervisor import last_good
-from console.supervisor.danger_desk import DangerDesk
+from console.services.policy import config_fallback
+from console.services.policy.dangerous_operations import DangerDesk
 
 APPLY = LaunchRequest(("sh", "-c", "terraform apply"))
 
@@ -40,7 +40,7 @@ def stage(folder: Path) -> tuple[DangerDesk, Book, list[str]]:
     parts: Any = SimpleNamespace(
         places=SimpleNamespace(policy_file=folder / "policy.json"), scribe=book, notice=lambda text, level="amber": notices.append(text)
     )
-    return DangerDesk(parts), book, notices
+    return DangerDesk(parts.places, parts.scribe, parts.notice), book, notices
 
 
 async def test_an_operator_confirms_with_a_reason_that_is_on_record_first(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ async def test_an_own_list_that_a_restart_would_not_know_of_is_said_and_kept_as_
         raise OSError(errno.ENOSPC, "No space left on device")
 
     desk, _, notices = stage(tmp_path)
-    monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
+    monkeypatch.setattr(config_fallback, "AGAIN_S", 0.0)
     with monkeypatch.context() as full:
-        full.setattr(last_good, "replace_file", no_room)
+        full.setattr(config_fallback, "replace_file", no_room)
         full.setattr(os, "link", no_room)
         own = {"dangers": [{"name": "gate", "why": "it opens", "program": "gatectl", "words": "open"}]}
         (tmp_path / "dangers.json").write_text(json.dumps(own))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from console.domain import command as c
 from console.domain import event as e
@@ -13,10 +12,8 @@ from console.domain.network import NetworkMode, Sensitivity
 from console.enforcement.lineages import nodes_of
 from console.ledger.sessions import Tightening
 from console.ledger.store import Ledger
-from console.services.fleet.core import now
-
-if TYPE_CHECKING:
-    from console.supervisor.parts import Parts
+from console.services.fleet.core import Core, now
+from console.services.records.record_writer import Scribe
 
 SWITCH_S = 30.0
 """How long established flows may take to end."""
@@ -25,8 +22,8 @@ SWITCH_S = 30.0
 class Tainting:
     """Carries out ``KeepMarks``."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, core: Core, scribe: Scribe) -> None:
+        self._core, self._scribe = core, scribe
 
     async def keep(self, command: c.KeepMarks) -> None:
         """1. audit, 2. ledger, 3. the ratchet, 4. the network is really cut; only then may the call go on."""
@@ -37,11 +34,11 @@ class Tainting:
             why_not = f"no record of the step, no call: {error}"
         if command.contexts:
             why_not = await self._tighten(command) or why_not
-        core = self._parts.core
+        core = self._core
         core.post(e.MarksKept(*now(), command.agent_id, command.request_id, command.request, command.decision, command.marks, why_not))
 
     async def _write(self, command: c.KeepMarks) -> None:
-        scribe = self._parts.scribe
+        scribe = self._scribe
         for mark in command.marks:
             data = {"pattern": mark.pattern, "step": mark.step, "value": mark.value[:100], "session": mark.context_id, "root": mark.root_id}
             what = f"{mark.pattern}: {mark.step}: {mark.text}"[:400]
@@ -53,7 +50,7 @@ class Tainting:
 
     async def _tighten(self, command: c.KeepMarks) -> str:
         """Whether disks refused or not: it only tightens. Gives why it does not hold; empty: it does."""
-        core = self._parts.core
+        core = self._core
         asker = core.state.agents.get(command.agent_id)
         under_way = core.switching.get(command.agent_id)  # of which it is not known yet whether it holds
         held = asker is not None and (asker.network_enforced or (under_way is not None and not under_way.done()))

@@ -16,8 +16,8 @@ from console.domain.agent import Agent
 from console.domain.errors import Denied, UsageProblem
 from console.policy.loading import MAX_BYTES, read_json
 from console.policy.matrix import Matrix, read_matrix
+from console.services.policy.config_fallback import LastGood
 from console.settings.places import Places
-from console.supervisor.last_good import LastGood
 
 NOWHERE = "/nonexistent"
 """A workspace to try a file with."""

@@ -10,7 +10,6 @@ import os
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from console.api import policy_data
 from console.domain.agent import AgentId, LaunchRequest
@@ -20,10 +19,10 @@ from console.domain.errors import ConsoleError, Denied, Unconfirmed
 from console.policy.dangers import Danger, read_dangers
 from console.policy.loading import MAX_BYTES, read_json
 from console.policy.spoken import Named, dangers_in
-from console.supervisor.last_good import LastGood
-
-if TYPE_CHECKING:
-    from console.supervisor.parts import Parts
+from console.services.notices.shown import Notice
+from console.services.policy.config_fallback import LastGood
+from console.services.records.record_writer import Scribe
+from console.settings.places import Places
 
 OWN_FILE = "dangers.json"
 """Beside ``policy.json``: an operator's own list, added to the product's."""
@@ -33,9 +32,9 @@ TOLD_MAX = 12
 class OwnList:
     """The product's list and an operator's own. A broken file takes nothing away: what was good last stays, and everybody is told."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._file = parts.places.policy_file.with_name(OWN_FILE)
+    def __init__(self, places: Places, notice: Notice) -> None:
+        self._notice = notice
+        self._file = places.policy_file.with_name(OWN_FILE)
         self._name = str(self._file)
         self._kept = LastGood(
             self._file, self._file.with_name(".dangers-last-good.json"), self._say, "Until it is, a restart goes without it."
@@ -55,11 +54,11 @@ class OwnList:
             self._look()
             found, problem = self._all, self.problem
         if problem and problem != before:
-            self._parts.notice(f"{self._file}: {problem} The product's list and what was good last stay in force.", "red")
+            self._notice(f"{self._file}: {problem} The product's list and what was good last stay in force.", "red")
         return found
 
     def _say(self, words: str) -> None:
-        self._parts.notice(f"{self._file}: {words}", "red")
+        self._notice(f"{self._file}: {words}", "red")
 
     def _look(self) -> None:
         if self._kept.settle() == self.problem or self._kept.trouble:
@@ -89,9 +88,9 @@ class OwnList:
 class DangerDesk:
     """Asked before anything is started and before anything is said."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self.list = OwnList(parts)
+    def __init__(self, places: Places, scribe: Scribe, notice: Notice) -> None:
+        self._scribe, self._notice = scribe, notice
+        self.list = OwnList(places, notice)
 
     def of_launch(self, request: LaunchRequest) -> tuple[Named, ...]:
         """What its command, prompt and variables name. Blocks."""
@@ -117,11 +116,11 @@ class DangerDesk:
     async def _settle(self, found: tuple[Named, ...], by: str, reason: str, what: str, agent_id: str) -> None:
         if not found:
             return
-        scribe, told = self._parts.scribe, _told(found)
+        scribe, told = self._scribe, _told(found)
         data = {"dangers": [{"name": one.danger.name, "where": one.where, "words": one.words} for one in found[:TOLD_MAX]]}
         if by.startswith("agent:"):
             scribe.record(Record(by, "danger.refused", f"{what}: {told}"[:1000], verdict="deny", agent_id=agent_id, data=data, must=True))
-            self._parts.notice(f"{by} was refused: {what}, which names {found[0].danger.name}")
+            self._notice(f"{by} was refused: {what}, which names {found[0].danger.name}")
             raise Denied(
                 f"It names what only an operator starts: {told}",
                 "Leave it out; ask for the call itself, where it is judged, or ask an operator.",

@@ -11,9 +11,9 @@ import pytest
 
 from console.domain.agent import Agent
 from console.domain.errors import Denied
+from console.services.policy import config_fallback
+from console.services.policy.matrix import COMPILED_MAX, MatrixDesk
 from console.settings.places import Places
-from console.supervisor import last_good
-from console.supervisor.matrix_desk import COMPILED_MAX, MatrixDesk
 from tests.fakes.playbook import Playbook
 
 ROWS = {"tools": {"read_file": {"paths": ["${WORKSPACE}/**"]}}}
@@ -138,8 +138,8 @@ def test_bounds_that_a_restart_would_not_know_of_deny_until_they_are_kept(
     def no_room(*_anything: object, **_more: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(last_good, "replace_file", no_room)
-    monkeypatch.setattr(last_good, "AGAIN_S", 0.0)
+    monkeypatch.setattr(config_fallback, "replace_file", no_room)
+    monkeypatch.setattr(config_fallback, "AGAIN_S", 0.0)
     with monkeypatch.context() as linkless:
         linkless.setattr(os, "link", no_room)
         write(places.state_dir / "matrix.json", ROWS)

@@ -10,14 +10,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import policy_messages as p
+from console.services.policy.review import PolicyReview
 from console.services.routes.responses import answer, body_of
-from console.supervisor.parts import Parts
-from console.supervisor.policy_review import PolicyReview, approval_or_404
 
 
-def policy_routes(review: PolicyReview, parts: Parts, by: Callable[[Request], str]) -> list[Route]:
+def policy_routes(review: PolicyReview, by: Callable[[Request], str]) -> list[Route]:
     """GET and POST /api/policy, POST /api/policy/backtest, GET /api/approvals/{id}/draft."""
-    find = approval_or_404(parts)
 
     async def view(_request: Request) -> Response:
         return answer(await asyncio.to_thread(review.view))
@@ -29,7 +27,7 @@ def policy_routes(review: PolicyReview, parts: Parts, by: Callable[[Request], st
         return answer(await review.save(await body_of(request, p.PolicySaveBody), by(request)))
 
     async def drafted(request: Request) -> Response:
-        approval = await asyncio.to_thread(find, request.path_params["id"])
+        approval = await asyncio.to_thread(review.approval_or_404, request.path_params["id"])
         return answer(await asyncio.to_thread(review.draft_of, approval))
 
     return [

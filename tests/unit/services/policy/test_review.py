@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from console.api import policy_data
 from console.api.policy_messages import PolicySaveBody, PolicyTryBody
 from console.domain.agent import AgentId, ContextId
 from console.domain.approval import Approval
@@ -20,10 +21,10 @@ from console.domain.errors import Conflict, NotFound, NotRecorded, UsageProblem
 from console.domain.permission import PermissionRequest
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
+from console.services.policy import review
+from console.services.policy.review import PolicyReview
+from console.services.policy.service import PolicyDesk
 from console.settings.places import Places, find_places
-from console.supervisor import policy_review
-from console.supervisor.policy_desk import PolicyDesk
-from console.supervisor.policy_review import PolicyReview, approval_or_404
 from tests.fakes.playbook import Playbook
 
 RULES = {"permissions": {"allow": ["shell(ls:*)"], "deny": ["shell(rm:*)"], "ask": ["shell(wc:*)"]}}
@@ -37,11 +38,10 @@ class World:
         self.ledger = Ledger(places.state_dir / "ledger.db")
         self.book = Playbook().run("a", context_id="c")
         places.policy_file.write_text(json.dumps(RULES))
-        self.desk = PolicyDesk(places, lambda _text: None)
+        self.desk = PolicyDesk(places, lambda _text: None, policy_data.dangers, lambda _agent_id: None)
         scribe = SimpleNamespace(ledger=self.ledger, record_first=self.record_first)
         parts: Any = SimpleNamespace(core=SimpleNamespace(state=self.book.state), scribe=scribe, places=places)
-        self.review = PolicyReview(parts, self.desk)
-        self.find = approval_or_404(parts)
+        self.review = PolicyReview(parts.core, parts.places, parts.scribe, self.desk)
 
     def record_first(self, record: Record) -> None:
         if self.full:
@@ -87,7 +87,7 @@ def test_rules_are_added_to_what_is_in_force(world: World) -> None:
 
 def test_a_try_ends_in_time_and_says_what_it_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.called(*(f"touch {n}" for n in range(20)))
-    monkeypatch.setattr(policy_review, "TRY_S", -1.0)
+    monkeypatch.setattr(review, "TRY_S", -1.0)
     assert world.review.attempt(PolicyTryBody(add=["shell(touch 1)"])).left_out == 20
 
 
@@ -120,11 +120,11 @@ def test_a_draft_is_narrow_or_says_why_not(world: World) -> None:
     request = PermissionRequest("shell", "touch x")
     approval = Approval("q-1", AgentId("a"), AgentId("a"), ContextId("c"), request, "d", "no rule", "why", 1.0, 2.0)
     world.ledger.add_approval(approval, "boot")
-    assert world.find("q-1") == approval
+    assert world.review.approval_or_404("q-1") == approval
     assert world.review.draft_of(approval).rules == ["shell(touch x)", "file(write:${WORKSPACE}/x)"]
     denied = world.review.draft_of(replace(approval, request=PermissionRequest("shell", "rm x")))
     assert denied.rules == [] and "shell(rm:*) holds it back" in denied.why_not
     assert "already" in world.review.draft_of(replace(approval, request=PermissionRequest("shell", "ls"))).why_not
     assert world.review.draft_of(replace(approval, agent_id=AgentId("gone"))).why_not
     with pytest.raises(NotFound):
-        world.find("q-9")
+        world.review.approval_or_404("q-9")
