@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from console.cli.machinery import oneshot
-from console.cli.options import Json, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+import typer
 
-app = Verbs("Tools of a session's workspace: none is on a PATH but what an operator's key signed.")
-Session = Annotated[str, Argument(metavar="SESSION", help="Session id, as watchfloor network sandboxes lists it.")]
+from console.cli.machinery import oneshot
+from console.cli.options import Json, StateDir, new_app
+
+app = new_app("Tools of a session's workspace: none is on a PATH but what an operator's key signed.", no_args_is_help=True)
+Session = Annotated[str, typer.Argument(metavar="SESSION", help="Session id, as watchfloor network sandboxes lists it.")]
 
 
 @app.command("sign")
@@ -17,10 +18,10 @@ def sign(
     session: Session,
     tool: Annotated[
         list[str],
-        Option("--tool", metavar="NAME[=SHA256]", help="A file in its tools folder; repeatable; with a hash: these bytes only."),
+        typer.Option("--tool", metavar="NAME[=SHA256]", help="A file in its tools folder; repeatable; with a hash: these bytes only."),
     ],
-    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; kept in the manifest.")],
-    key: Annotated[list[str] | None, Option("--key", metavar="FILE", help="A private key kept elsewhere; repeatable.")] = None,
+    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; kept in the manifest.")],
+    key: Annotated[list[str] | None, typer.Option("--key", metavar="FILE", help="A private key kept elsewhere; repeatable.")] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

@@ -20,6 +20,7 @@ from console.killswitch.doors import Doors
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import Config, Guard
 from console.killswitch.launches import Launches
+from console.killswitch.notify import READY, STOPPING, notify
 from console.killswitch.peers import inside_an_agent
 from console.killswitch.tidying import is_over, take_away
 
@@ -31,9 +32,9 @@ DRAIN_S = 5.0
 """An orderly end waits that long for the disk: what was answered is on it."""
 
 
-def main() -> int:
-    """Exit codes: 0 ended in order, 1 cannot start, 75 another guard holds this instance."""
-    arguments = _parser().parse_args()
+def main(words: list[str] | None = None) -> int:
+    """Exit codes: 0 ended in order, 1 cannot start, 75 another guard holds this instance. ``words``: arguments, else the process's own."""
+    arguments = _parser().parse_args(words)
     if not re.fullmatch(r"[0-9a-f]{8}", arguments.instance):
         print("instance must be 8 hexadecimal characters", file=sys.stderr)
         return 1
@@ -137,12 +138,14 @@ def _run(config: Config, told: int | None, socket_mode: int) -> int:
     if guard.follower is not None:
         guard.follower.start()
     guard.connections.start()
+    notify(READY)
     if told is None:
         print("ready", flush=True)
     else:
         os.write(told, f"ready {os.getpid()}\n".encode())
         os.close(told)
     doors.serve()
+    notify(STOPPING)
     guard.clerk.drain(DRAIN_S)
     if is_over(guard):
         take_away(guard)

@@ -20,6 +20,7 @@ from console.killswitch.desk import Desk, Op
 from console.killswitch.fields import scope_of
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import FAULTS, Guard, monotonic, note_fault
+from console.killswitch.notify import ALIVE, notify
 from console.killswitch.peers import Peer, Standing, find_peer, judge, may_command
 from console.killswitch.relocation import Relocation
 
@@ -178,6 +179,7 @@ class Doors:
             self._drop(connection)
         if now - self._noticed >= 1.0:
             self._noticed = now
+            notify(ALIVE)
             self._guard.clerk.do(self._housekeeping)
             alone = now - self._freezing.heard_at > self._guard.config.orphan_s
             if alone and not self._guard.latch.state.latched and not self._guard.registry.held:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError
+from console.killswitch.notify import ALIVE, READY, STOPPING, notify, watchdog_s
 from console.settings.named_folder import real_folder
 from console.settings.options import Options, load_options, merged, save_options
 from console.settings.places import Places, find_places
@@ -130,10 +131,12 @@ def serve(given: argparse.Namespace) -> int:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, supervisor.desk.end.set)
             loop.add_signal_handler(signal.SIGUSR1, supervisor.press_by_signal)
-            idle = loop.create_task(linger(supervisor)) if given.embedded else None
+            beside = [loop.create_task(linger(supervisor))] if given.embedded else []
+            beside += [loop.create_task(_keep_alive(watchdog_s()))] if watchdog_s() else []
             await supervisor.run(_ready)
-            if idle is not None:
-                idle.cancel()
+            notify(STOPPING)
+            for task in beside:
+                task.cancel()
 
         asyncio.run(run())
         if supervisor.ended_idle:
@@ -143,9 +146,17 @@ def serve(given: argparse.Namespace) -> int:
     return 0
 
 
+async def _keep_alive(period_s: float) -> None:
+    """Tells systemd that the loop turns. Forever."""
+    while True:
+        notify(ALIVE)
+        await asyncio.sleep(period_s / 3)
+
+
 def _ready() -> None:
     """What was loaded stays for good and is never looked through again for garbage; what a fleet makes is seldom any."""
     print("ready", flush=True)
+    notify(READY)
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE, 20, 20)

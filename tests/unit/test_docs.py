@@ -9,11 +9,11 @@ import pytest
 
 from console.api.messages import AgentView
 from console.cli import later
-from console.cli.verbs import VERBS
+from console.cli.main import VERBS
 from console.domain.kill import Receipt, Step, Target
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

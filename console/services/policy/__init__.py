@@ -1,1 +1,1 @@
-"""The judging of calls: the rules in force, the pages about them, and what is remembered of sessions."""
+"""What the judging of calls remembers of sessions."""

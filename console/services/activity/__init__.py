@@ -1,1 +1,0 @@
-"""What agents did: taken in, kept, and shown page by page."""

@@ -1,1 +1,0 @@
-"""Sessions: their workspaces over their life, with routes and metrics."""

@@ -1,0 +1,150 @@
+"""What the packages are made of, looked at without building them: the guard's modules, units, scripts, metadata, descriptions."""
+
+from __future__ import annotations
+
+import configparser
+import importlib.util
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from console.cli import windows
+from console.domain.errors import Unavailable
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "packaging" / "packages"
+UNITS = sorted(HERE.glob("files/*/usr/lib/systemd/system/*.service"))
+
+
+def part(name: str) -> ModuleType:
+    """A module of ``packaging/packages``: that folder is no package of the product's."""
+    for one in ("packages", f"packages.{name}"):
+        if one not in sys.modules:
+            file = HERE / ("__init__.py" if one == "packages" else f"{name}.py")
+            spec = importlib.util.spec_from_file_location(one, file, submodule_search_locations=[str(HERE)] if one == "packages" else None)
+            assert spec is not None and spec.loader is not None
+            sys.modules[one] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[one])
+    return sys.modules[f"packages.{name}"]
+
+
+def test_the_guard_starts_from_its_own_modules_and_the_standard_library(tmp_path: Path) -> None:
+    modules, foreign = part("closure").closure(ROOT, "console.killswitch.service")
+    assert not foreign
+    assert not [name for name in modules if name.split(".")[1:2] not in ([], ["domain"], ["killswitch"])]
+    for file in modules.values():
+        place = tmp_path / file.relative_to(ROOT)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(file.read_bytes())
+    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from console.killswitch.__main__ import main; main(['--help'])"
+    done = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", start], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "--instance" in done.stdout, done.stderr
+
+
+def test_an_import_of_another_package_is_found(tmp_path: Path) -> None:
+    (tmp_path / "console").mkdir()
+    (tmp_path / "console" / "__init__.py").write_text("")
+    (tmp_path / "console" / "a.py").write_text("def f():\n    from console import b\n")
+    (tmp_path / "console" / "b.py").write_text("import os, pydantic\n")
+    modules, foreign = part("closure").closure(tmp_path, "console.a")
+    assert set(modules) == {"console", "console.a", "console.b"} and foreign == {"pydantic"}
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_units_are_watched_delegated_and_spared(unit: Path) -> None:
+    read = configparser.ConfigParser(strict=False, interpolation=None)
+    read.optionxform = str  # type: ignore[assignment,method-assign]
+    read.read_string(unit.read_text())
+    service = dict(read["Service"])
+    assert (service["Type"], service["Delegate"], service["KillMode"]) == ("notify", "yes", "process")
+    assert int(service["WatchdogSec"]) > 0 and int(service["OOMScoreAdjust"]) < 0 and service["Restart"] != "no"
+    program = service["ExecStart"].split()[0]
+    assert [tree for tree in HERE.glob("files/*") if (tree / program[1:]).is_file()], f"no package brings {program}"
+
+
+def test_scripts_are_shell_that_reads() -> None:
+    scripts = sorted((HERE / "scripts").iterdir())
+    names = {package.name for package in part("describe").PACKAGES}
+    assert {s.name.split(".")[0] for s in scripts} <= names and {s.suffix for s in scripts} <= {".postinst", ".prerm", ".postrm"}
+    for script in scripts:
+        subprocess.run(["sh", "-n", str(script)], check=True)
+
+
+def purge(tmp_path: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """The purge of a state directory below ``tmp_path``."""
+    text = script.replace("/var/lib/watchfloor", str(tmp_path / "state")).replace("/etc/watchfloor", str(tmp_path / "etc"))
+    text = text.replace("/sys/fs/cgroup", str(tmp_path / "cgroup")).replace("getent passwd watchfloor-guard", "false")
+    assert "getent" not in text
+    return subprocess.run(["sh", "-s", "purge"], input=text, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("evidence", ["latched", "no latch", "held"])
+def test_a_purge_refuses_evidence_and_names_what_overrides(tmp_path: Path, evidence: str) -> None:
+    script = (HERE / "scripts" / "watchfloor-guard.postrm").read_text()
+    state = tmp_path / "state"
+    (state / "guard").mkdir(parents=True)
+    (state / "workspaces" / ".locks").mkdir(parents=True)
+    if evidence != "no latch":
+        (state / "guard" / "latch.json").write_text(json.dumps({"body": {"latched": evidence == "latched"}}, indent=1))
+    (state / "workspaces" / ".locks" / "c-1").write_text("killed by K-1" if evidence == "held" else "")
+    refused = purge(tmp_path, script)
+    assert refused.returncode == 1 and f"touch {state}/purge-anyway" in refused.stderr and (state / "guard").is_dir()
+    (state / "purge-anyway").touch()
+    assert purge(tmp_path, script).returncode == 0 and not state.exists()
+
+
+def test_a_purge_deletes_a_quiet_instance_and_nothing_beside_it(tmp_path: Path) -> None:
+    script = (HERE / "scripts" / "watchfloor-guard.postrm").read_text()
+    (tmp_path / "state" / "guard").mkdir(parents=True)
+    (tmp_path / "state" / "guard" / "latch.json").write_text('{\n "body": {\n  "latched": false\n }\n}')
+    (tmp_path / "state" / "instance.json").write_text('{"instance_id": "0a1b2c3d", "created_at": 1.5}')
+    (tmp_path / "etc").mkdir()
+    own, other = tmp_path / "cgroup" / "watchfloor-0a1b2c3d" / "agents", tmp_path / "cgroup" / "watchfloor-99999999"
+    own.mkdir(parents=True)
+    other.mkdir()
+    done = purge(tmp_path, script)
+    assert done.returncode == 0, done.stderr
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["cgroup"] and [f.name for f in (tmp_path / "cgroup").iterdir()] == [other.name]
+
+
+def test_desktop_entries_and_metadata_name_what_is_installed() -> None:
+    share = HERE / "files" / "watchfloor-console" / "usr" / "share"
+    [metadata] = (share / "metainfo").iterdir()
+    component = ET.parse(metadata).getroot()
+    assert metadata.name == f"{component.findtext('id')}.metainfo.xml"
+    assert (share / "applications" / str(component.findtext("launchable"))).is_file()
+    for entry in (share / "applications").iterdir():
+        read = configparser.ConfigParser(interpolation=None)
+        read.read_string(entry.read_text())
+        assert read["Desktop Entry"]["Exec"].split()[0] == "watchfloor"
+        assert (share / "icons/hicolor/scalable/apps" / f"{read['Desktop Entry']['Icon']}.svg").is_file()
+
+
+def test_a_package_is_described_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
+    (tmp_path / "opt/watchfloor/bin").mkdir(parents=True)
+    (tmp_path / "opt/watchfloor/bin/python3.11").write_text("")
+    (tmp_path / "opt/watchfloor/bin/python3.11").chmod(0o700)
+    (tmp_path / "opt/watchfloor/bin/python3").symlink_to("python3.11")
+    describe = part("describe")
+    told = describe.description(ROOT, describe.PACKAGES[1], tmp_path, ["libc6 (>= 2.36)", "procps"], "1.2.3")
+    assert told["depends"].count("procps") == 1 and {"watchfloor-guard (= 1.2.3)", "libc6 (>= 2.36)"} <= set(told["depends"])
+    assert told["mtime"] == "2026-11-18T13:46:40Z" or told["mtime"].startswith("2026-11-")
+    kinds = {one["dst"]: one.get("type", "file") for one in told["contents"]}
+    assert kinds["/opt/watchfloor/bin/python3"] == "symlink" and kinds["/opt/watchfloor"] == "dir"
+    [program] = [one for one in told["contents"] if one["dst"] == "/opt/watchfloor/bin/python3.11"]
+    assert program["file_info"]["mode"] == 0o755
+    assert set(told["scripts"]) == {"postinstall", "preremove", "postremove"}
+
+
+def test_without_its_package_the_window_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "find_spec", lambda name: None)
+    for is_picture in (False, True):
+        with pytest.raises(Unavailable, match="not installed") as refused:
+            _ = windows.screenshot("fleet", Path("x.png")) if is_picture else windows.open_console(None)
+        assert "watchfloor-console" in refused.value.remedy
