@@ -6,16 +6,15 @@ import time
 from collections.abc import Callable
 from typing import Annotated
 
-import typer
-
 from console.api.ladder import LadderAgent, LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
 from console.cli import out, panic, receipts
 from console.cli.daemons import show_daemons
 from console.cli.link import build, connect
-from console.cli.options import Json, StateDir, existing_places, operator, verb_app
+from console.cli.options import Json, StateDir, existing_places, operator
 from console.cli.plain import plain
 from console.cli.return_watch import after_watch
+from console.cli.syntax import Argument, Option
 from console.cli.tables import new_table
 from console.domain.errors import AlreadyEnded, ConsoleError, ExitCode, Unreachable, UsageProblem
 from console.domain.kill import Step, decided
@@ -24,17 +23,17 @@ from console.domain.verdict import verdict
 from console.domain.words import counted
 from console.killswitch.client import GuardClient
 
-Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.", show_default=False)]
-Tree = Annotated[bool, typer.Option("--tree", help="And everything below it.")]
-Session = Annotated[str, typer.Option("--session", metavar="CONTEXT", help="Everybody in this session, and all below them.")]
-Host = Annotated[bool, typer.Option("--host", help="Everything this instance holds on this host.")]
-All = Annotated[bool, typer.Option("--all", help="Everything; a kill of everything is a panic, and latches.")]
-Why = Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")]
+Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.", show_default=False)]
+Tree = Annotated[bool, Option("--tree", help="And everything below it.")]
+Session = Annotated[str, Option("--session", metavar="CONTEXT", help="Everybody in this session, and all below them.")]
+Host = Annotated[bool, Option("--host", help="Everything this instance holds on this host.")]
+All = Annotated[bool, Option("--all", help="Everything; a kill of everything is a panic, and latches.")]
+Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")]
 Suspects = Annotated[
-    str, typer.Option("--suspects", metavar="KILL", help="Kill the suspects that the receipt of this kill names and preselects.")
+    str, Option("--suspects", metavar="KILL", help="Kill the suspects that the receipt of this kill names and preselects.")
 ]
-Pids = Annotated[list[int] | None, typer.Option("--pid", metavar="PID", help="With --suspects: exactly this one; repeatable.")]
-Dry = Annotated[bool, typer.Option("--dry-run", help="Show what would happen, to whom and how surely; do nothing.")]
+Pids = Annotated[list[int] | None, Option("--pid", metavar="PID", help="With --suspects: exactly this one; repeatable.")]
+Dry = Annotated[bool, Option("--dry-run", help="Show what would happen, to whom and how surely; do nothing.")]
 
 DONE = {Rung.FREEZE: "frozen", Rung.THAW: "thawed", Rung.ISOLATE: "isolated", Rung.RECONNECT: "reconnected", Rung.KILL: "killed"}
 _HELP = {
@@ -135,7 +134,7 @@ def kill_suspects(kill_id: str, pids: list[int], state_dir: str | None, *, dry_r
     return int(ExitCode.DONE if answer.get("n") and answer.get("n") == answer.get("n_done") else ExitCode.FAILURE)
 
 
-APPS = {rung.value: verb_app(kill if rung is Rung.KILL else verb(rung)) for rung in Rung}
+freeze, thaw, isolate, reconnect = (verb(rung) for rung in (Rung.FREEZE, Rung.THAW, Rung.ISOLATE, Rung.RECONNECT))
 
 
 def carry_out(

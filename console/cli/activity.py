@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-from rich.text import Text
-
 from console.api.activity import ActivityPage, ActivityRow
 from console.api.client import ApiClient
 from console.cli import out
 from console.cli.link import connect
-from console.cli.options import Json, StateDir, verb_app
+from console.cli.options import Json, StateDir
 from console.cli.plain import moment, plain, plain_block
+from console.cli.syntax import Argument, Option
+from console.cli.tables import Text
 
 _LOOK_S = 0.5
 _PAGE = 500
@@ -23,12 +22,12 @@ _STYLES = {"error": "red", "message": "bold", "spend": "dim", "note": "dim", "th
 
 
 def activity(
-    agent: Annotated[str, typer.Argument(metavar="AGENT")],
-    count: Annotated[int, typer.Option("--count", "-n", min=1, max=500, help="Entries shown first.")] = 50,
-    search: Annotated[str, typer.Option("--search", metavar="TEXT", help="Only entries that hold it.")] = "",
-    kind: Annotated[list[str] | None, typer.Option("--kind", help="message, tool_call, file, error ...; repeatable.")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
-    whole: Annotated[bool, typer.Option("--whole", help="All that is kept of each text.")] = False,
+    agent: Annotated[str, Argument(metavar="AGENT")],
+    count: Annotated[int, Option("--count", "-n", min=1, max=500, help="Entries shown first.")] = 50,
+    search: Annotated[str, Option("--search", metavar="TEXT", help="Only entries that hold it.")] = "",
+    kind: Annotated[list[str] | None, Option("--kind", help="message, tool_call, file, error ...; repeatable.")] = None,
+    follow: Annotated[bool, Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
+    whole: Annotated[bool, Option("--whole", help="All that is kept of each text.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -53,9 +52,6 @@ def activity(
                 _show(_whole(client, agent, row, whole), as_json=as_json, whole=whole)
             last = page.rows[-1].seq if len(page.rows) == _PAGE else page.searched_to or max(last, page.newest)
     return 0
-
-
-app = verb_app(activity)
 
 
 def _search_on(client: ApiClient, agent: str, page: ActivityPage, count: int, search: str, kinds: tuple[str, ...]) -> ActivityPage:
@@ -85,10 +81,10 @@ def _show(row: ActivityRow, *, as_json: bool, whole: bool) -> None:
         return
     style = "red" if row.failed or row.verdict == "deny" else _STYLES.get(row.kind, "")
     first, *rest = plain_block(row.text).split("\n") if row.text else [""]
-    out.show(Text(f"{moment(row.at, 'seconds')}  {_title(row)}  {first[:_WIDE]}".rstrip(), style=style))
+    out.show(Text(f"{moment(row.at, 'seconds')}  {_title(row)}  {first[:_WIDE]}".rstrip(), style))
     shown = rest if whole else rest[:_LINES]
     for line in shown:
-        out.show(Text(f"          {line[:_WIDE]}", style=style))
+        out.show(Text(f"          {line[:_WIDE]}", style))
     left = row.left_out + max(0, row.size - len(row.text))
     if len(shown) < len(rest) or left:
         more = f"{len(rest) - len(shown):,} more lines" if len(shown) < len(rest) else ""

@@ -5,24 +5,23 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-import typer
-
 from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView
 from console.cli import out
 from console.cli.daemons import show_daemons
 from console.cli.link import build, connect
-from console.cli.options import Json, StateDir, verb_app
+from console.cli.options import Json, StateDir
 from console.cli.plain import plain
+from console.cli.syntax import Argument, Option
 from console.cli.tables import new_table
 from console.domain.errors import Conflict, ExitCode, UsageProblem
 from console.domain.words import counted
 
 ADOPT_S = 60.0
 _NAMED = re.compile(r"([0-9]{1,7}):([0-9]{1,18})")
-Agent = Annotated[str, typer.Argument(metavar="AGENT", help="An observed agent's id, as watchfloor fleet lists it.", show_default=False)]
-Process = Annotated[str, typer.Option("--pid", metavar="PID:START", help="Adopt it: the candidate exactly as it was listed.")]
-Also = Annotated[list[str] | None, typer.Option("--also", metavar="PID:START", help="An orphan that is its too; repeatable.")]
-Why = Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")]
+Agent = Annotated[str, Argument(metavar="AGENT", help="An observed agent's id, as watchfloor fleet lists it.", show_default=False)]
+Process = Annotated[str, Option("--pid", metavar="PID:START", help="Adopt it: the candidate exactly as it was listed.")]
+Also = Annotated[list[str] | None, Option("--also", metavar="PID:START", help="An orphan that is its too; repeatable.")]
+Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")]
 
 
 def adopt(agent: Agent, pid: Process = "", also: Also = None, reason: Why = "", state_dir: StateDir = None, as_json: Json = False) -> int:
@@ -38,9 +37,6 @@ def adopt(agent: Agent, pid: Process = "", also: Also = None, reason: Why = "", 
         fields = {"pid": chosen.pid, "start_ticks": chosen.start_ticks, "exe": chosen.exe, "uid": chosen.uid}
         orphans = [{"pid": p, "start_ticks": t} for p, t in others]
         return _told(client.adopt(build(AdoptBody, agent=seen.agent, **fields, also=orphans, reason=reason)), as_json)
-
-
-app = verb_app(adopt)
 
 
 def _one(word: str) -> tuple[int, int]:

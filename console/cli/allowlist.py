@@ -5,19 +5,18 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, UrlTestBody
 from console.cli import out
 from console.cli.allowlist_review import add_review, marks_of
 from console.cli.link import build, connect
-from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain
+from console.cli.syntax import Argument, Option, Verbs
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode
 from console.domain.network import TLS_PORT
 
-app = new_app("Destinations that agents in PROXIED mode may reach; empty means none.", no_args_is_help=True)
+app = Verbs("Destinations that agents in PROXIED mode may reach; empty means none.")
 Words = list[str] | None
 
 
@@ -57,19 +56,19 @@ def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 @app.command("add")
 def add(
-    host: Annotated[str, typer.Argument(metavar="HOST", help="api.example.com or *.example.com")],
+    host: Annotated[str, Argument(metavar="HOST", help="api.example.com or *.example.com")],
     reason: Reason,
-    owner: Annotated[str, typer.Option("--owner", metavar="WHO", help="Who answers for it.")],
-    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 443,
-    method: Annotated[Words, typer.Option("--method", metavar="METHOD", help="Repeatable; without: any (plain HTTP).")] = None,
-    path: Annotated[Words, typer.Option("--path", metavar="PREFIX", help="Repeatable; without: any (plain HTTP).")] = None,
-    private: Annotated[Words, typer.Option("--private-network", metavar="CIDR", help="Private range it may resolve to.")] = None,
+    owner: Annotated[str, Option("--owner", metavar="WHO", help="Who answers for it.")],
+    port: Annotated[int, Option("--port", min=1, max=65535)] = 443,
+    method: Annotated[Words, Option("--method", metavar="METHOD", help="Repeatable; without: any (plain HTTP).")] = None,
+    path: Annotated[Words, Option("--path", metavar="PREFIX", help="Repeatable; without: any (plain HTTP).")] = None,
+    private: Annotated[Words, Option("--private-network", metavar="CIDR", help="Private range it may resolve to.")] = None,
     may_receive: Annotated[
         str,
-        typer.Option("--may-receive", metavar="LEVEL", help="Highest class of data: sessions with more sensitive data do not reach it."),
+        Option("--may-receive", metavar="LEVEL", help="Highest class of data: sessions with more sensitive data do not reach it."),
     ] = "INTERNAL",
-    review_by: Annotated[str, typer.Option("--review-by", metavar="DATE", help="Next review, YYYY-MM-DD.")] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask when a terminal is shown a danger.")] = False,
+    review_by: Annotated[str, Option("--review-by", metavar="DATE", help="Next review, YYYY-MM-DD.")] = "",
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask when a terminal is shown a danger.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -94,13 +93,13 @@ def add(
         for words in marks:
             out.note(words)
         if any(words.startswith("DANGER") for words in marks) and not yes and sys.stdin.isatty():
-            typer.confirm("Save it all the same?", abort=True, err=True)
+            out.confirm("Save it all the same?")
         return _changed(client.add_entry(body), as_json)
 
 
 @app.command("remove")
 def remove(
-    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Its id, as allowlist list shows it.")],
+    entry: Annotated[str, Argument(metavar="ENTRY", help="Its id, as allowlist list shows it.")],
     reason: Reason,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -112,8 +111,8 @@ def remove(
 
 @app.command("test")
 def test(
-    url: Annotated[str, typer.Argument(metavar="URL")],
-    method: Annotated[str, typer.Option("--method", metavar="METHOD")] = "GET",
+    url: Annotated[str, Argument(metavar="URL")],
+    method: Annotated[str, Option("--method", metavar="METHOD")] = "GET",
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

@@ -6,36 +6,35 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from console.api.messages import AllowlistEntryBody, AllowlistEntryView
 from console.api.review_messages import BacktestBody, BacktestGroup, BacktestView, EntryChangeView, ImportBody, RevertBody
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain
+from console.cli.syntax import Argument, Option, Verbs
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 FILE_MAX = 1 << 20
 GROUPS_SHOWN = 40
 Words = list[str] | None
-Days = Annotated[int, typer.Option("--days", min=1, max=365, help="How far back recorded requests are judged.")]
+Days = Annotated[int, Option("--days", min=1, max=365, help="How far back recorded requests are judged.")]
 
 
-def add_review(app: typer.Typer) -> None:
+def add_review(app: Verbs) -> None:
     """The verbs below, as commands of ``allowlist``."""
     for name, verb in (("backtest", backtest), ("history", history), ("revert", revert), ("export", export), ("import", take_file)):
         app.command(name)(verb)
 
 
 def backtest(
-    host: Annotated[str, typer.Argument(metavar="[HOST]", help="A destination to add, or to put in the place of --replaces.")] = "",
-    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = 443,
-    method: Annotated[Words, typer.Option("--method", metavar="METHOD", help="Repeatable (plain HTTP).")] = None,
-    path: Annotated[Words, typer.Option("--path", metavar="PREFIX", help="Repeatable (plain HTTP).")] = None,
-    replaces: Annotated[str, typer.Option("--replaces", metavar="ENTRY", help="The entry that HOST would replace.")] = "",
-    remove: Annotated[str, typer.Option("--remove", metavar="ENTRY", help="Judge the list without this entry.")] = "",
-    version: Annotated[int, typer.Option("--version", min=-1, help="Judge an old version of the list.")] = -1,
+    host: Annotated[str, Argument(metavar="[HOST]", help="A destination to add, or to put in the place of --replaces.")] = "",
+    port: Annotated[int, Option("--port", min=1, max=65535)] = 443,
+    method: Annotated[Words, Option("--method", metavar="METHOD", help="Repeatable (plain HTTP).")] = None,
+    path: Annotated[Words, Option("--path", metavar="PREFIX", help="Repeatable (plain HTTP).")] = None,
+    replaces: Annotated[str, Option("--replaces", metavar="ENTRY", help="The entry that HOST would replace.")] = "",
+    remove: Annotated[str, Option("--remove", metavar="ENTRY", help="Judge the list without this entry.")] = "",
+    version: Annotated[int, Option("--version", min=-1, help="Judge an old version of the list.")] = -1,
     days: Days = 30,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -78,7 +77,7 @@ def _groups(words: str, groups: list[BacktestGroup]) -> None:
 
 
 def history(
-    limit: Annotated[int, typer.Option("--limit", min=1, max=200)] = 20,
+    limit: Annotated[int, Option("--limit", min=1, max=200)] = 20,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -107,7 +106,7 @@ def _changes(changes: list[EntryChangeView]) -> None:
 
 
 def revert(
-    version: Annotated[int, typer.Argument(metavar="VERSION", min=0, help="As history shows it; 0 is the empty list.")],
+    version: Annotated[int, Argument(metavar="VERSION", min=0, help="As history shows it; 0 is the empty list.")],
     reason: Reason,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -123,7 +122,7 @@ def revert(
 
 
 def export(
-    file: Annotated[str, typer.Argument(metavar="[FILE]", help="Written anew; without: to the terminal.")] = "",
+    file: Annotated[str, Argument(metavar="[FILE]", help="Written anew; without: to the terminal.")] = "",
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -145,12 +144,10 @@ def export(
 
 
 def take_file(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="YAML as export writes it.")],
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; needed unless --dry-run.")] = "",
-    replace: Annotated[
-        bool, typer.Option("--replace", help="The file is the whole list; without: its entries are added or changed.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and the backtest.")] = False,
+    file: Annotated[str, Argument(metavar="FILE", help="YAML as export writes it.")],
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; needed unless --dry-run.")] = "",
+    replace: Annotated[bool, Option("--replace", help="The file is the whole list; without: its entries are added or changed.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only show what would change, and the backtest.")] = False,
     days: Days = 30,
     state_dir: StateDir = None,
     as_json: Json = False,

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.api.approval_messages import ApprovalDetailView, ApprovalRow, DecideBody, Decided, DecideView, EndGrantBody
 from console.api.client import ApiClient
 from console.cli import out
 from console.cli.link import build, connect
-from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain, plain_block
+from console.cli.syntax import Argument, Option, Verbs
 from console.cli.tables import new_table
 from console.domain.errors import Conflict, NotFound
 
-app = new_app("What waits for a human: see it whole, approve it once or for its session, or deny it with a reason.", no_args_is_help=True)
-Which = Annotated[list[str], typer.Argument(metavar="APPROVAL...", help="Ids, as approvals list shows them.")]
+app = Verbs("What waits for a human: see it whole, approve it once or for its session, or deny it with a reason.")
+Which = Annotated[list[str], Argument(metavar="APPROVAL...", help="Ids, as approvals list shows them.")]
 ARGUMENT_SHOWN = 90
 
 
 @app.command("list")
 def list_approvals(
-    decided: Annotated[bool, typer.Option("--decided", help="What was decided, instead of what waits.")] = False,
+    decided: Annotated[bool, Option("--decided", help="What was decided, instead of what waits.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -52,9 +51,7 @@ def list_approvals(
 
 
 @app.command("show")
-def show(
-    approval: Annotated[str, typer.Argument(metavar="APPROVAL", help="Its id.")], state_dir: StateDir = None, as_json: Json = False
-) -> int:
+def show(approval: Annotated[str, Argument(metavar="APPROVAL", help="Its id.")], state_dir: StateDir = None, as_json: Json = False) -> int:
     """One request: exactly what would be done, why it asked, whom it belongs to, what it could touch."""
     with connect(state_dir) as client:
         detail = client.approval(approval)
@@ -68,11 +65,9 @@ def show(
 @app.command("approve")
 def approve(
     which: Which,
-    session: Annotated[
-        bool, typer.Option("--session", help="The same request, by anybody in its session, until it is taken back.")
-    ] = False,
-    digest: Annotated[str, typer.Option("--digest", metavar="SHA256", help="Refuse unless the request is this one.")] = "",
-    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")] = "",
+    session: Annotated[bool, Option("--session", help="The same request, by anybody in its session, until it is taken back.")] = False,
+    digest: Annotated[str, Option("--digest", metavar="SHA256", help="Refuse unless the request is this one.")] = "",
+    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")] = "",
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -116,7 +111,7 @@ def grants(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 @app.command("end")
 def end(
-    session: Annotated[str, typer.Argument(metavar="SESSION", help="Its id.")],
+    session: Annotated[str, Argument(metavar="SESSION", help="Its id.")],
     reason: Reason,
     state_dir: StateDir = None,
     as_json: Json = False,

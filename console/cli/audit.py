@@ -7,9 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.text import Text
-
 from console.api.client import ApiClient
 from console.audit.anchors import anchor_of
 from console.audit.judging import Judged
@@ -17,21 +14,23 @@ from console.audit.reading import AuditReader
 from console.audit.record import Record
 from console.cli import out
 from console.cli.audit_judge import exit_code, judge
-from console.cli.options import Json, StateDir, existing_places, new_app
+from console.cli.options import Json, StateDir, existing_places
 from console.cli.plain import moment, plain
+from console.cli.syntax import Argument, Option, Verbs
+from console.cli.tables import Text
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.domain.words import counted
 
-app = new_app("The append-only record of who did what, hash-chained.", no_args_is_help=True)
+app = Verbs("The append-only record of who did what, hash-chained.")
 _LOOK_S = 0.5
 REASON_LENGTH = 500
 
 
 @app.command("tail")
 def tail(
-    count: Annotated[int, typer.Option("--count", "-n", min=0, max=200, help="Records shown first.")] = 20,
-    text: Annotated[str, typer.Option("--filter", metavar="TEXT", help="Only records that hold it.")] = "",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
+    count: Annotated[int, Option("--count", "-n", min=0, max=200, help="Records shown first.")] = 20,
+    text: Annotated[str, Option("--filter", metavar="TEXT", help="Only records that hold it.")] = "",
+    follow: Annotated[bool, Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -56,11 +55,11 @@ def tail(
 def verify(
     receipts: Annotated[
         list[Path] | None,
-        typer.Option("--receipt", metavar="FILE", help="Repeatable: a sealed receipt kept elsewhere; the log must still lead to it."),
+        Option("--receipt", metavar="FILE", help="Repeatable: a sealed receipt kept elsewhere; the log must still lead to it."),
     ] = None,
     anchors: Annotated[
         list[str] | None,
-        typer.Option("--anchor", metavar="N:HASH", help="Repeatable: what this verb printed earlier, kept elsewhere; still in the log?"),
+        Option("--anchor", metavar="N:HASH", help="Repeatable: what this verb printed earlier, kept elsewhere; still in the log?"),
     ] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -103,7 +102,7 @@ def _print_verdict(seen: Judged) -> None:
 
 @app.command("acknowledge")
 def acknowledge(
-    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="What you found out about the lost records; recorded.")],
+    reason: Annotated[str, Option("--reason", metavar="WORDS", help="What you found out about the lost records; recorded.")],
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -121,8 +120,8 @@ def acknowledge(
 
 @app.command("export")
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; an existing file is not overwritten.")],
-    fmt: Annotated[str, typer.Option("--format", metavar="FORMAT", help="jsonl (exact) or csv (for people).")] = "jsonl",
+    file: Annotated[Path, Argument(metavar="FILE", help="Where to write it; an existing file is not overwritten.")],
+    fmt: Annotated[str, Option("--format", metavar="FORMAT", help="jsonl (exact) or csv (for people).")] = "jsonl",
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

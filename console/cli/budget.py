@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-from rich.table import Table
-
 from console.api import budgets as b
 from console.cli import out
 from console.cli.link import build, connect
-from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain
-from console.cli.tables import new_table
+from console.cli.syntax import Argument, Option, Verbs
+from console.cli.tables import Table, new_table
 from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limits
 from console.domain.errors import UsageProblem
 
-app = new_app(
-    "Limits of agents, trees, sessions, projects and the day: what is used, what ends first, who changed what.", no_args_is_help=True
-)
+app = Verbs("Limits of agents, trees, sessions, projects and the day: what is used, what ends first, who changed what.")
 
-Agent = Annotated[str, typer.Option("--agent", metavar="ID", help="One agent.")]
-Tree = Annotated[str, typer.Option("--tree", metavar="ID", help="An agent and all it spawns.")]
-Session = Annotated[str, typer.Option("--session", metavar="ID", help="A session; it may begin later.")]
-Project = Annotated[str, typer.Option("--project", metavar="NAME", help="A project: a folder, or run --project; it may begin later.")]
-Day = Annotated[bool, typer.Option("--day", help="Everything here, in each calendar day.")]
-Type = Annotated[str, typer.Option("--type", metavar="TYPE", help="Agents of this type that are started from now on.")]
-Pairs = Annotated[list[str], typer.Argument(metavar="NAME=VALUE ...", help=f"Limits: {LIMIT_LABELS}; for example cost=2.50.")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME ...", help="Limits to take away.")]
+Agent = Annotated[str, Option("--agent", metavar="ID", help="One agent.")]
+Tree = Annotated[str, Option("--tree", metavar="ID", help="An agent and all it spawns.")]
+Session = Annotated[str, Option("--session", metavar="ID", help="A session; it may begin later.")]
+Project = Annotated[str, Option("--project", metavar="NAME", help="A project: a folder, or run --project; it may begin later.")]
+Day = Annotated[bool, Option("--day", help="Everything here, in each calendar day.")]
+Type = Annotated[str, Option("--type", metavar="TYPE", help="Agents of this type that are started from now on.")]
+Pairs = Annotated[list[str], Argument(metavar="NAME=VALUE ...", help=f"Limits: {LIMIT_LABELS}; for example cost=2.50.")]
+Names = Annotated[list[str], Argument(metavar="NAME ...", help="Limits to take away.")]
 
 
 @app.command("list")
@@ -96,7 +92,7 @@ def history(
     project: Project = "",
     day: Day = False,
     agent_type: Type = "",
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most changes shown.")] = 50,
+    limit: Annotated[int, Option(min=1, max=1000, help="Most changes shown.")] = 50,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

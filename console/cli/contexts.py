@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.api.context_messages import ContextActBody, ContextsView, ContextView
 from console.cli import out
 from console.cli.link import build, connect
-from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment
+from console.cli.syntax import Argument, Verbs
 from console.cli.tables import new_table
 
-app = new_app("Sessions' workspaces: what they hold, how long they stay, what is held as evidence.", no_args_is_help=True)
-Context = Annotated[str, typer.Argument(metavar="SESSION", help="Its id, as contexts list shows it.")]
+app = Verbs("Sessions' workspaces: what they hold, how long they stay, what is held as evidence.")
+Context = Annotated[str, Argument(metavar="SESSION", help="Its id, as contexts list shows it.")]
 _MIB = 1 << 20
 
 

@@ -75,7 +75,7 @@ def _headless(stage: Stage, options: DemoOptions) -> int:
     # 1. Watch it live, until all there is to see before a press has been seen.
     demo_show.watch(stage.fleet, options.seconds)
     before = stage.before_press(SETTLE_S)
-    out.show(demo_show.fleet_table(stage.fleet()))
+    out.show(*demo_show.fleet_table(stage.fleet()))
     pictures = [_picture(stage, "fleet", options.theme)]
     # 2. Press.
     out.say("")

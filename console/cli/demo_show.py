@@ -9,15 +9,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.text import Text
-
 from console.api.messages import FleetView
 from console.cli import out
 from console.cli.demo_checks import Promise, Verdict
 from console.cli.fleet import in_tree_order, network_words
-from console.cli.tables import new_table
+from console.cli.tables import Table, Text, new_table
 
 _STATES = {
     "running": "green",
@@ -50,14 +46,14 @@ def commands(first: Path, other: Path | None) -> list[str]:
     return lines
 
 
-def fleet_table(fleet: FleetView) -> RenderableType:
+def fleet_table(fleet: FleetView) -> tuple[Table, Text]:
     """The trees, and a line of totals."""
     table = new_table()
     for name in ("AGENT", "CONTROL", "NETWORK"):
         table.add_column(name, no_wrap=True)
-    table.add_column("COST", justify="right", no_wrap=True)
-    table.add_column("STATE", overflow="fold", min_width=8)
-    table.add_column("LAST ACTION", overflow="ellipsis", no_wrap=True)
+    table.add_column("COST", right=True, no_wrap=True)
+    table.add_column("STATE", min_width=8)
+    table.add_column("LAST ACTION", cut=True)
     for guide, agent in in_tree_order(fleet.agents):
         reason = agent.state_reason.removeprefix(f"{agent.state}: ")
         reason = f": {reason}" if reason else ""
@@ -71,30 +67,37 @@ def fleet_table(fleet: FleetView) -> RenderableType:
         )
     live = sum(1 for agent in fleet.agents if agent.ended_at is None)
     totals = f"{len(fleet.agents)} agents, {live} not ended, ${fleet.spend_today_usd:.2f} spent, ${fleet.burn_usd_per_h:.2f} an hour"
-    return Group(table, Text("KILLED" if fleet.killed else totals, "bold red" if fleet.killed else "dim"))
+    return table, Text("KILLED" if fleet.killed else totals, "bold red" if fleet.killed else "dim")
 
 
 def watch(look: Callable[[], FleetView], seconds: float) -> None:
     """The live tree for so long: redrawn in place on a terminal, else printed a few times."""
     deadline = time.monotonic() + seconds
     if sys.stdout is not None and sys.stdout.isatty():
-        terminal = Console(markup=False, highlight=False, emoji=False)
-        with Live(console=terminal, auto_refresh=False, transient=True) as live:
-            while time.monotonic() < deadline:
-                live.update(fleet_table(look()), refresh=True)
-                time.sleep(0.5)
+        shown = 0
+        while time.monotonic() < deadline:
+            lines = out.rendered(*fleet_table(look())).splitlines()[: shutil.get_terminal_size().lines - 1]
+            out.write(_over(shown) + "".join(f"{line}\n" for line in lines))
+            shown = len(lines)
+            time.sleep(0.5)
+        out.write(_over(shown))
     pause = max(4.0, seconds / 3)
     while (left := deadline - time.monotonic()) > 0:
-        out.show(fleet_table(look()), Text(""))
+        out.show(*fleet_table(look()), Text(""))
         time.sleep(min(pause, left))
+
+
+def _over(lines: int) -> str:
+    """What takes back so many lines (ECMA-48: cursor up, erase below)."""
+    return f"\x1b[{lines}A\x1b[J" if lines else ""
 
 
 def promises(found: list[Promise]) -> None:
     """One line each."""
     table = new_table()
     table.add_column("", no_wrap=True)
-    table.add_column("PROMISE", overflow="fold")
-    table.add_column("SEEN", overflow="fold")
+    table.add_column("PROMISE")
+    table.add_column("SEEN")
     for promise in found:
         word, style = _VERDICTS[promise.verdict]
         table.add_row(Text(word, style), Text(promise.claim), out.words(promise.words, "dim", 300))

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.api.dry_run_messages import DryRunBody, PlanBody, PlanCallView, PlansView, PlanView
 from console.cli import out
 from console.cli.link import build, connect
-from console.cli.options import Json, Reason, StateDir, verb_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain, plain_block
+from console.cli.syntax import Argument, Option
 from console.domain.errors import Conflict, NotFound
 from console.domain.words import counted
 
-Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as fleet shows it.")]
+Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as fleet shows it.")]
 WAIT_S = 60.0
 
 
 def dry_run(
     agent: Agent,
     reason: Reason,
-    leave: Annotated[bool, typer.Option("--leave", help="Out of it again: what is allowed is live from then on.")] = False,
+    leave: Annotated[bool, Option("--leave", help="Out of it again: what is allowed is live from then on.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -39,12 +38,10 @@ def dry_run(
 
 def plan(
     agent: Agent,
-    approve: Annotated[
-        str, typer.Option("--approve", metavar="SHA256", help="Approve the plan that this is the digest of, as a whole.")
-    ] = "",
-    discard: Annotated[str, typer.Option("--discard", metavar="SHA256", help="Throw that plan away.")] = "",
-    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded. Needed for a decision.")] = "",
-    past: Annotated[bool, typer.Option("--all", help="Plans that are over as well.")] = False,
+    approve: Annotated[str, Option("--approve", metavar="SHA256", help="Approve the plan that this is the digest of, as a whole.")] = "",
+    discard: Annotated[str, Option("--discard", metavar="SHA256", help="Throw that plan away.")] = "",
+    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded. Needed for a decision.")] = "",
+    past: Annotated[bool, Option("--all", help="Plans that are over as well.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -111,6 +108,3 @@ def _print_call(call: PlanCallView) -> None:
     out.say(f"     live: {plain(call.outcome)} ({plain(call.outcome_words, 500)})")
     for line in call.preview:
         out.say(f"     {plain(line.kind):<8} {plain(line.words, 400)}" + {"warn": "  !", "danger": "  !!"}.get(line.level, ""))
-
-
-APPS = {"dry-run": verb_app(dry_run), "plan": verb_app(plan)}

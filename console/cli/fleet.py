@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-from rich.table import Table
-from rich.text import Text
-
 from console.api.messages import AgentDetailView, AgentView, FleetView
 from console.cli import out
 from console.cli.agent import show
 from console.cli.link import connect
-from console.cli.options import Json, StateDir, verb_app
+from console.cli.options import Json, StateDir
 from console.cli.plain import plain
-from console.cli.tables import new_table
+from console.cli.syntax import Argument
+from console.cli.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.words import counted
 
@@ -49,9 +46,7 @@ WIDE = 100
 def fleet(
     agent: Annotated[
         str | None,
-        typer.Argument(
-            metavar="AGENT", help="One agent: why it is so, what it used, what it was started as, the names of its environment."
-        ),
+        Argument(metavar="AGENT", help="One agent: why it is so, what it used, what it was started as, the names of its environment."),
     ] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -75,9 +70,6 @@ def fleet(
     live = sum(1 for a in seen.agents if a.ended_at is None)
     out.say(f"{counted(len(seen.agents), 'agent')}, {live} not ended, spent today ${seen.spend_today_usd:.2f}{unread_words(seen)}")
     return 0
-
-
-app = verb_app(fleet)
 
 
 def _one(seen: AgentDetailView, *, as_json: bool) -> int:
@@ -146,9 +138,9 @@ def _wide_table() -> Table:
     table = new_table()
     for name in ("AGENT", "DEPTH", "CONTROL", "NETWORK"):
         table.add_column(name, no_wrap=True)
-    table.add_column("COST", justify="right", no_wrap=True)
+    table.add_column("COST", right=True, no_wrap=True)
     for name in ("LIMITS USED", "STATE", "NAME"):
-        table.add_column(name, overflow="fold", min_width=16 if name == "LIMITS USED" else None)
+        table.add_column(name, min_width=16 if name == "LIMITS USED" else None)
     return table
 
 
@@ -157,8 +149,8 @@ def _narrow_table(ordered: list[tuple[str, AgentView]], room: int) -> Table:
     widths = {"AGENT": widest, "CONTROL": 9, "NETWORK": 9, "COST": 8, "LIMITS USED": 14}
     table = new_table()
     for name, width in widths.items():
-        table.add_column(name, overflow="fold", width=width, justify="right" if name == "COST" else "left")
-    table.add_column("STATE", overflow="fold", width=max(8, room - sum(widths.values()) - 2 * len(widths)))
+        table.add_column(name, width=width, right=name == "COST")
+    table.add_column("STATE", width=max(8, room - sum(widths.values()) - 2 * len(widths)))
     return table
 
 

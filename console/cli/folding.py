@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 
 _COLUMN = re.compile(r"\s*(?:\S+ )*?\S+\s{2,}|\s+")
 """A name, then at least two blanks: the words begin in a column of their own."""
 _INDENT = 2
+
+
+def terminal_columns() -> int:
+    """How wide the terminal is: $COLUMNS, then what the terminal says, then 80."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given[:6]):
+        return int(given[:6])
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:  # no terminal
+        return 80
 
 
 def fold(line: str, width: int | None) -> str:

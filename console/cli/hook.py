@@ -10,11 +10,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from console.api.hook_messages import PLACES, HooksView
-from console.cli.options import StateDir, new_app, seek_places
+from console.cli.options import StateDir, seek_places
 from console.cli.plain import plain
+from console.cli.syntax import Argument
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.words import counted
 from console.settings.options import load_options
@@ -28,7 +27,7 @@ _STANDALONE = "console.integrations.hook"
 
 
 def hook(
-    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="claude-code or codex.")],
+    program: Annotated[str, Argument(metavar="PROGRAM", help="claude-code or codex.")],
     state_dir: StateDir = None,
 ) -> int:
     """Judge one tool call, told on standard input as the program tells its hooks. Exit 0: allowed. Exit 2: blocked, for whatever reason.
@@ -76,7 +75,3 @@ def hook_words(program: str, *, installed: bool, view: HooksView | None) -> str:
         return f"{there}; not enforced: no call has reached this supervisor"
     last = time.strftime("%H:%M:%S", time.localtime(heard.last_at))
     return f"{there}; enforced: {counted(heard.calls, 'call was', 'calls were')} judged by this supervisor, the last at {last}"
-
-
-APPS = {"hook": new_app()}
-APPS["hook"].command()(hook)

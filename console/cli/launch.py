@@ -6,17 +6,16 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from console.api.client import LAUNCH_S, ApiClient
 from console.api.messages import LaunchBody, LaunchedView
 from console.api.program_client import START_S
 from console.cli import out
 from console.cli.embedded import ensure_supervisor
 from console.cli.link import build
-from console.cli.options import DangerousOk, Json, StateDir, new_app
+from console.cli.options import DangerousOk, Json, StateDir
 from console.cli.plain import plain, plain_block
 from console.cli.rearm import hint
+from console.cli.syntax import Argument, Option, Typed, Verb
 from console.cli.waiting import said_while
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
@@ -25,35 +24,30 @@ from console.domain.errors import ExitCode, NotFound, UsageProblem
 _LOOK_S = 0.2
 _IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
 
-app = new_app()
 
-
-@app.command(context_settings={"allow_interspersed_args": False})
 def run(
-    typed: typer.Context,
-    command: Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND ...", help="What to run.")] = None,
-    again: Annotated[str | None, typer.Option(metavar="AGENT", help="Start this agent of before a kill again, as it was.")] = None,
-    parent: Annotated[str | None, typer.Option(metavar="ID", help="The agent that spawns it; without: a root agent.")] = None,
-    context: Annotated[str | None, typer.Option(metavar="ID", help="Session to run in; without: a new one.")] = None,
-    sandbox: Annotated[str, typer.Option(metavar="KIND", help="none, bubblewrap, docker or gvisor.")] = "none",
-    sensitivity: Annotated[str, typer.Option(metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")] = "PUBLIC",
-    network: Annotated[str | None, typer.Option(metavar="MODE", help="FULL, PROXIED or NONE, if stricter than LEVEL asks.")] = None,
-    limit: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Cap of the agent, e.g. cost=2.50; repeatable.")] = None,
-    tree_limit: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Cap of its whole tree; repeatable.")] = None,
-    name: Annotated[str, typer.Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
-    agent_type: Annotated[str, typer.Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
-    project: Annotated[str, typer.Option(metavar="NAME", help="Whose budget it is charged to besides its session's.")] = "",
-    scope: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Grant only such effects, e.g. READ_FS; repeatable.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Stream its output; end with its exit code.")] = False,
-    agent: Annotated[
-        str | None, typer.Option(metavar="PROGRAM", help="claude-code or codex: start it; behind -- stands its prompt.")
-    ] = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
-    once: Annotated[bool, typer.Option("--once", help="With --agent: it answers and ends; nobody talks to it.")] = False,
-    batch: Annotated[str | None, typer.Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --agent or --batch: what it could do at worst; start nothing.")] = False,
+    typed: Typed,
+    command: Annotated[list[str] | None, Argument(metavar="-- COMMAND ...", help="What to run.")] = None,
+    again: Annotated[str | None, Option(metavar="AGENT", help="Start this agent of before a kill again, as it was.")] = None,
+    parent: Annotated[str | None, Option(metavar="ID", help="The agent that spawns it; without: a root agent.")] = None,
+    context: Annotated[str | None, Option(metavar="ID", help="Session to run in; without: a new one.")] = None,
+    sandbox: Annotated[str, Option(metavar="KIND", help="none, bubblewrap, docker or gvisor.")] = "none",
+    sensitivity: Annotated[str, Option(metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")] = "PUBLIC",
+    network: Annotated[str | None, Option(metavar="MODE", help="FULL, PROXIED or NONE, if stricter than LEVEL asks.")] = None,
+    limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Cap of the agent, e.g. cost=2.50; repeatable.")] = None,
+    tree_limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Cap of its whole tree; repeatable.")] = None,
+    name: Annotated[str, Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
+    agent_type: Annotated[str, Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
+    project: Annotated[str, Option(metavar="NAME", help="Whose budget it is charged to besides its session's.")] = "",
+    scope: Annotated[list[str] | None, Option(metavar="NAME", help="Grant only such effects, e.g. READ_FS; repeatable.")] = None,
+    wait: Annotated[bool, Option("--wait", help="Stream its output; end with its exit code.")] = False,
+    agent: Annotated[str | None, Option(metavar="PROGRAM", help="claude-code or codex: start it; behind -- stands its prompt.")] = None,
+    model: Annotated[str, Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
+    once: Annotated[bool, Option("--once", help="With --agent: it answers and ends; nobody talks to it.")] = False,
+    batch: Annotated[str | None, Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="With --agent or --batch: what it could do at worst; start nothing.")] = False,
     in_dry_run: Annotated[
-        bool, typer.Option("--in-dry-run", help="Start it in dry-run: its calls are judged and planned, not executed.")
+        bool, Option("--in-dry-run", help="Start it in dry-run: its calls are judged and planned, not executed.")
     ] = False,
     dangerous_ok: DangerousOk = "",
     state_dir: StateDir = None,
@@ -110,6 +104,9 @@ def run(
         return _follow(client, launched.id) if wait else _begun(launched)
 
 
+verb = Verb(run, words_last=True)
+
+
 def _program(
     agent: str | None,
     batch: str | None,
@@ -140,17 +137,12 @@ def _program(
         return _follow(client, started) if wait and started else code
 
 
-def _as_it_was(given: typer.Context) -> None:
+def _as_it_was(given: Typed) -> None:
     """Raises UsageProblem for anything beside ``--again`` that would change what runs, or whether: it would be left out in silence."""
-    for option in given.command.params:
-        source = given.get_parameter_source(option.name or "")
-        if (
-            option.name not in ("again", "wait", "state_dir", "as_json", "dangerous_ok")
-            and source is not None
-            and source.name == "COMMANDLINE"
-        ):
-            word = option.opts[0] if option.opts[0].startswith("-") else "command"
-            raise UsageProblem(f"--again takes no {word}: it runs the agent as it was.", "Leave it out.")
+    for key, word in given.items():
+        if key not in ("again", "wait", "state_dir", "as_json", "dangerous_ok"):
+            named = word if word.startswith("--") and key != "command" else "command"
+            raise UsageProblem(f"--again takes no {named}: it runs the agent as it was.", "Leave it out.")
 
 
 def _again(agent_id: str, state_dir: str | None, dangerous_ok: str, *, as_json: bool, wait: bool) -> int:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.cli import out
 from console.cli.modules import become, folded, folder_arguments
-from console.cli.options import Json, Reason, StateDir, new_app, verb_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import plain
+from console.cli.syntax import Argument, Option, Verbs
 from console.domain.errors import UsageProblem
 
-keys_app = new_app("The keys that sign and release remote kill orders.", no_args_is_help=True)
+keys_app = Verbs("The keys that sign and release remote kill orders.")
 
 
 def oneshot(verb: str, *arguments: str, state_dir: str | None, as_json: bool) -> int:
@@ -22,8 +21,8 @@ def oneshot(verb: str, *arguments: str, state_dir: str | None, as_json: bool) ->
 
 @keys_app.command("init")
 def init(
-    fleet: Annotated[str | None, typer.Option("--fleet", metavar="NAME", help="Fleet the keys are for.")] = None,
-    quorum: Annotated[int, typer.Option("--quorum", metavar="N", help="Distinct keys an un-kill takes; N keys are made.")] = 1,
+    fleet: Annotated[str | None, Option("--fleet", metavar="NAME", help="Fleet the keys are for.")] = None,
+    quorum: Annotated[int, Option("--quorum", metavar="N", help="Distinct keys an un-kill takes; N keys are made.")] = 1,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -46,9 +45,9 @@ def rotate(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 @keys_app.command("retire")
 def retire(
-    kid: Annotated[str, typer.Argument(metavar="KEY", help="Its id, as keys show names it: a fleet's, or the host's own.")],
+    kid: Annotated[str, Argument(metavar="KEY", help="Its id, as keys show names it: a fleet's, or the host's own.")],
     reason: Reason,
-    key: Annotated[list[str] | None, typer.Option("--key", metavar="FILE", help="A private key kept elsewhere that signs it.")] = None,
+    key: Annotated[list[str] | None, Option("--key", metavar="FILE", help="A private key kept elsewhere that signs it.")] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -58,13 +57,13 @@ def retire(
 
 
 def release(
-    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why it is safe to run again; recorded in the release.")] = "",
-    review: Annotated[bool, typer.Option("--review", help="Show what a release would end, and sign nothing.")] = False,
+    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why it is safe to run again; recorded in the release.")] = "",
+    review: Annotated[bool, Option("--review", help="Show what a release would end, and sign nothing.")] = False,
     order: Annotated[
-        str | None, typer.Option("--order", metavar="ORDER", help="GENERATION:sha256:HASH as you reviewed it; without: asked for.")
+        str | None, Option("--order", metavar="ORDER", help="GENERATION:sha256:HASH as you reviewed it; without: asked for.")
     ] = None,
-    key: Annotated[list[str] | None, typer.Option("--key", metavar="FILE", help="A private key kept elsewhere; repeatable.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask; the order must then be named with --order.")] = False,
+    key: Annotated[list[str] | None, Option("--key", metavar="FILE", help="A private key kept elsewhere; repeatable.")] = None,
+    yes: Annotated[bool, Option("--yes", help="Do not ask; the order must then be named with --order.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -82,14 +81,12 @@ def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 def install_hook(
-    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="claude-code or codex.")],
-    settings: Annotated[
-        str | None, typer.Option("--settings", metavar="FILE", help="Its settings file, if not in its usual place.")
-    ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take the hook out again.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Say whether it is installed; exit 1 if not.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the diff; change nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    program: Annotated[str, Argument(metavar="PROGRAM", help="claude-code or codex.")],
+    settings: Annotated[str | None, Option("--settings", metavar="FILE", help="Its settings file, if not in its usual place.")] = None,
+    undo: Annotated[bool, Option("--undo", help="Take the hook out again.")] = False,
+    check: Annotated[bool, Option("--check", help="Say whether it is installed; exit 1 if not.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Show the diff; change nothing.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -99,11 +96,3 @@ def install_hook(
     flags = [name for name, on in (("--undo", undo), ("--check", check), ("--dry-run", dry_run), ("--yes", yes)) if on]
     more = [f"--settings={settings}"] if settings else []
     return oneshot("install-hook", program, *more, *flags, state_dir=state_dir, as_json=as_json)
-
-
-APPS: dict[str, typer.Typer] = {
-    "keys": keys_app,
-    "release": verb_app(release),
-    "doctor": verb_app(doctor),
-    "install-hook": verb_app(install_hook),
-}

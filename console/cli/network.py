@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import typer
-
 from console.api.messages import AgentView
 from console.api.sandbox_messages import MeantBody, ModeChangeView, ModeHistoryView, RegisterDataBody, StricterBody, StricterView
 from console.cli import out
 from console.cli.fleet import network_words
 from console.cli.link import build, connect
-from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain
+from console.cli.syntax import Argument, Option, Verbs
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.words import counted
 
-app = new_app(
-    "What agents may reach: every sandbox with its mode and why; stricter modes and private data, which never loosen.", no_args_is_help=True
-)
-Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id: its session and those of all it spawned.", show_default=False)]
-Session = Annotated[str, typer.Option("--session", metavar="CONTEXT", help="This session and those below it.")]
-Dry = Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and why it would be refused; do nothing.")]
+app = Verbs("What agents may reach: every sandbox with its mode and why; stricter modes and private data, which never loosen.")
+Agent = Annotated[str, Argument(metavar="AGENT", help="Its id: its session and those of all it spawned.", show_default=False)]
+Session = Annotated[str, Option("--session", metavar="CONTEXT", help="This session and those below it.")]
+Dry = Annotated[bool, Option("--dry-run", help="Show what would happen, and why it would be refused; do nothing.")]
 SWITCH_S = 60.0
 NAMED = 20
 
@@ -63,7 +60,7 @@ def why_words(agent: AgentView) -> str:
 
 @app.command("stricter")
 def stricter(
-    mode: Annotated[str, typer.Option("--mode", metavar="MODE", help="PROXIED or NONE. A looser one than now is refused.")],
+    mode: Annotated[str, Option("--mode", metavar="MODE", help="PROXIED or NONE. A looser one than now is refused.")],
     reason: Reason,
     agent: Agent = "",
     session: Session = "",
@@ -79,12 +76,12 @@ def stricter(
 
 @app.command("data")
 def data(
-    dataset: Annotated[str, typer.Option("--dataset", metavar="NAME", help="What enters the session.")],
-    sensitivity: Annotated[str, typer.Option("--sensitivity", metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")],
+    dataset: Annotated[str, Option("--dataset", metavar="NAME", help="What enters the session.")],
+    sensitivity: Annotated[str, Option("--sensitivity", metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")],
     reason: Reason,
     agent: Agent = "",
     session: Session = "",
-    source: Annotated[str, typer.Option("--source", metavar="NAME", help="Where it comes from.")] = "",
+    source: Annotated[str, Option("--source", metavar="NAME", help="Where it comes from.")] = "",
     dry_run: Dry = False,
     state_dir: StateDir = None,
     as_json: Json = False,

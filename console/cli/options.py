@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
-
+from console.cli.syntax import Option
 from console.domain.errors import ConsoleError, NotFound
 from console.settings.places import Places, choose_state_dir, find_places
 
-StateDir = Annotated[
-    str | None, typer.Option("--state-dir", metavar="DIR", help="State directory of the instance (or $WATCHFLOOR_STATE_DIR).")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON with schema_version.")]
+StateDir = Annotated[str | None, Option("--state-dir", metavar="DIR", help="State directory of the instance (or $WATCHFLOOR_STATE_DIR).")]
+Json = Annotated[bool, Option("--json", help="Print JSON with schema_version.")]
 DangerousOk = Annotated[
-    str, typer.Option("--dangerous-ok", metavar="REASON", help="Send it though it names dangerous operations; recorded with why.")
+    str, Option("--dangerous-ok", metavar="REASON", help="Send it though it names dangerous operations; recorded with why.")
 ]
-Reason = Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded.")]
-
-
-def new_app(words: str = "", **more: Any) -> typer.Typer:
-    """A verb, or a family of verbs. Help is plain text: no markup is read from it."""
-    return typer.Typer(help=words, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, **more)
-
-
-def verb_app(function: Callable[..., int]) -> typer.Typer:
-    """An app of one verb; its help is the function's docstring, its answer the exit code."""
-    app = new_app()
-    app.command()(function)
-    return app
+Reason = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")]
 
 
 def seek_places(state_dir: str | None) -> Places | None:

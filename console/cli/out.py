@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from typing import Any, Protocol, TextIO
 
-from rich.console import Console, RenderableType
-from rich.text import Text
-
-from console.cli.folding import fold
+from console.cli.folding import fold, terminal_columns
 from console.cli.plain import plain
-from console.cli.tables import fitting
+from console.cli.tables import Table, Text, lines
 from console.domain.errors import ConsoleError, UsageProblem
 
 SCHEMA_VERSION = 1
@@ -50,14 +46,16 @@ def say_folded(words: str) -> None:
     say("\n".join(fold(line, columns() if is_terminal() else None) for line in words.split("\n")))
 
 
-def show(*things: RenderableType) -> None:
-    """Rich tables, trees and texts; never markup, never emoji, never guessed highlighting."""
-    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False, soft_wrap=False, width=_width())
-    with console.capture() as captured:
-        for thing in things:
-            for part in fitting(thing, console):
-                console.print(part)
-    write(captured.get())
+def show(*things: Text | Table) -> None:
+    """Tables and texts; never markup, never emoji, never guessed highlighting."""
+    write(rendered(*things))
+
+
+def rendered(*things: Text | Table) -> str:
+    """What `show` writes: in colour for a person whose terminal has it (https://no-color.org)."""
+    coloured = is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+    room = columns()
+    return "".join(line.painted(coloured=coloured) + "\n" for thing in things for line in lines(thing, room))
 
 
 def note(words: str) -> None:
@@ -74,13 +72,20 @@ def complain(error: ConsoleError) -> None:
 
 
 def words(text: object, style: str = "", limit: int = 200) -> Text:
-    """Hostile text as a rich Text that is never read as markup."""
+    """Hostile text as a Text that is never read as markup."""
     return Text(plain(text, limit), style=style)
 
 
 def write(text: str) -> None:
     """Text to stdout, whatever became of it."""
     _write_to(sys.stdout, text)
+
+
+def confirm(question: str) -> None:
+    """Asks on stderr. Raises KeyboardInterrupt for any answer but yes, and for none."""
+    _write_to(sys.stderr, f"{question} [y/N]: ")
+    if sys.stdin is None or sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise KeyboardInterrupt
 
 
 def gone() -> bool:
@@ -120,7 +125,7 @@ def _width() -> int | None:
 
 def columns() -> int:
     """How wide what is shown may be."""
-    return _width() or shutil.get_terminal_size().columns
+    return _width() or terminal_columns()
 
 
 def check_arguments(argv: list[str]) -> None:

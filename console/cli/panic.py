@@ -9,14 +9,13 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from console.cli import out, receipts
-from console.cli.options import Json, StateDir, existing_places, operator, seek_places, verb_app
+from console.cli.options import Json, StateDir, existing_places, operator, seek_places
 from console.cli.plain import plain
 from console.cli.return_watch import after_watch
+from console.cli.syntax import Option
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, UsageProblem
 from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
 from console.domain.verdict import verdict
@@ -35,11 +34,11 @@ NOTICED_S = 3.0
 """How long a guard may take to notice that its state directory is gone."""
 
 
-WaitWatch = Annotated[bool, typer.Option("--wait-watch", help="Answer after the return watch; exit 9 if a process ran again.")]
+WaitWatch = Annotated[bool, Option("--wait-watch", help="Answer after the return watch; exit 9 if a process ran again.")]
 
 
 def panic(
-    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; recorded, and written to the remote order.")],
+    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded, and written to the remote order.")],
     state_dir: StateDir = None,
     as_json: Json = False,
     wait_watch: WaitWatch = False,
@@ -58,9 +57,6 @@ def panic(
         receipt = after_watch(places, receipt, quiet=as_json)
     receipts.show_receipt(receipt, as_json=as_json)
     return int(verdict(receipt).exit_code)
-
-
-app = verb_app(panic)
 
 
 def places_to_kill(state_dir: str | None) -> Places:
@@ -86,27 +82,6 @@ def places_to_kill(state_dir: str | None) -> Places:
 def unfinished(places: Places, local: Receipt) -> Receipt:
     """The receipt of an instance whose state directory is gone: no supervisor can carry out the later steps."""
     return decided(replace(local, complete=False), f"the state directory is gone; what is known is in {places.state_dir}")
-
-
-def read_plainly(argv: list[str]) -> dict[str, Any] | None:
-    """What ``panic`` was given, in its usual form; None: anything else, for the parser.
-
-    The parser loads pydantic, which takes longer than the whole kill.
-    """
-    given: dict[str, Any] = {}
-    names = {"--reason": "reason", "--state-dir": "state_dir"}
-    words = iter(argv)
-    for word in words:
-        name, sign, value = word.partition("=")
-        if word == "--json":
-            given["as_json"] = True
-            continue
-        if not sign:
-            value = next(words, "")
-        if name not in names or not value or value.startswith("-") or names[name] in given:
-            return None
-        given[names[name]] = value
-    return given if "reason" in given else None
 
 
 def fitting(reason: str) -> str:

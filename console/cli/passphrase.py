@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.api.client import ApiClient
 from console.api.rearm_messages import PassphraseBody, PassphraseView
 from console.cli import out
 from console.cli.link import connect
-from console.cli.options import Json, StateDir, new_app, operator
+from console.cli.options import Json, StateDir, operator
 from console.cli.plain import plain
 from console.cli.secret_input import Fd, File, is_person, read_passphrase, typed
+from console.cli.syntax import Option, Verbs
 from console.domain.errors import Denied, UsageProblem
 
-app = new_app("The passphrase that a rearm takes.", no_args_is_help=True)
+app = Verbs("The passphrase that a rearm takes.")
 _WORDS = {
     "set": "A passphrase is set: a rearm takes it, or a signature by an operator key.",
     "not_set": "No passphrase is set: the id of the kill, typed at a terminal or in the console, is enough for a rearm.",
@@ -28,8 +27,8 @@ _WORDS = {
 def set_(
     passphrase_fd: Fd = None,
     passphrase_file: File = None,
-    old_fd: Annotated[int | None, typer.Option("--old-fd", metavar="N", min=0, help="Read the old passphrase from here.")] = None,
-    old_file: Annotated[str | None, typer.Option("--old-file", metavar="FILE", help="Read the old passphrase from here.")] = None,
+    old_fd: Annotated[int | None, Option("--old-fd", metavar="N", min=0, help="Read the old passphrase from here.")] = None,
+    old_file: Annotated[str | None, Option("--old-file", metavar="FILE", help="Read the old passphrase from here.")] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

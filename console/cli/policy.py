@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from console.api import policy_data
 from console.cli import out, policy_exchange, policy_live, policy_sequences
-from console.cli.options import Json, new_app
+from console.cli.options import Json
 from console.cli.plain import plain
 from console.cli.policy_exchange import bounded, read_bytes
+from console.cli.syntax import Argument, Option, Verbs
 from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
@@ -30,17 +29,17 @@ from console.policy.table import differences, read_table
 from console.policy.verdicts import Judgement, denied
 from console.settings.sources_file import parse_sources
 
-app = new_app("Rules on what agents may do: check a call, see why, find what is wrong with the rules.", no_args_is_help=True)
+app = Verbs("Rules on what agents may do: check a call, see why, find what is wrong with the rules.")
 policy_exchange.add_exchange(app)
 policy_sequences.add_sequences(app)
 policy_live.add_live(app)
 
-SettingsFile = Annotated[str, typer.Option("--settings", metavar="FILE", help="The policy: settings.json.")]
-Workspace = Annotated[str, typer.Option("--workspace", metavar="DIR", help="${WORKSPACE}; relative paths start here.")]
-ContextId = Annotated[str, typer.Option("--context", metavar="ID", help="${CONTEXT_ID}.")]
-Sources = Annotated[str, typer.Option("--sources", metavar="FILE", help="sources.json of the agent's type.")]
-MatrixFile = Annotated[str, typer.Option("--matrix", metavar="FILE", help="A permission matrix.")]
-Level = Annotated[str, typer.Option("--sensitivity", metavar="LEVEL", help="Of the session: PUBLIC, INTERNAL, CONFIDENTIAL, SECRET.")]
+SettingsFile = Annotated[str, Option("--settings", metavar="FILE", help="The policy: settings.json.")]
+Workspace = Annotated[str, Option("--workspace", metavar="DIR", help="${WORKSPACE}; relative paths start here.")]
+ContextId = Annotated[str, Option("--context", metavar="ID", help="${CONTEXT_ID}.")]
+Sources = Annotated[str, Option("--sources", metavar="FILE", help="sources.json of the agent's type.")]
+MatrixFile = Annotated[str, Option("--matrix", metavar="FILE", help="A permission matrix.")]
+Level = Annotated[str, Option("--sensitivity", metavar="LEVEL", help="Of the session: PUBLIC, INTERNAL, CONFIDENTIAL, SECRET.")]
 BATCH_MAX = 64 * MAX_BYTES
 _CODES = {Verdict.ALLOW: ExitCode.DONE, Verdict.DENY: ExitCode.DENIED, Verdict.ASK: ExitCode.PENDING}
 
@@ -48,11 +47,9 @@ _CODES = {Verdict.ALLOW: ExitCode.DONE, Verdict.DENY: ExitCode.DENIED, Verdict.A
 @app.command("check")
 def check(
     settings: SettingsFile,
-    tool: Annotated[str | None, typer.Argument(metavar="TOOL", help="shell, read_file, write_file, delete_file, http_request, ...")] = None,
-    argument: Annotated[str | None, typer.Argument(metavar="ARGUMENT", help="Command, path or URL.")] = None,
-    batch: Annotated[
-        str | None, typer.Option("--batch", metavar="FILE", help="Lines of {tool, argument}; - reads them from stdin.")
-    ] = None,
+    tool: Annotated[str | None, Argument(metavar="TOOL", help="shell, read_file, write_file, delete_file, http_request, ...")] = None,
+    argument: Annotated[str | None, Argument(metavar="ARGUMENT", help="Command, path or URL.")] = None,
+    batch: Annotated[str | None, Option("--batch", metavar="FILE", help="Lines of {tool, argument}; - reads them from stdin.")] = None,
     workspace: Workspace = "",
     context: ContextId = "",
     sources: Sources = "",
@@ -80,8 +77,8 @@ def check(
 @app.command("explain")
 def explain(
     settings: SettingsFile,
-    tool: Annotated[str, typer.Argument(metavar="TOOL")],
-    argument: Annotated[str, typer.Argument(metavar="CALL")],
+    tool: Annotated[str, Argument(metavar="TOOL")],
+    argument: Annotated[str, Argument(metavar="CALL")],
     workspace: Workspace = "",
     context: ContextId = "",
     sources: Sources = "",
@@ -106,7 +103,7 @@ def explain(
 
 @app.command("lint")
 def lint_file(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="settings.json")],
+    file: Annotated[str, Argument(metavar="FILE", help="settings.json")],
     workspace: Workspace = "",
     context: ContextId = "",
     as_json: Json = False,
@@ -127,7 +124,7 @@ def lint_file(
 
 @app.command("test")
 def test_table(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Cases of {tool, argument, verdict, rule?}.")],
+    file: Annotated[str, Argument(metavar="FILE", help="Cases of {tool, argument, verdict, rule?}.")],
     settings: SettingsFile,
     workspace: Workspace = "",
     context: ContextId = "",

@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-import typer
-
 from console.api import policy_data
 from console.cli import out
 from console.cli.options import Json
 from console.cli.plain import plain
+from console.cli.syntax import Argument, Option, Verbs
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.carried import Carried, Lost
 from console.policy.claude_code import from_claude_code, to_claude_code
@@ -22,11 +21,11 @@ from console.policy.lint import swallowed_by
 from console.policy.loading import MAX_BYTES, Settings, read_json, read_settings
 from console.policy.rules import Family, Rule
 
-Program = Annotated[str, typer.Argument(metavar="claude-code|codex", help="Whose rules.")]
-File = Annotated[str, typer.Argument(metavar="FILE")]
+Program = Annotated[str, Argument(metavar="claude-code|codex", help="Whose rules.")]
+File = Annotated[str, Argument(metavar="FILE")]
 
 
-def add_exchange(app: typer.Typer) -> None:
+def add_exchange(app: Verbs) -> None:
     """Adds the two verbs to ``policy``."""
     app.command("import")(import_rules)
     app.command("export")(export_rules)
@@ -35,8 +34,8 @@ def add_exchange(app: typer.Typer) -> None:
 def import_rules(
     program: Program,
     file: File,
-    project: Annotated[str, typer.Option("--project", metavar="DIR", help="What its relative paths start from.")] = "${WORKSPACE}",
-    home: Annotated[str, typer.Option("--home", metavar="DIR", help="What ~ is in it.")] = "",
+    project: Annotated[str, Option("--project", metavar="DIR", help="What its relative paths start from.")] = "${WORKSPACE}",
+    home: Annotated[str, Option("--home", metavar="DIR", help="What ~ is in it.")] = "",
     as_json: Json = False,
 ) -> int:
     """Another program's rules as settings.json on stdout; what cannot be carried over is said on stderr."""

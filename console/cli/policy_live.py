@@ -5,22 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from console.api.policy_messages import DAYS, PolicySaveBody, PolicyTryBody, PolicyTryView
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain
+from console.cli.syntax import Argument, Option, Verbs
 from console.cli.tables import new_table
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.words import counted
 
 FILE_MAX = 200_000
-Days = Annotated[int, typer.Option("--days", metavar="N", help="Try it on the recorded calls of so many days.")]
+Days = Annotated[int, Option("--days", metavar="N", help="Try it on the recorded calls of so many days.")]
 
 
-def add_live(app: typer.Typer) -> None:
+def add_live(app: Verbs) -> None:
     """The verbs, to the family."""
     for verb in (rules, backtest, draft, save):
         app.command(verb.__name__)(verb)
@@ -46,10 +45,10 @@ def rules(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 def backtest(
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A whole policy, instead of what is in force.")] = None,
-    allow: Annotated[list[str] | None, typer.Option("--allow", metavar="RULE", help="A rule to add; repeatable.")] = None,
-    ask: Annotated[list[str] | None, typer.Option("--ask", metavar="RULE", help="A rule to add; repeatable.")] = None,
-    deny: Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    file: Annotated[str | None, Argument(metavar="[FILE]", help="A whole policy, instead of what is in force.")] = None,
+    allow: Annotated[list[str] | None, Option("--allow", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    ask: Annotated[list[str] | None, Option("--ask", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    deny: Annotated[list[str] | None, Option("--deny", metavar="RULE", help="A rule to add; repeatable.")] = None,
     days: Days = DAYS,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -61,7 +60,7 @@ def backtest(
 
 
 def draft(
-    approval: Annotated[str, typer.Argument(metavar="APPROVAL", help="A request, as approvals list shows it.")],
+    approval: Annotated[str, Argument(metavar="APPROVAL", help="A request, as approvals list shows it.")],
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -79,10 +78,10 @@ def draft(
 
 def save(
     reason: Reason,
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A whole policy, instead of what is in force.")] = None,
-    allow: Annotated[list[str] | None, typer.Option("--allow", metavar="RULE", help="A rule to add; repeatable.")] = None,
-    ask: Annotated[list[str] | None, typer.Option("--ask", metavar="RULE", help="A rule to add; repeatable.")] = None,
-    deny: Annotated[list[str] | None, typer.Option("--deny", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    file: Annotated[str | None, Argument(metavar="[FILE]", help="A whole policy, instead of what is in force.")] = None,
+    allow: Annotated[list[str] | None, Option("--allow", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    ask: Annotated[list[str] | None, Option("--ask", metavar="RULE", help="A rule to add; repeatable.")] = None,
+    deny: Annotated[list[str] | None, Option("--deny", metavar="RULE", help="A rule to add; repeatable.")] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from console.api import policy_data
 from console.cli import out
 from console.cli.options import Json, StateDir, seek_places
 from console.cli.plain import plain
+from console.cli.syntax import Option, Verbs
 from console.domain.errors import ConsoleError, ExitCode, NotFound
 from console.policy.sequence_file import BYTES_MAX, GONE, in_force, read_sequences
 from console.policy.sequences import Matcher, Pattern
 
 
-def add_sequences(app: typer.Typer) -> None:
+def add_sequences(app: Verbs) -> None:
     """Adds the verb to ``policy``."""
     app.command("sequences")(sequences)
 
 
 def sequences(
-    file: Annotated[str, typer.Option("--file", metavar="FILE", help="Check this file instead of the instance's sequences.yaml.")] = "",
+    file: Annotated[str, Option("--file", metavar="FILE", help="Check this file instead of the instance's sequences.yaml.")] = "",
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from console.api.client import ApiClient
 from console.api.rearm_messages import AgainView, KilledView, RearmProof, RearmView, Signature
 from console.cli import out
 from console.cli.embedded import child_environment
 from console.cli.link import connect
-from console.cli.options import Json, Reason, StateDir, operator, verb_app
+from console.cli.options import Json, Reason, StateDir, operator
 from console.cli.plain import plain
 from console.cli.secret_input import Fd, File, is_person, read_passphrase, typed
+from console.cli.syntax import Option
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, UsageProblem
 from console.domain.words import counted
 
@@ -30,15 +29,13 @@ WHO = "Set a passphrase (watchfloor passphrase set) and give it with --passphras
 
 def rearm(
     reason: Reason,
-    kill_id: Annotated[
-        str, typer.Option("--kill-id", metavar="KILL", help="The newest kill as you know it; refused when it is another.")
-    ] = "",
+    kill_id: Annotated[str, Option("--kill-id", metavar="KILL", help="The newest kill as you know it; refused when it is another.")] = "",
     passphrase_fd: Fd = None,
     passphrase_file: File = None,
-    sign: Annotated[bool, typer.Option("--sign", help="Prove it with the operator keys of this instance instead of a passphrase.")] = False,
-    keys: Annotated[str | None, typer.Option("--keys", metavar="DIR", help="Folder of the keys that sign; implies --sign.")] = None,
+    sign: Annotated[bool, Option("--sign", help="Prove it with the operator keys of this instance instead of a passphrase.")] = False,
+    keys: Annotated[str | None, Option("--keys", metavar="DIR", help="Folder of the keys that sign; implies --sign.")] = None,
     key: Annotated[
-        list[str] | None, typer.Option("--key", metavar="FILE", help="Repeatable: a private key that signs, too; implies --sign.")
+        list[str] | None, Option("--key", metavar="FILE", help="Repeatable: a private key that signs, too; implies --sign.")
     ] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -77,9 +74,6 @@ def rearm(
             out.show(out.words(f"note: {seen.rearm_note}", "yellow"))
         _show_again(after.was_running, after.was_running_left_out)
     return int(ExitCode.FAILURE if seen.killed else ExitCode.DONE)
-
-
-app = verb_app(rearm)
 
 
 def _typed_id(view: RearmView) -> str:

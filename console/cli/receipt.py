@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.cli import out, receipts
 from console.cli.link import connect
-from console.cli.options import Json, StateDir, new_app
+from console.cli.options import Json, StateDir
 from console.cli.plain import moment
 from console.cli.receipt_verify import verify
+from console.cli.syntax import Argument, Verbs
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode
 
-app = new_app("Receipts of kills: what was stopped, and the proof.", no_args_is_help=True)
+app = Verbs("Receipts of kills: what was stopped, and the proof.")
 
 
 @app.command("list")
@@ -46,7 +45,7 @@ def list_receipts(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 @app.command("show")
 def show(
-    kill_id: Annotated[str, typer.Argument(metavar="KILL", help="Its id, as receipt list shows it.")],
+    kill_id: Annotated[str, Argument(metavar="KILL", help="Its id, as receipt list shows it.")],
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

@@ -6,23 +6,22 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from rich.text import Text
-
 from console.audit.on_record import compare, retired_keys
 from console.audit.receipt_seal import SealVerdict, verify_file
 from console.audit.retirement import HOST, worth
 from console.cli import out
 from console.cli.options import Json
 from console.cli.plain import moment
+from console.cli.syntax import Argument, Option
+from console.cli.tables import Text
 from console.domain.errors import ExitCode, NotFound
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A sealed receipt: receipts/KILL.sealed.json of the state directory.")],
+    path: Annotated[Path, Argument(metavar="FILE", help="A sealed receipt: receipts/KILL.sealed.json of the state directory.")],
     public: Annotated[
         Path | None,
-        typer.Option("--public-key", metavar="FILE", help="The host's public key, best a copy kept elsewhere; else the one beside."),
+        Option("--public-key", metavar="FILE", help="The host's public key, best a copy kept elsewhere; else the one beside."),
     ] = None,
     as_json: Json = False,
 ) -> int:

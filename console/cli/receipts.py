@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from rich.table import Table
-from rich.text import Text
-
 from console.cli import out
 from console.cli.daemons import show_after
 from console.cli.plain import moment, plain
-from console.cli.tables import new_table
+from console.cli.tables import Table, Text, new_table
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.verdict import verdict
@@ -89,8 +86,8 @@ def _steps(receipt: Receipt) -> Table:
     table = new_table()
     table.add_column("STEP")
     table.add_column("STATUS")
-    table.add_column("AFTER", justify="right")
-    table.add_column("DETAIL", overflow="fold")
+    table.add_column("AFTER", right=True)
+    table.add_column("DETAIL")
     for step in receipt.steps:
         table.add_row(
             step.name.value,
@@ -110,8 +107,8 @@ def _targets(receipt: Receipt) -> Table:
     table = new_table()
     for name in ("TARGET", "CONTROL", "OUTCOME"):
         table.add_column(name)
-    table.add_column("AFTER", justify="right")
-    table.add_column("EVIDENCE", overflow="fold")
+    table.add_column("AFTER", right=True)
+    table.add_column("EVIDENCE")
     rows = in_order(receipt.targets)
     for target in rows[:_ROWS]:
         table.add_row(
@@ -169,16 +166,16 @@ def show_suspects(receipt: Receipt, *, as_json: bool) -> None:
 
 
 def _titled(title: str, *names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", title=title, title_justify="left", title_style="bold yellow")
+    table = Table(Text(title, "bold yellow"))
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     return table
 
 
 def _survivors(receipt: Receipt) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", title="Still alive", title_justify="left", title_style="bold red")
+    table = Table(Text("Still alive", "bold red"))
     for name in ("AGENT", "PID", "STATE", "WAITS IN", "WHY", "COMMAND"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for s in receipt.survivors[:_ROWS]:
         row = (s.agent_id, s.pid, s.state, s.wchan, s.why, s.cmdline)
         table.add_row(*(out.words(value, limit=120) for value in row))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-from rich.text import Text
-
 from console.api.messages import DiffLine, RestoreBody, RollbackDetailView
 from console.cli import out
 from console.cli.link import build, connect
-from console.cli.options import Json, Reason, StateDir, new_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain
-from console.cli.tables import new_table
+from console.cli.syntax import Argument, Option, Verbs
+from console.cli.tables import Text, new_table
 from console.domain.errors import Conflict
 
-app = new_app("Files that agents changed or deleted, and putting them back.", no_args_is_help=True)
-Record = Annotated[str, typer.Argument(metavar="RECORD", help="Its id, as rollback list shows it.")]
+app = Verbs("Files that agents changed or deleted, and putting them back.")
+Record = Annotated[str, Argument(metavar="RECORD", help="Its id, as rollback list shows it.")]
 
 
 @app.command("list")
@@ -64,9 +62,7 @@ def show(record: Record, state_dir: StateDir = None, as_json: Json = False) -> i
 def restore(
     record: Record,
     reason: Reason,
-    expect: Annotated[
-        str | None, typer.Option("--expect-now", metavar="SHA256", help="Refuse unless the file on disk has this content.")
-    ] = None,
+    expect: Annotated[str | None, Option("--expect-now", metavar="SHA256", help="Refuse unless the file on disk has this content.")] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -110,6 +106,6 @@ def _diff_text(line: DiffLine) -> Text:
         case "+":
             return out.words(f"+ {line.right}", "green", 500)
         case "~":
-            return Text.assemble(out.words(f"- {line.left}", "red", 500), "\n", out.words(f"+ {line.right}", "green", 500))
+            return Text("\n").join((out.words(f"- {line.left}", "red", 500), out.words(f"+ {line.right}", "green", 500)))
         case _:
             return out.words(f"  {line.left or line.right}", "dim", 500)

@@ -11,16 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from console.cli.syntax import Option
 from console.domain.errors import Denied, UsageProblem
 
 MOST = 1024
 """Bytes looked at; a passphrase has at most 256."""
-Fd = Annotated[int | None, typer.Option("--passphrase-fd", metavar="N", min=0, help="Read the passphrase from this descriptor.")]
-File = Annotated[
-    str | None, typer.Option("--passphrase-file", metavar="FILE", help="Read the passphrase from the first line of this 0600 file.")
-]
+Fd = Annotated[int | None, Option("--passphrase-fd", metavar="N", min=0, help="Read the passphrase from this descriptor.")]
+File = Annotated[str | None, Option("--passphrase-file", metavar="FILE", help="Read the passphrase from the first line of this 0600 file.")]
 
 
 def is_person() -> bool:

@@ -7,13 +7,12 @@ import sys
 import time
 from typing import Annotated
 
-import typer
-
 from console.api.rotation_messages import RotationBody, RotationValueBody, RotationView
 from console.cli import out
 from console.cli.link import build, connect
-from console.cli.options import Json, Reason, StateDir, new_app, verb_app
+from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import plain
+from console.cli.syntax import Argument, Verbs
 from console.cli.tables import new_table
 from console.domain.errors import ExitCode, UsageProblem
 from console.domain.words import counted
@@ -22,7 +21,7 @@ ROTATION_S = 120.0
 """A plan may hold programs that take their time."""
 _LONGEST = 8192
 
-rotation_app = new_app("Secrets that are replaced after a kill, and the proof that the old ones are refused.", no_args_is_help=True)
+rotation_app = Verbs("Secrets that are replaced after a kill, and the proof that the old ones are refused.")
 
 
 @rotation_app.command("show")
@@ -35,7 +34,7 @@ def show(state_dir: StateDir = None, as_json: Json = False) -> int:
 @rotation_app.command("run")
 def run(
     reason: Reason,
-    items: Annotated[list[str] | None, typer.Argument(metavar="[ITEM]...", help="Names; without any, everything.")] = None,
+    items: Annotated[list[str] | None, Argument(metavar="[ITEM]...", help="Names; without any, everything.")] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -46,7 +45,7 @@ def run(
 
 @rotation_app.command("put")
 def put(
-    name: Annotated[str, typer.Argument(metavar="ITEM", help="An item of kind command or http.")],
+    name: Annotated[str, Argument(metavar="ITEM", help="An item of kind command or http.")],
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -74,7 +73,7 @@ def api_key(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 def revoke(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.")],
+    agent: Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.")],
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -86,9 +85,6 @@ def revoke(
     else:
         out.say(f"revoked: {plain(done.agent, 70)}; {counted(done.connections_cut, 'connection')} cut")
     return int(ExitCode.DONE)
-
-
-APPS = {"rotation": rotation_app, "revoke": verb_app(revoke)}
 
 
 def _told(view: RotationView, as_json: bool) -> int:

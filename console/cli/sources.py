@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.api.messages import SourceView
 from console.api.sources import SourcesView
 from console.cli import out
 from console.cli.link import connect
-from console.cli.options import Json, StateDir, verb_app
+from console.cli.options import Json, StateDir
 from console.cli.plain import plain
+from console.cli.syntax import Argument
 from console.domain.errors import ExitCode, NotFound
 
 
@@ -49,7 +48,7 @@ def _show(seen: SourcesView) -> None:
 
 
 def hardening(
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as watchfloor fleet shows it.")],
+    agent: Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet shows it.")],
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -65,7 +64,3 @@ def hardening(
     for one in seen:
         out.say(plain(one.line, 500))
     return int(ExitCode.DONE)
-
-
-app = verb_app(sources)
-hardening_app = verb_app(hardening)

@@ -10,7 +10,7 @@ from console.api.hook_messages import HooksView
 from console.api.messages import KillSwitchView, StatusView
 from console.cli import out
 from console.cli.hook import hook_words, installed_in
-from console.cli.options import Json, StateDir, existing_places, verb_app
+from console.cli.options import Json, StateDir, existing_places
 from console.cli.plain import plain
 from console.cli.sources import discovery_lines
 from console.cli.tables import new_table
@@ -56,9 +56,6 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
         for line in discovery_lines(supervisor.sources) if supervisor is not None else ():
             out.say_folded(f"source {line}")
     return int(ExitCode.DONE if guard is not None else ExitCode.UNREACHABLE)
-
-
-APPS = {"status": verb_app(status)}
 
 
 def _guard(places: Places) -> tuple[dict[str, Any] | None, str]:

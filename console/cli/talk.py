@@ -5,23 +5,22 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from console.api.program_messages import EndedView, SaidView
 from console.cli import out
 from console.cli.link import connect
-from console.cli.options import DangerousOk, Json, StateDir, verb_app
+from console.cli.options import DangerousOk, Json, StateDir
 from console.cli.plain import plain
+from console.cli.syntax import Argument, Option
 from console.domain.conversation import MOST_MESSAGE, MOST_WITHIN_S, checked_text
 from console.domain.errors import ExitCode, UsageProblem
 
 MOST_REASON = 500
-Agent = Annotated[str, typer.Argument(metavar="AGENT", help="Its id, as fleet shows it.")]
+Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as fleet shows it.")]
 
 
 def say(
     agent: Agent,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell it; -: read it from standard input.")],
+    text: Annotated[str, Argument(metavar="TEXT", help="What to tell it; -: read it from standard input.")],
     dangerous_ok: DangerousOk = "",
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -45,8 +44,8 @@ def interrupt(agent: Agent, state_dir: StateDir = None, as_json: Json = False) -
 
 def end(
     agent: Agent,
-    reason: Annotated[str, typer.Option(help="Why; recorded.")] = "",
-    within: Annotated[float, typer.Option(min=0, max=MOST_WITHIN_S, metavar="SECONDS", help="Time for a turn under way to finish.")] = 30.0,
+    reason: Annotated[str, Option(help="Why; recorded.")] = "",
+    within: Annotated[float, Option(min=0, max=MOST_WITHIN_S, metavar="SECONDS", help="Time for a turn under way to finish.")] = 30.0,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -74,6 +73,3 @@ def _told(view: SaidView, as_json: bool) -> int:
     else:
         out.say(f"{plain(view.id)}: {view.done}")
     return 0
-
-
-APPS = {"say": verb_app(say), "interrupt": verb_app(interrupt), "end": verb_app(end)}

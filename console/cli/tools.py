@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.cli.machinery import oneshot
-from console.cli.options import Json, StateDir, new_app
+from console.cli.options import Json, StateDir
+from console.cli.syntax import Argument, Option, Verbs
 
-app = new_app("Tools of a session's workspace: none is on a PATH but what an operator's key signed.", no_args_is_help=True)
-Session = Annotated[str, typer.Argument(metavar="SESSION", help="Session id, as watchfloor network sandboxes lists it.")]
+app = Verbs("Tools of a session's workspace: none is on a PATH but what an operator's key signed.")
+Session = Annotated[str, Argument(metavar="SESSION", help="Session id, as watchfloor network sandboxes lists it.")]
 
 
 @app.command("sign")
@@ -18,10 +17,10 @@ def sign(
     session: Session,
     tool: Annotated[
         list[str],
-        typer.Option("--tool", metavar="NAME[=SHA256]", help="A file in its tools folder; repeatable; with a hash: these bytes only."),
+        Option("--tool", metavar="NAME[=SHA256]", help="A file in its tools folder; repeatable; with a hash: these bytes only."),
     ],
-    reason: Annotated[str, typer.Option("--reason", metavar="WORDS", help="Why; kept in the manifest.")],
-    key: Annotated[list[str] | None, typer.Option("--key", metavar="FILE", help="A private key kept elsewhere; repeatable.")] = None,
+    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; kept in the manifest.")],
+    key: Annotated[list[str] | None, Option("--key", metavar="FILE", help="A private key kept elsewhere; repeatable.")] = None,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

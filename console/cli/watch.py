@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from console.cli.machinery import oneshot
-from console.cli.options import Json, StateDir, verb_app
+from console.cli.options import Json, StateDir
+from console.cli.syntax import Option
 
 
 def watch(
-    once: Annotated[bool, typer.Option("--once", help="One poll, with all that follows from it.")] = False,
-    standby: Annotated[bool, typer.Option("--standby", help="Wait while a supervisor polls; take over whenever none does.")] = False,
+    once: Annotated[bool, Option("--once", help="One poll, with all that follows from it.")] = False,
+    standby: Annotated[bool, Option("--standby", help="Wait while a supervisor polls; take over whenever none does.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
     """Poll the remote kill file without a supervisor: stops on a kill order, never loosens anything."""
     more = [*(["--once"] if once else []), *(["--standby"] if standby else [])]
     return oneshot("watch", *more, state_dir=state_dir, as_json=as_json)
-
-
-app = verb_app(watch)

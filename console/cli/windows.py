@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from console.cli.embedded import ensure_supervisor
 from console.cli.modules import become, folder_arguments
-from console.cli.options import StateDir, new_app, verb_app
+from console.cli.options import StateDir
+from console.cli.syntax import Argument, Option, Rest
 from console.domain.assets import resource
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
 from console.panic.raising import SOCKET, raise_window
@@ -57,7 +56,7 @@ def open_console(state_dir: str | None) -> int:
 
 def panic_button(
     state_dir: StateDir = None,
-    desktop_entry: Annotated[bool, typer.Option("--desktop-entry", help="Put it into the desktop's menu instead.")] = False,
+    desktop_entry: Annotated[bool, Option("--desktop-entry", help="Put it into the desktop's menu instead.")] = False,
 ) -> int:
     """Raise the panic window: small, always on top, in a process of its own. It needs the guard only."""
     if desktop_entry:
@@ -102,9 +101,9 @@ def _entry_word(word: str) -> str:
 
 
 def screenshot(
-    page: Annotated[str, typer.Argument(metavar="PAGE", help=f"{', '.join(PAGES)}.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The PNG to write.")],
-    theme: Annotated[str, typer.Option("--theme", metavar="THEME", help="dark or light.")] = "dark",
+    page: Annotated[str, Argument(metavar="PAGE", help=f"{', '.join(PAGES)}.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="The PNG to write.")],
+    theme: Annotated[str, Option("--theme", metavar="THEME", help="dark or light.")] = "dark",
     state_dir: StateDir = None,
 ) -> int:
     """Render a page offscreen; needs no display, and no supervisor."""
@@ -117,17 +116,10 @@ def screenshot(
     return become("console.gui.screenshot", page, str(file), "--theme", theme, *folder_arguments(state_dir))
 
 
-daemon_app = new_app()
-
-
-@daemon_app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def supervisor(context: typer.Context, state_dir: StateDir = None) -> int:
+def supervisor(rest: Rest, state_dir: StateDir = None) -> int:
     """Run the daemon in the foreground; Ctrl-C ends it, agents and guard stay as they are.
 
     Takes the daemon's own options too, kept for the next start: --engine-socket, --discover-root, --remote-bucket, --remote-key,
     --remote-endpoint, --remote-fleet, --remote-poll-s, --host-name, --heartbeat-s, --egress-netns, --egress-hosts.
     """
-    return become("console.supervisor", "serve", *folder_arguments(state_dir), *context.args)
-
-
-APPS = {"panic-button": verb_app(panic_button), "screenshot": verb_app(screenshot), "supervisor": daemon_app}
+    return become("console.supervisor", "serve", *folder_arguments(state_dir), *rest)

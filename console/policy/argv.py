@@ -61,6 +61,8 @@ def read_argv(argv: tuple[str, ...], described: Description) -> Reading:
     if described.special == "find":
         _find(argv[1:], made)
         return made
+    if described.special == "tar":
+        argv = _dashed(argv, described)
     _Operands(_Options(argv[1:], described, made).read(), made).read()
     return made
 
@@ -198,7 +200,7 @@ class _Options:
 
     def _value(self, kind: str, value: str, name: str) -> None:
         self._values.append((name, value))
-        if name == "-C" and kind == "list":  # git: everything after it is read from there
+        if name == "-C" and kind == "list" and self._described.special != "tar":  # git: everything after it is read from there
             self._made.base = posixpath.join(self._made.base, value)
             self._made.uses.append(Use("list", self._made.base, f"option {name}"))
         elif self._described.special == "tar" and name in ("-f", "--file") and ":" in value:
@@ -238,8 +240,8 @@ class _Operands:
             kinds = ("read*",)
         if special == "jq" and self._operands and not self._seen & {"-f", "--from-file"} and (why := scripts.jq_trouble(self._operands[0])):
             self._made.ask(why, self._operands[0])
-        if special in ("dd", "copy"):
-            (self._dd if special == "dd" else self._copy)()
+        if special in ("dd", "copy", "tar", "rsync"):
+            {"dd": self._dd, "copy": self._copy, "tar": self._tar, "rsync": self._rsync}[special]()
         elif kinds and kinds[0] == "inner":
             self._inner()
         else:
@@ -252,6 +254,8 @@ class _Operands:
             self._made.uses.append(Use(self._described.reads, ".", HERE))
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", HERE))
+        if special == "zip" and self._operands and "." not in posixpath.basename(self._operands[0]):
+            self._made.uses.append(Use("write", f"{self._operands[0]}.zip", "zip(1) puts .zip behind a name without a dot"))
         self._go()
 
     def _go(self) -> None:
@@ -324,6 +328,39 @@ class _Operands:
             elif kind != "text":
                 self._made.uses.append(Use(kind, value, "argument"))
 
+    def _tar(self) -> None:
+        """tar(1): what it reads into an archive; of one that is listed, operands are names inside."""
+        if not self._seen & {"-c", "--create"}:
+            return
+        archives = [value for option, value in self._values if option in ("-f", "--file")]
+        folders = [value for option, value in self._values if option in ("-C", "--directory")]
+        self._made.uses = [
+            replace(use, kind="write") if use.kind == "read" and use.why in ("option -f", "option --file") else use
+            for use in self._made.uses
+        ]
+        if len(folders) > 1 or len(archives) > 1:
+            self._made.ask("which folder, or archive, is meant is not certain")
+        at = next((at for at, word in enumerate(self._words) if word.startswith(("-C", "--directory"))), len(self._words))
+        is_first = bool(folders) and not set(self._operands) & set(self._words[:at])
+        for operand in self._operands:  # what stands before -C is read from where it runs
+            bases = folders if is_first else ("", *folders)
+            self._made.uses += [Use("read", posixpath.join(folder, operand), "argument") for folder in bases]
+
+    def _rsync(self) -> None:
+        """rsync(1): sources, and one destination. ``FOLDER/`` means what is in it."""
+        if any(":" in operand for operand in self._operands):
+            self._made.ask("it copies from, or to, another host")
+            return
+        kind = "follow" if self._seen & {"-L", "--copy-links", "--copy-unsafe-links", "-k", "--copy-dirlinks"} else "read"
+        *sources, target = self._operands if len(self._operands) > 1 else (*self._operands, "")
+        self._made.uses += [Use(kind, one, "source") for one in sources]
+        if not sources or not target:
+            return  # without a destination it lists
+        if any(option.startswith("--delete") or option == "--del" for option in self._seen):
+            self._made.uses.append(Use("delete", target, "--delete"))
+        whole = any(one.endswith("/") or posixpath.basename(one) in ("", ".", "..") for one in sources)
+        self._made.uses.append(Use("into", target, "destination", () if whole else tuple(posixpath.basename(one) for one in sources)))
+
     def _copy(self) -> None:
         operands, moves = list(self._operands), "--moves" in self._described.options
         target = next((use for use in self._made.uses if use.why in ("option -t", "option --target-directory")), None)
@@ -340,6 +377,18 @@ class _Operands:
         )
         self._made.uses += [Use("move" if moves else "read", one, "source") for one in operands]
         self._made.uses.append(Use("into", destination, "destination", names))
+
+
+def _dashed(argv: tuple[str, ...], described: Description) -> tuple[str, ...]:
+    """``tar czf A B`` as ``tar -c -z -f A B``: letters without a dash take their values from the words behind, in order."""
+    if len(argv) < 2 or argv[1].startswith("-"):
+        return argv
+    left, made = list(argv[2:]), [argv[0]]
+    for letter in argv[1]:
+        made.append(f"-{letter}")
+        if described.options.get(f"-{letter}", "flags") != "flags" and left:
+            made.append(left.pop(0))
+    return (*made, *left)
 
 
 def _assigned(operands: list[str], kinds: tuple[str, ...], made: Reading) -> Iterator[Use]:

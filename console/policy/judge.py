@@ -17,7 +17,7 @@ from console.policy.matrix import Matrix, judge_row, params_of
 from console.policy.paths import ACTIONS, Files, Once
 from console.policy.scopes import Scope, missing, needed_by
 from console.policy.shell import Policy, ShellJudge
-from console.policy.tools.calls import called, does
+from console.policy.tools.calls import called, danger_of, does
 from console.policy.tools.catalogue import FREE, Tool, Tools, tool_of
 from console.policy.verdicts import NO_RULE, Judgement, Part, denied, joined, no_looser_than, worst
 
@@ -72,7 +72,7 @@ def judge(call: Call, context: Context) -> Judgement:
     tool, argument = _tool(call, context.tools)
     cwd = context.cwd or policy.settings.workspace
     files = Once(context.files)
-    own = _by_settings(tool, argument, policy, files, cwd, context.known)
+    own = _by_settings(tool, argument, context, policy, files, cwd)
     extra = _matrix(call, tool, argument, context, cwd, files)
     found = own if extra is None else _with_matrix(own, extra, tool)
     return joined(found, *_limits(call, tool, found, context))
@@ -109,8 +109,8 @@ def _tool(call: Call, tools: Tools) -> tuple[Tool, str]:
     return called(tool_of(tools, call.tool), call.argument, call.detail, call.action), call.argument
 
 
-def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: str, known: Known) -> Judgement:
-    shell = ShellJudge(policy, files, known)
+def _by_settings(tool: Tool, argument: str, context: Context, policy: Policy, files: Files, cwd: str) -> Judgement:
+    shell = ShellJudge(policy, files, context.known)
     match tool.family:
         case "shell":
             return shell.text(argument, cwd)
@@ -128,8 +128,17 @@ def _by_settings(tool: Tool, argument: str, policy: Policy, files: Files, cwd: s
         case "none":
             return worst((Part(tool.name, Verdict.ALLOW, "no effect of its own", "tool", "what it leads to is judged itself"),))
         case _:
-            why = f"no rule says whether {tool.name} may be used" + (f"; {what}" if (what := does(tool)) else "")
-            return worst((Part(f"{tool.name} {argument[:200]}", Verdict.ASK, NO_RULE, "tool", why),))
+            return worst((_unruled(tool, argument, context.tools),))
+
+
+def _unruled(tool: Tool, argument: str, tools: Tools) -> Part:
+    """A tool for which the rules have no words: what it does is said first, with the class of its danger."""
+    why = f"no rule says whether {tool.name} may be used"
+    what, kind = does(tool, tools), danger_of(tool, tools)
+    text = f"{tool.name} {argument[:200]}"
+    if kind is None:
+        return Part(text, Verdict.ASK, NO_RULE, "tool", f"{why}; {what}" if what else why)
+    return Part(text, Verdict.ASK, f"danger: {kind.name}", "tool", f"{what}; {why}", danger=kind.danger)
 
 
 def _argv(argument: str, shell: ShellJudge, cwd: str) -> Judgement:

@@ -19,7 +19,7 @@ from console.killswitch.causes import boot_id
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
 from console.services.fleet.core import now
-from console.supervisor.judging import Judge, Judged, NoRules
+from console.services.policy.evaluate import Judge, Judged, NoRules
 
 if TYPE_CHECKING:
     from console.supervisor.parts import Parts

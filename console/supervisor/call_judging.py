@@ -12,8 +12,8 @@ from console.domain.errors import Conflict, Denied
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.verdicts import Judgement
 from console.services.fleet.core import Core, now
+from console.services.policy.evaluate import Judged
 from console.supervisor.approving import Approving
-from console.supervisor.judging import Judged
 
 HUNG_UP_S = 0.5
 """Between two looks at whether somebody who waits for an answer is still there."""

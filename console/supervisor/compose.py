@@ -26,10 +26,21 @@ from console.killswitch.client import GuardClient
 from console.killswitch.spawn import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
+from console.services.activity.service import ActivityDesk
 from console.services.daemons.service import DaemonService
+from console.services.evidence.case import Evidence
+from console.services.evidence.snapshot_cache import Witness
 from console.services.fleet.core import Core
 from console.services.fleet.views import egress_view
+from console.services.notices.shown import Notices
+from console.services.persistence.scan import Hunt
+from console.services.policy.dangerous_operations import DangerDesk
 from console.services.policy.git_memory import GitMemory
+from console.services.policy.page import PolicyLook
+from console.services.policy.page_routes import policy_page_routes
+from console.services.policy.review import PolicyReview
+from console.services.policy.routes import policy_routes
+from console.services.policy.service import PolicyDesk
 from console.services.policy.session_start import SessionStart
 from console.services.records.record_writer import Scribe
 from console.services.records.storage_open import (
@@ -44,16 +55,16 @@ from console.services.records.storage_open import (
     started,
 )
 from console.services.routes.responses import asked_by
+from console.services.sessions.metrics import MetricsPort
+from console.services.sessions.workspaces import Contexts
 from console.services.stop.line import StopLine, be_calm
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
-from console.supervisor.activity import ActivityDesk
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.adoption import keep_adopted
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import App, Door
-from console.supervisor.contexts import Contexts
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.executing import ExecuteDesk
@@ -63,21 +74,14 @@ from console.supervisor.follow import Follower, OneForAll
 from console.supervisor.gates import Trespasses
 from console.supervisor.hiding import hidden, hide_in_logs
 from console.supervisor.hooks import hook_app, hook_routes
-from console.supervisor.hunt import Hunt
 from console.supervisor.launch import Launcher
 from console.supervisor.leftovers import keep_tidy
-from console.supervisor.metrics import MetricsPort
 from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.owed import finish_rotations
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
 from console.supervisor.peers import Peer, is_operator, may_hook
-from console.supervisor.policy_desk import PolicyDesk
-from console.supervisor.policy_page import PolicyLook
-from console.supervisor.policy_page_routes import policy_page_routes
-from console.supervisor.policy_review import PolicyReview
-from console.supervisor.policy_routes import policy_routes
 from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
@@ -87,7 +91,6 @@ from console.supervisor.runner import Runner
 from console.supervisor.secret_routes import SecretRoutes
 from console.supervisor.stop import StopDesk
 from console.supervisor.token_watch import watched
-from console.supervisor.witness import Witness
 
 log = logging.getLogger(__name__)
 THREADS = 32
@@ -122,19 +125,19 @@ class Supervisor:
             self.parts.tokens,
             cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")),
         )
-        self.launcher = Launcher(self.parts, self.doors)
-        if self.parts.activity is not None:
-            self.launcher.talk.listeners.append(self.parts.activity.on_event)
+        dangers = DangerDesk(places, self.parts.scribe, self.parts.notice)
+        self.launcher = Launcher(self.parts, self.doors, dangers)
+        self.launcher.talk.listeners.append(self.parts.activity.on_event)
         self.stop_line = StopLine(places)
-        self.stop = StopDesk(self.parts, self.stop_line)
+        self.stop = StopDesk(self.parts, self.stop_line, self._evidence())
         self.network = NetworkDesk(self.parts, self.ledger.allowlist())
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
         types = self.launcher.sources
         above = self.core.state.agents.get
         git = GitMemory(SessionStart(self.ledger, above))
-        self.policy = PolicyDesk(places, lambda text: self.parts.notice(text, "red"), types.declared_of, types.type_of, git.of)
-        self.policy.above = above
-        self.policy.dangers = self.launcher.dangers.list.current
+        self.policy = PolicyDesk(
+            places, lambda text: self.parts.notice(text, "red"), dangers.list.current, above, types.declared_of, types.type_of, git.of
+        )
         self.runner.approving.judge = self.policy
         self.doors.execute = ExecuteDesk(self.parts, self.runner.approving, self.policy.judgement)
         self.core.run = self.runner.run
@@ -149,7 +152,11 @@ class Supervisor:
         places, options = self.places, self.options
         store = Store(places.instance_id, places.keys_dir, backend=options.secrets_in(places.is_default))
         hide_in_logs(store.redactor)
-        scribe = Scribe(self.ledger, self.audit, lambda text: self.parts.notice(text, "red"), store.redactor.redact_data)
+        notices = Notices(self.core.publish_from_thread)
+        notice = notices.show
+        spend, own = spend_of(places, options), OwnAgents(places)
+        activity = self._activity(store.redactor.redact, spend.fresh)
+        scribe = Scribe(self.ledger, self.audit, lambda text: notice(text, "red"), activity.recorded, store.redactor.redact_data)
         guard = GuardClient(places.guard_supervisor_sock)
         self.guard_status = guard.call("status", timeout_s=START_S)
         tokens = Tokens(store)
@@ -159,7 +166,7 @@ class Supervisor:
             places.run_dir,
             self._egress_seen,
             on_relay_death=self._relay_died,
-            on_words=lambda agent_id, words: self.parts.notice(f"{agent_id}: {words}"),
+            on_words=lambda agent_id, words: notice(f"{agent_id}: {words}"),
             netns=_path(options.egress.netns),
             hosts=options.egress.hosts,
             relay_cgroup=_relays(self.guard_status),
@@ -174,10 +181,8 @@ class Supervisor:
             remote = RemoteDesk(
                 options.remote, places.keys_dir, places.state_dir / "remote-state.json", options.host(), bool(options.remote.endpoint)
             )
-        spend, own = spend_of(places, options), OwnAgents(places)
         self.core.meters.beside = lambda: spend.today_usd
-        activity = self._activity(store.redactor.redact, spend.fresh)
-        scribe.recorded, self.core.heard = activity.recorded, activity.heard
+        self.core.heard = activity.heard
         return Parts(
             places=places,
             options=options,
@@ -194,25 +199,30 @@ class Supervisor:
             spend=spend,
             own_agents=own,
             remote=remote,
-            trespasses=Trespasses(scribe, lambda text: self.parts.notice(text)),
+            trespasses=Trespasses(scribe, notice),
             daemons=DaemonService(
                 lambda: asked_of(self.core.state),
                 guard.call,
                 lambda kill_id, words: note_drop(scribe, kill_id, words),
-                lambda text, level: self.parts.notice(text, level),
+                notice,
             ),
-            hunt=Hunt(places, options, lambda: self.core.state, scribe.record, lambda text: self.parts.notice(text), store.redactor.redact),
+            hunt=Hunt(places, options, lambda: self.core.state, scribe.record, notice, store.redactor.redact),
             contexts=Contexts(
                 places.workspaces_dir,
                 options.workspaces,
                 self.ledger,
                 lambda: self.core.state,
                 scribe.record_first,
-                lambda text: self.parts.notice(text),
+                notice,
             ),
             activity=activity,
             witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
+            notices=notices,
         )
+
+    def _evidence(self) -> Evidence:
+        parts = self.parts
+        return Evidence(self.core, parts.witness, self.places, self.ledger, self.options.evidence, parts.keyring.redactor.redact_data)
 
     def _activity(self, redact: Callable[[str], str], fresh: Freshness) -> ActivityDesk:
         places, kept = self.places, self.options.activity
@@ -223,8 +233,7 @@ class Supervisor:
     def _egress_seen(self, record: EgressRecord) -> None:
         """From the access log's thread: kept, shown live."""
         self.parts.scribe.egress(record)
-        if self.parts.activity is not None:
-            self.parts.activity.egress(record)
+        self.parts.activity.egress(record)
         loop = self.core.loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(self._egress_show, record)
@@ -270,8 +279,7 @@ class Supervisor:
             self.parts.notice(words, "red")
             forget_loss(self.places.state_dir)
         on_ready()
-        if self.parts.activity is not None:
-            self.parts.activity.start()
+        self.parts.activity.start()
         self.follower.start()
         self.runner.task(self.runner.look_after())
         self.runner.task(self._keep_contexts())
@@ -303,16 +311,15 @@ class Supervisor:
         tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
         more = [*SecretRoutes(self.parts, self.doors, self.stop).routes(), *program_routes(self.parts, self.launcher)]
         more += hook_routes(self.doors.hooks)
-        more += policy_routes(PolicyReview(self.parts, self.policy), self.parts, asked_by)
-        more += policy_page_routes(PolicyLook(self.parts, self.policy))
+        more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), asked_by)
+        more += policy_page_routes(PolicyLook(self.core, self.parts.scribe, self.policy))
         more += first_run_routes(self.parts, self.policy, self.doors, self.follower)
         routes = OperatorRoutes(self.desk, more)
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
 
     def _fits(self, request: LaunchRequest) -> None:
-        if self.parts.contexts is not None:
-            parent = self.core.state.agents.get(request.parent_id) if request.parent_id else None
-            self.parts.contexts.check(request.context_id or (parent.context_id if parent else ""))
+        parent = self.core.state.agents.get(request.parent_id) if request.parent_id else None
+        self.parts.contexts.check(request.context_id or (parent.context_id if parent else ""))
 
     async def _freeze_session(self, context_id: str, why: str) -> None:
         """An operator thaws it, once there is room."""
@@ -328,7 +335,6 @@ class Supervisor:
     async def _keep_contexts(self) -> None:
         """Workspaces are looked after; their metrics are served where that was asked for."""
         contexts = self.parts.contexts
-        assert contexts is not None
         metrics = MetricsPort(contexts, self.options.workspaces.metrics_port, self.parts.witness.looked_at)
         try:
             if self.options.workspaces.metrics_port:
@@ -399,11 +405,9 @@ class Supervisor:
             self.parts.egress.stop()
         self.parts.scribe.record(Record("supervisor", "supervisor.ended", f"pid {os.getpid()}"))
         self.parts.scribe.close()
-        if self.parts.activity is not None:
-            self.parts.activity.end()
+        self.parts.activity.end()
         self.parts.rollback.close()
-        if self.parts.contexts is not None:
-            self.parts.contexts.close()
+        self.parts.contexts.close()
         if self.parts.spend is not None:
             self.parts.spend.end()
         self.stop_line.close()

@@ -100,7 +100,7 @@ class Desk:
             audit_checked_at=verdict.checked_at if verdict else None,
             audit_verified=verdict.records if verdict else None,
             operator=f"uid {os.geteuid()}",
-            notices=parts.noticed_lines(10) + [str(n) for n in guard.get("notices", [])],
+            notices=parts.notices.lines(10) + [str(n) for n in guard.get("notices", [])],
             armed=self.follower.armed(),
         )
 

@@ -16,6 +16,7 @@ from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
+from console.services.evidence.snapshot_cache import keep_watch
 from console.services.fleet.core import now
 from console.supervisor import light
 from console.supervisor.canary import fly_canary
@@ -27,7 +28,6 @@ from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
 from console.supervisor.secrets_light import secrets_path
 from console.supervisor.stop import StopDesk
-from console.supervisor.witness import keep_watch
 
 log = logging.getLogger(__name__)
 _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)

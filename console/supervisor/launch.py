@@ -22,11 +22,11 @@ from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.services.fleet.core import now
+from console.services.policy.dangerous_operations import DangerDesk
 from console.supervisor.agent_door import TOKEN_S, AgentDoors
 from console.supervisor.bounding import Bounding
 from console.supervisor.conversation import Conversations
 from console.supervisor.cutting import PORTAL, Cutter, Running
-from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.ending import until_empty
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
@@ -61,12 +61,11 @@ SAID_MAX = 1000
 class Launcher:
     """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
 
-    def __init__(self, parts: Parts, doors: AgentDoors) -> None:
-        self._parts, self._doors = parts, doors
+    def __init__(self, parts: Parts, doors: AgentDoors, dangers: DangerDesk) -> None:
+        self._parts, self._doors, self.dangers = parts, doors, dangers
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts, self.running)
         self.bounding = Bounding(parts, self.running)
-        self.dangers = DangerDesk(parts)
         parts.core.weigh = self.dangers.weigh
         self.talk = Conversations(parts)
         self.hooks = doors.hooks
@@ -119,7 +118,7 @@ class Launcher:
         if FOLDER in spec.env["PATH"] and (why := await ensure_venv(parts, agent, spec)):
             parts.notice(f"{agent.agent_id}: {why}")
         # What the session is measured by later: taken while nothing of it runs, and beside what follows.
-        baseline = asyncio.ensure_future(parts.hunt.begin(agent)) if parts.hunt is not None else None
+        baseline = asyncio.ensure_future(parts.hunt.begin(agent))
         self._refuse_if_stopped(agent)
         # 3. The guard's ticket: leaf created, registry on disk. Refused while latched.
         kind = "container" if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else "process"
@@ -216,8 +215,7 @@ class Launcher:
         root = os.geteuid() == 0
         uid = parts.options.agents.uid if root else os.geteuid()
         gid = parts.options.agents.gid if root else os.getegid()
-        if parts.contexts is not None:
-            await asyncio.to_thread(parts.contexts.begin, agent)
+        await asyncio.to_thread(parts.contexts.begin, agent)
         workspace = await asyncio.to_thread(open_workspace, parts.places.workspaces_dir, agent.context_id, uid, gid)
         sock = await self._doors.open(agent.agent_id, uid if root else None)
         program = self.talk.prepare(agent, sock.parent, uid, gid)
@@ -400,15 +398,13 @@ class Leaving:
             words = f"the tokens of {counted(len(batch), 'agent')} that ended ({batch[0]}) could not be revoked: {error}"
             parts.notice(words)
         await asyncio.to_thread(self._clear, batch)  # last of all: nothing of them is in a workspace any more
-        if parts.hunt is not None:
-            for agent_id in batch:
-                parts.hunt.ended(parts.core.state.agents[agent_id].context_id)
+        for agent_id in batch:
+            parts.hunt.ended(parts.core.state.agents[agent_id].context_id)
 
     def _clear(self, batch: list[AgentId]) -> None:
         for agent_id in batch:
             withdraw_tools(self._parts.places, agent_id)
-            if self._parts.contexts is not None:
-                self._parts.contexts.end(agent_id)
+            self._parts.contexts.end(agent_id)
 
 
 def _release_sandboxes(held: list[Running]) -> None:

@@ -19,23 +19,23 @@ from console.domain.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.words import counted
+from console.services.activity.routes import activity_routes
 from console.services.fleet.core import now
 from console.services.fleet.views import agent_view, egress_view, hardening_view, receipt_row
+from console.services.persistence.routes import hunt_routes
+from console.services.records.key_routes import key_routes
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import answer, asked_by, body_of, number_in, refusals
-from console.supervisor.activity_routes import activity_routes
+from console.services.sessions.routes import context_routes
 from console.supervisor.adopt_routes import adopt_routes
 from console.supervisor.adoption import AdoptDesk
 from console.supervisor.allowlist_routes import AllowlistRoutes
 from console.supervisor.approval_routes import approval_routes
 from console.supervisor.approvals import ApprovalDesk
 from console.supervisor.budget_routes import budget_routes
-from console.supervisor.context_routes import context_routes
 from console.supervisor.desk import Desk
 from console.supervisor.dry_run_desk import DryRunDesk, dry_run_routes
 from console.supervisor.gates import Gates, Handler
-from console.supervisor.hunt_routes import hunt_routes
-from console.supervisor.key_routes import key_routes
 from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.supervisor.launching_body import request_from
 from console.supervisor.rearm import RearmAsk
@@ -82,8 +82,8 @@ class OperatorRoutes:
             ("/api/shutdown", self._shutdown),
         ]
         ladder = LadderRoutes(self._desk.ladder)
-        routes = [*rearm_routes(self._desk), *hunt_routes(self._parts)]
-        routes += [*activity_routes(self._parts), *self._more]
+        routes = [*rearm_routes(self._desk), *hunt_routes(self._parts.hunt, lambda: self._core.state, self._parts.places)]
+        routes += [*activity_routes(self._parts.activity, self._core.agent_or_404, self._parts.places.output_dir), *self._more]
         routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
@@ -92,9 +92,8 @@ class OperatorRoutes:
         routes += dry_run_routes(DryRunDesk(self._parts), self._by)
         routes += adopt_routes(AdoptDesk(self._parts), self._by)
         routes += budget_routes(self._parts, self._by)
-        routes += key_routes(self._parts, self._by)
-        if self._parts.contexts is not None:
-            routes += context_routes(self._parts.contexts, self._by)
+        routes += key_routes(self._parts.places, self._parts.scribe.record_first, self._by)
+        routes += context_routes(self._parts.contexts, self._by)
         # What is up while killed is decided there, for every route: none is added past it.
         gates = Gates(lambda: self._core.state.killed, lambda token: self._parts.tokens.accepts(token, "operator"), self._parts.trespasses)
         return Starlette(routes=gates.before(routes), exception_handlers=refusals())

@@ -18,6 +18,7 @@ from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
 from console.ledger.store import Ledger
 from console.services.fleet.core import Core, now
+from console.services.policy.sequence_marks import kept_lineages
 from console.settings.options import Options
 from console.settings.places import Places
 from console.supervisor.adoption import lives
@@ -31,7 +32,6 @@ from console.supervisor.planning import restored_plans
 from console.supervisor.rearm import latched_kills
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
-from console.supervisor.tainting import kept_lineages
 from console.supervisor.talk_channel import sweep_channels
 from console.supervisor.tool_offers import sweep_offers
 from console.supervisor.unaccounted import ask_of_the_gone
@@ -85,8 +85,7 @@ async def restore(it: Starting) -> None:
         await _reopen(it, it.core.state.agents[agent_id])
     await asyncio.to_thread(sweep_offers, it.places, {str(i) for i in alive})
     await asyncio.to_thread(sweep_channels, it.places.agents_dir, {str(i) for i in alive})
-    if it.parts.contexts is not None:
-        await asyncio.to_thread(it.parts.contexts.rejoin)
+    await asyncio.to_thread(it.parts.contexts.rejoin)
     await _stop_strangers(it, alive)
     it.runner.task(ask_of_the_gone(it.parts))
     latched = await asyncio.to_thread(latched_kills, it.parts, status)

@@ -19,6 +19,7 @@ from console.domain.permission import Decision, Verdict
 from console.domain.rollback import RollbackKind
 from console.egress.url_test import judge_url
 from console.ledger.network_history import NetworkChange
+from console.services.policy.sequence_marks import Tainting
 from console.supervisor.approving import Approving
 from console.supervisor.halt_notes import leave_notes
 from console.supervisor.launch import Launcher
@@ -26,7 +27,6 @@ from console.supervisor.network import NetworkDesk
 from console.supervisor.parts import Parts
 from console.supervisor.planning import Planning
 from console.supervisor.stop import StopDesk
-from console.supervisor.tainting import Tainting
 
 log = logging.getLogger(__name__)
 LOOK_AFTER_S = 120.0
@@ -37,7 +37,7 @@ class Runner:
 
     def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk) -> None:
         self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
-        self.approving, self.tainting, self.planning = Approving(parts), Tainting(parts), Planning(parts, self._of_url)
+        self.approving, self.tainting, self.planning = Approving(parts), Tainting(parts.core, parts.scribe), Planning(parts, self._of_url)
         self.tasks: set[asyncio.Task[None]] = set()
         self.unseen_after: dict[str, float] = {}
         """Rollback records whose action was allowed but not seen on disk yet, with the moment of the allow."""

@@ -29,11 +29,11 @@ from console.remotekill.keys import (
 from console.remotekill.release import Review, make_release, review
 from console.remotekill.state_file import load_state
 from console.remotekill.store import RemoteStore, now_text
+from console.services.records.key_retirement import host_key_id, retire_here
 from console.settings.options import Options, load_options
 from console.settings.places import Places
 from console.supervisor.lock import listens
 from console.supervisor.printing import show
-from console.supervisor.retiring import host_key_id, retire_here
 
 PATIENCE_S = 8.0
 """The longest wait of ``keys init`` for a supervisor that may be starting."""

@@ -22,15 +22,15 @@ from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus
 from console.domain.ladder import Reach, Scope
 from console.domain.verdict import judged
 from console.killswitch.kill.receipt import new_kill_id
+from console.services.evidence.case import Evidence
 from console.services.fleet.core import now
+from console.services.records.receipt_seal import Sealer, digest_of, keep_receipt
 from console.services.stop.line import StopLine, read_receipt_file
 from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
-from console.supervisor.evidence import evidence_step
 from console.supervisor.merging import together
 from console.supervisor.parts import Parts
 from console.supervisor.rotate import rotate_step
-from console.supervisor.sealing import Sealer, digest_of, keep_receipt
 from console.supervisor.unaccounted import beside, counted, kept
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ RETRY_S = (2.0, 5.0, 15.0, 60.0)
 class StopDesk:
     """Presses the guard, follows its receipts, finishes them."""
 
-    def __init__(self, parts: Parts, line: StopLine) -> None:
-        self._parts, self._line = parts, line
+    def __init__(self, parts: Parts, line: StopLine, evidence: Evidence) -> None:
+        self._parts, self._line, self._case = parts, line, evidence
         self._receipts: dict[str, Receipt] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._at_zero: dict[str, asyncio.Event] = {}
@@ -62,7 +62,7 @@ class StopDesk:
         self.writing = asyncio.Lock()
         """Held while the kill is written to the bucket; a rearm takes it, so that no write lands behind its back."""
         make_folder(parts.places.receipts_dir)
-        self._sealer = Sealer(parts)
+        self._sealer = Sealer(parts.places, parts.scribe.audit, parts.notice)
 
     # --- pressing
 
@@ -271,11 +271,10 @@ class StopDesk:
         await self.amend(kill_id)  # what was amended in the meantime
 
     async def _hunt(self, kill_id: str, agents: set[str], evidence: asyncio.Task[Step]) -> None:
-        if self._parts.hunt is not None:
-            await self._parts.hunt.after_kill(kill_id, agents, evidence)
+        await self._parts.hunt.after_kill(kill_id, agents, evidence)
 
     def _hunted(self, receipt: Receipt) -> Receipt:
-        return self._parts.hunt.into(receipt) if self._parts.hunt is not None else receipt
+        return self._parts.hunt.into(receipt)
 
     async def _remote(self, everything: bool, reason: str, by: str, order: str, pressed: float) -> Step:
         desk = self._parts.remote
@@ -298,7 +297,7 @@ class StopDesk:
         targets = state.live | state.killing if ids is None else set(ids)
         local = await self._line.read(kill_id)
         targets |= {AgentId(t.agent_id) for t in local.targets} if local is not None else set()
-        return await evidence_step(self._parts, kill_id, targets, pressed, at_zero)
+        return await self._case.step(kill_id, targets, pressed, at_zero)
 
     async def answer(self, order: str, receipt: Receipt) -> None:
         """This host's answer for the other consoles, under the generation that was obeyed or written."""

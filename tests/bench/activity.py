@@ -31,7 +31,7 @@ from console.gui.pages.activity.rows import COLUMNS, HEIGHT, lines_of, painter_o
 from console.gui.widgets.rows import RowView  # noqa: E402
 from console.ledger.activity import ActivityStore  # noqa: E402
 from console.ledger.activity_file import Bounds  # noqa: E402
-from console.supervisor.activity_routes import row_of  # noqa: E402
+from console.services.activity.routes import row_of  # noqa: E402
 from tests.fakes.activity_routes import feed  # noqa: E402
 
 SIZE = (1200, 800)

@@ -33,6 +33,7 @@ sys.path.insert(0, str(ROOT))
 
 import cedarpy  # noqa: E402 - needs the line above to find the project
 
+from console.api import policy_data  # noqa: E402
 from console.domain.permission import PermissionRequest  # noqa: E402
 from console.ledger.store import Ledger  # noqa: E402
 from console.policy.disk import Disk  # noqa: E402
@@ -40,12 +41,12 @@ from console.policy.matrix import read_matrix  # noqa: E402
 from console.policy.paths import TEXT_MAX, Facts, FileRules  # noqa: E402
 from console.policy.scopes import Scope  # noqa: E402
 from console.policy.walk import Listing  # noqa: E402
+from console.services.policy.dangerous_operations import OwnList  # noqa: E402
+from console.services.policy.service import PolicyDesk  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
-from console.supervisor.danger_desk import OwnList  # noqa: E402
 from console.supervisor.environments import Given  # noqa: E402
 from console.supervisor.environments import _key as environment_key  # noqa: E402
 from console.supervisor.environments import _text as environment_text  # noqa: E402
-from console.supervisor.policy_desk import PolicyDesk  # noqa: E402
 from console.supervisor.type_sources import TypeSources  # noqa: E402
 from tests.fakes.playbook import Playbook  # noqa: E402
 from tests.fakes.policy_world import context, rules, told  # noqa: E402
@@ -138,8 +139,8 @@ def supervisor(count: int, folder: Path) -> Callable[[str, str], object]:
     options = SimpleNamespace(agents=SimpleNamespace(own_sandbox=()))
     parts: Any = SimpleNamespace(scribe=SimpleNamespace(ledger=ledger), places=places, notice=print, options=options)
     types = TypeSources(parts)
-    desk = PolicyDesk(places, print, types.declared_of, types.type_of)
-    desk.dangers = OwnList(parts).current
+    desk = PolicyDesk(places, print, policy_data.dangers, lambda _agent_id: None, types.declared_of, types.type_of)
+    desk.dangers = OwnList(parts.places, parts.notice).current
     agent = replace(Playbook().run("a", context_id="c").agent("a"), scopes=tuple(str(scope) for scope in Scope))
     bounds, declared = desk.matrix.of(agent, str(workspace)), types.declared_of(agent)
     assert bounds and declared and declared.git_enabled and desk.sequences.patterns(), "nothing is left out"

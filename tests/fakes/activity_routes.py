@@ -16,7 +16,7 @@ from console.api.messages import ErrorView, OutputView
 from console.domain.activity import Entry, Kind
 from console.ledger.activity import ActivityStore
 from console.ledger.activity_file import Bounds
-from console.supervisor.activity_routes import row_of
+from console.services.activity.routes import row_of
 from tests.fakes.view_answers import say
 
 HOSTILE = (

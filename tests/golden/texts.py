@@ -7,12 +7,10 @@ import io
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 from unittest import mock
 
-import typer.main
-
-from console.cli.main import VERBS, main
+from console.cli.find import every_verb
+from console.cli.main import main
 from console.domain.kill import (
     Connection,
     Daemon,
@@ -48,16 +46,7 @@ def helps() -> str:
 def verbs() -> Iterator[tuple[str, ...]]:
     """Each path of verbs."""
     yield ()
-    for name, load in sorted(VERBS.items()):
-        yield (name,)
-        yield from below((name,), typer.main.get_command(load(name)))
-
-
-def below(path: tuple[str, ...], command: Any) -> Iterator[tuple[str, ...]]:
-    """The verbs below one."""
-    for name, one in sorted(getattr(command, "commands", {}).items()):
-        yield (*path, name)
-        yield from below((*path, name), one)
+    yield from sorted(path for path, _ in every_verb())
 
 
 def _steps(**status: StepStatus) -> tuple[Step, ...]:

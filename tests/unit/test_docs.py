@@ -9,7 +9,7 @@ import pytest
 
 from console.api.messages import AgentView
 from console.cli import later
-from console.cli.main import VERBS
+from console.cli.verbs import VERBS
 from console.domain.kill import Receipt, Step, Target
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from console.domain.danger import rank_of
 from console.policy.scopes import Scope
-from console.policy.tools.catalogue import KINDS, Tool, as_called, words_of
+from console.policy.tools.catalogue import Kind, Tool, Tools, as_called, words_of
 from console.policy.tools.sql import Statement, unknown
 from console.policy.tools.statements import statement_of
 from console.policy.tools.words import words
@@ -37,12 +38,6 @@ _STATEMENTS = words(
 """A tool with such a word in its name takes a statement."""
 _STAGES = re.compile(r'"\$(?:out|merge|function|where)"')
 """Parts of a MongoDB query that write, or run code."""
-_DOES_WHAT = {
-    "database": "it works on a database",
-    "mail": "it sends something to people",
-    "payment": "it moves money",
-    "deployment": "it changes what runs, or what others use",
-}
 
 
 def called(tool: Tool, argument: str, detail: str, action: str = "") -> Tool:
@@ -69,13 +64,24 @@ def reads_only(tool: Tool) -> bool:
     return _verb(tool) == "read"
 
 
-def does(tool: Tool) -> str:
+def danger_of(tool: Tool, tools: Tools) -> Kind | None:
+    """The worst kind of a call that does more than read or draft; None: it is none of these."""
+    if tool.statement is not None and not tool.statement.writes:
+        return None
+    is_mild = tool.action in ("read", "draft") and tool.statement is None
+    found = [] if is_mild else [kind for kind in tools.kinds if kind.name in tool.kinds]
+    return min(found, key=lambda kind: rank_of(kind.danger), default=None)
+
+
+def does(tool: Tool, tools: Tools) -> str:
     """What a call does, for the reason that people read; empty: nothing is known."""
-    if tool.statement is not None:
-        return f"it writes to a database: {tool.statement.writes}" if tool.statement.writes else "it reads a database"
-    if tool.action in ("read", "draft") or not tool.kinds:
+    if tool.statement is not None and not tool.statement.writes:
+        return "it reads a database"
+    found = danger_of(tool, tools)
+    if found is None:
         return ""
-    return next((_DOES_WHAT[kind] for kind in KINDS if kind in tool.kinds and kind != "database"), "")
+    more = f": {tool.statement.writes}" if tool.statement is not None and found.name == "database" else ""
+    return f"{found.danger}: {found.why}{more}"
 
 
 def _verb(tool: Tool) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from console.domain.danger import DangerClass
 from console.domain.errors import UsageProblem
 from console.policy.scopes import Scope, read_scopes
 from console.policy.tools.sql import Statement
@@ -21,7 +22,7 @@ KINDS = ("database", "mail", "payment", "deployment")
 FAMILIES = ("shell", "argv", "file", "network", "code", "other", "none", *KINDS)
 FREE = ("other", *KINDS)
 _FIELDS = {"names", "family", "action", "scopes", "connects"}
-_KIND_FIELDS = {"kind", "servers", "words"}
+_KIND_FIELDS = {"kind", "class", "why", "servers", "words"}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+")
 _UNREAD = " call"
 """Behind the name of a call whose argument nobody has translated for us (hooks, LangGraph): no path or command is in it."""
@@ -58,6 +59,10 @@ class Kind:
     name: str
     servers: re.Pattern[str]
     words: re.Pattern[str]
+    danger: str
+    """The class of what a call does that does more than read or draft (``domain.danger``)."""
+    why: str
+    """One sentence: what such a call does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +143,9 @@ def _kind(found: Any, at: int) -> Kind:
     _known(found, _KIND_FIELDS, f"kinds[{at}]")
     if found.get("kind") not in KINDS:
         raise UsageProblem(f"tools.json: kinds[{at}]: kind {found.get('kind')!r} is not known.", f"Known are {', '.join(KINDS)}.")
-    return Kind(found["kind"], _any(found.get("servers", "")), _any(found.get("words", "")))
+    if found.get("class") not in list(DangerClass) or not found.get("why"):
+        raise UsageProblem(f"tools.json: kinds[{at}] lacks a class or a why.", f"Classes are {', '.join(DangerClass)}.")
+    return Kind(found["kind"], _any(found.get("servers", "")), _any(found.get("words", "")), found["class"], found["why"])
 
 
 @functools.cache

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from console.domain import command as c
 from console.domain import event as e
@@ -82,6 +83,11 @@ class Core:
         """The same from any thread."""
         if self.loop is not None and not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.post, event)
+
+    def publish_from_thread(self, kind: str, data: dict[str, Any]) -> None:
+        """Hands a change to every console, from any thread."""
+        if self.loop is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.hub.publish, kind, data)
 
     async def judged_by_kill(self, agent_id: AgentId) -> None:
         """Returns once no kill of this agent is open; at once when there is none."""

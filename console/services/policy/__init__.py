@@ -1,1 +1,1 @@
-"""What the judging of calls remembers of sessions."""
+"""The judging of calls: the rules in force, the pages about them, and what is remembered of sessions."""

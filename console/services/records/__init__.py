@@ -1,1 +1,1 @@
-"""The ledger and the audit log: opened, and written in order by one thread."""
+"""The ledger, the audit log and receipts: opened, written in order by one thread, sealed with keys that can be retired."""

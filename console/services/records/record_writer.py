@@ -57,13 +57,19 @@ class Scribe:
     """Owns the writing side of ledger and audit."""
 
     def __init__(
-        self, ledger: Ledger, audit: AuditLog, on_trouble: Callable[[str], None], redact: Callable[[Any], Any] = lambda data: data
+        self,
+        ledger: Ledger,
+        audit: AuditLog,
+        on_trouble: Callable[[str], None],
+        recorded: Callable[[AuditRecord], None],
+        redact: Callable[[Any], Any] = lambda data: data,
     ) -> None:
-        """``redact`` takes known secrets out of plain data before it is kept."""
+        """``recorded`` is told of every entry that is on disk, from any thread, and never blocks.
+
+        ``redact`` takes known secrets out of plain data before it is kept.
+        """
         self.ledger, self.audit = ledger, audit
-        self.recorded: Callable[[AuditRecord], None] = lambda _record: None
-        """Told of every entry that is on disk, from any thread; never blocks; attached by compose."""
-        self._redact = redact
+        self._recorded, self._redact = recorded, redact
         self._on_trouble = on_trouble
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._dirty: dict[str, Agent] = {}
@@ -92,7 +98,7 @@ class Scribe:
             self._on_trouble(f"actions are refused: {error.what}")
             raise
         failpoint("act.recorded")
-        self.recorded(kept)
+        self._recorded(kept)
 
     def record(self, record: Record) -> None:
         """Queues an entry; trouble is shown, never hidden, and the entry stays owed until the log takes it, in order."""

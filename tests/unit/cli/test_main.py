@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 import console.__main__
-from console.cli import later, out
+from console.cli import completion, later, out
 from console.cli import main as door
+from console.cli.examples import EXAMPLES
+from console.cli.find import every_verb
+from console.cli.verbs import GROUPS, VERBS
 from console.domain.errors import ConsoleError, ExitCode
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
@@ -21,22 +26,81 @@ def test_the_version_is_printed(watchfloor: Watchfloor) -> None:
 
 def test_help_lists_every_verb_and_none_of_a_later_version(watchfloor: Watchfloor) -> None:
     said = watchfloor("--help")
-    listed = {line.split()[0] for line in said.out.split("Commands:")[1].splitlines() if line.strip()}
+    listed = {line.split()[0] for title in GROUPS for line in said.out.split(f"\n{title}:\n")[1].split("\n\n")[0].splitlines()}
     assert said.code == 0
-    assert listed == set(door.VERBS)
+    assert listed == set(VERBS)
     assert not listed & set(later.VERBS)
 
 
-@pytest.mark.parametrize("verb", sorted(door.VERBS))
+@pytest.mark.parametrize("verb", sorted(VERBS))
 def test_every_verb_explains_itself(watchfloor: Watchfloor, verb: str) -> None:
     said = watchfloor(verb, "--help")
     assert said.code == 0 and "Usage: watchfloor " + verb in said.out
-    assert "--state-dir" in said.out or "Commands:" in said.out
+    assert "\nOptions:\n" in said.out and watchfloor(verb, "-h").out == said.out
+
+
+def test_the_example_of_every_verb_is_one_that_the_verb_takes() -> None:
+    verbs = dict(every_verb())
+    assert {f"watchfloor {' '.join(path)}" for path in verbs} == set(EXAMPLES)
+    for example in EXAMPLES.values():
+        words = shlex.split(example)[1:]
+        path = next(tuple(words[:n]) for n in (2, 1) if tuple(words[:n]) in verbs)
+        verb = verbs[path]
+        assert verb is not None, f"the example of a family names one of its verbs: {example}"
+        said = verb.read("watchfloor", words[len(path) :])
+        assert said is not None, example
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("flet",), "Did you mean fleet?"),
+        (("aprovals",), "Did you mean approvals?"),
+        (("panik", "--reason", "r"), "Did you mean panic"),
+        (("--stat-dir", "x"), "Did you mean --state-dir?"),
+        (("budget", "ste"), "Did you mean set"),
+        (("kill", "a", "--tre"), "Did you mean --tree?"),
+        (("kill", "a", "--resaon", "r"), "Did you mean --reason?"),
+        (("activity", "a", "-n", "many"), "--count takes a whole number, not 'many'."),
+        (("activity", "a", "-n", "0"), "--count takes 1 to 500, not 0."),
+        (("kill", "a", "--reason"), "--reason needs a value."),
+        (("kill", "a", "--tree=yes"), "--tree takes no value."),
+        (("fleet", "a", "b"), "takes no further word: 'b'."),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_what_was_meant(watchfloor: Watchfloor, argv: tuple[str, ...], words: str) -> None:
+    said = watchfloor(*argv)
+    assert said.code == ExitCode.USAGE and words in said.err, said.err
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_the_completion_of_a_shell_is_that_of_todays_verbs(watchfloor: Watchfloor, shell: str) -> None:
+    assert watchfloor("completion", shell).out == completion.made()[shell], "python -m console.cli.completion makes the files again"
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [("ki", {"kill"}), ("kill --tr", {"--tree"}), ("budget s", {"set"}), ("budget set --re", {"--reason"}), ("nosuch x", set())],
+)
+def test_bash_completes_verbs_and_options(words: str, wanted: set[str]) -> None:
+    script = (
+        f"source {completion.FILES}/watchfloor.bash; COMP_WORDS=(watchfloor {words}); COMP_CWORD=$(({len(words.split())}));"
+        ' _watchfloor; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert (set(done.stdout.split()), done.stderr) == (wanted, "")
+
+
+def test_options_may_stand_together_and_beside_what_they_name() -> None:
+    verb = dict(every_verb())[("activity",)]
+    assert verb is not None
+    for words in (["-fn3", "a"], ["-f", "-n", "3", "a"], ["a", "--follow", "--count=3"], ["--count", "3", "-f", "--", "a"]):
+        assert verb.read("watchfloor", words) == verb.read("watchfloor", ["a", "-f", "-n", "3"]), words
 
 
 def test_what_is_missing_leads_to_the_help_of_that_very_verb(watchfloor: Watchfloor) -> None:
     said = watchfloor("budget", "set", "cost=5", "--day")
-    assert said.code == ExitCode.USAGE and "--reason" in said.err and "watchfloor budget set --help says what it takes." in said.err
+    assert said.code == ExitCode.USAGE and "--reason" in said.err and "watchfloor budget set --help shows what it takes." in said.err
     assert "watchfloor --help lists the verbs." in watchfloor("nosuch").err
 
 
@@ -45,7 +109,7 @@ def test_a_family_without_its_verb_shows_what_there_is_as_lines(watchfloor: Watc
     said = watchfloor(family)
     assert said.code == ExitCode.USAGE and said.out == "" and "\\n" not in said.err
     assert f"Usage: watchfloor {family} [OPTIONS] COMMAND" in said.err and "\nCommands:\n" in said.err
-    assert said.err.splitlines()[-2] == "error: Which of these commands is meant was not said."
+    assert said.err.splitlines()[-2] == f"error: Missing subcommand: watchfloor {family} needs one of its verbs."
 
 
 @pytest.mark.parametrize("verb", sorted(later.VERBS))

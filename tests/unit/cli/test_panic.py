@@ -152,29 +152,12 @@ def test_unknown_is_never_done() -> None:
     assert verdict(decided(WHOLE, "why")).exit_code == 7
 
 
-@pytest.mark.parametrize(
-    ("argv", "given"),
-    [
-        (["--reason", "a b", "--json"], {"reason": "a b", "as_json": True}),
-        (["--json", "--state-dir=/x", "--reason=r=1"], {"reason": "r=1", "state_dir": "/x", "as_json": True}),
-        ([], None),
-        (["--json"], None),
-        (["--reason"], None),
-        (["--reason", ""], None),
-        (["--reason", "--json"], None),
-        (["--reason", "a", "--reason", "b"], None),
-        (["--reason", "a", "--help"], None),
-        (["--reason", "a", "extra"], None),
-    ],
-)
-def test_the_usual_form_is_read_without_the_parser_and_everything_else_is_left_to_it(argv: list[str], given: dict[str, Any] | None) -> None:
-    assert panic.read_plainly(argv) == given
-
-
 def test_the_press_waits_for_no_heavy_import() -> None:
     code = (
         "import sys\nfrom console.cli import main, panic\n"
-        "panic.panic = lambda **given: print(sorted({'pydantic', 'httpx', 'sqlalchemy'} & set(sys.modules))) or 0\n"
+        "heavy = {'pydantic', 'httpx', 'sqlalchemy', 'rich', 'console.api.messages'}\n"
+        "panic.pressed = lambda *given: print(sorted(heavy & set(sys.modules))) or sys.exit(0)\n"
+        "panic.places_to_kill = lambda state_dir: None\n"
         "main.main(['panic', '--reason', 'r'])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from console.cli import out
-from console.cli.tables import new_table
+from console.cli.tables import Text, cell_width, lines, new_table
 
 
 def test_a_cell_that_is_too_wide_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,3 +41,33 @@ def test_a_hash_alone_makes_no_paragraphs(monkeypatch: pytest.MonkeyPatch, capsy
     out.show(table)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["STEP", "STATUS", "DETAIL"] and "9c97" * 16 in "".join("".join(lines[1:]).split())
+
+
+def test_wide_letters_are_counted_as_a_terminal_shows_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(out, "_width", lambda: 30)
+    table = new_table("NAME", "STATE")
+    table.add_row(out.words("調査エージェント調査 エージェント"), "running")
+    table.add_row("e\u0301a", "killed")
+    out.show(table)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(cell_width, lines)) <= 30
+    assert len({cell_width(line[: line.index(word)]) for line in lines for word in ("STATE", "running", "killed") if word in line}) == 1
+
+
+def test_colours_are_for_a_terminal_that_has_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(out, "is_terminal", lambda: True)
+    for term, no_color, wanted in (
+        ("xterm", "", "\x1b[1;31mno\x1b[0m words\n"),
+        ("xterm", "1", "no words\n"),
+        ("dumb", "", "no words\n"),
+    ):
+        monkeypatch.setenv("TERM", term)
+        monkeypatch.setenv("NO_COLOR", no_color)
+        out.show(Text("no", "bold red") + Text(" words"))
+        assert capsys.readouterr().out == wanted
+
+
+def test_a_styled_text_is_broken_between_words_and_keeps_its_styles() -> None:
+    broken = list(lines(Text("one two", "red") + Text(" three" + "x" * 9 + "\n\nfour"), 8))
+    assert [line.plain for line in broken] == ["one two", "threexxx", "xxxxxx", "", "four"]
+    assert broken[0].painted(coloured=True) == "\x1b[31mone two\x1b[0m" and "\x1b" not in broken[1].painted(coloured=True)

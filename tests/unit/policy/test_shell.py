@@ -4,7 +4,7 @@ The table of hostile strings has rows for P1 to P11 of the threat table, as far 
 P7, a rule that swallows denials is refused, or marked: ``test_lint.py``, ``test_loading.py``; P10, padding, sub-agents, a file that is
 handed over, a restart, unrelated agents: ``tests/end2end/test_sequence_sentences.py``, ``test_sequences.py``; P11, doubled keys, unknown
 fields, wrong types, nothing, anchors: ``test_loading.py``, ``test_sequence_file.py``; the last good one is kept, with an alarm:
-``test_kept.py``, ``tests/unit/supervisor/test_policy_desk.py``, ``test_sequence_desk.py``.
+``test_kept.py``, ``tests/unit/services/policy/test_service.py``, ``test_sequence_desk.py``.
 """
 
 import json

@@ -23,11 +23,11 @@ from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.enforcement.engine import Engine
 from console.ledger.store import Ledger
 from console.services.fleet.core import Core, now
+from console.services.policy.evaluate import Judged
 from console.supervisor import approvals as desk_module
 from console.supervisor import approving as approving_module
 from console.supervisor.approvals import ApprovalDesk
 from console.supervisor.approving import Approving, open_approvals
-from console.supervisor.judging import Judged
 
 ASK = Judged(
     Decision(Verdict.ASK, "shell(cargo publish:*)", "the ask list has it"),

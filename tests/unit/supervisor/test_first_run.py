@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from console.api import policy_data
 from console.api.armed import ArmedView, PathView
 from console.api.hook_messages import HooksView, ProgramHook
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.kept import Kept
+from console.services.policy.service import PolicyDesk
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.hook_settings import with_hook
 from console.supervisor.first_run import NEVER, FirstLook, defaults, hook_look
 from console.supervisor.install_hook import LINES_MAX, SHOWN_MAX, command_for, preview
-from console.supervisor.policy_desk import PolicyDesk
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_the_diff_of_a_hook_is_shown_and_nothing_is_written(places: Places, home
 
 
 def test_what_holds_is_what_the_settings_say(places: Places) -> None:
-    good = PolicyDesk(places, lambda _text: None).kept
+    good = PolicyDesk(places, lambda _text: None, policy_data.dangers, lambda _agent_id: None).kept
     usual = {d.name: d for d in defaults(Options(), good)}
     assert usual["Network"].words == "FULL; stricter with private data" and usual["Network"].amber
     assert usual["Cost"].words == "no limit is set" and usual["Cost"].amber

@@ -13,14 +13,14 @@ from starlette.routing import Route
 from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import Denied, Killed
+from console.services.policy.page_routes import policy_page_routes
+from console.services.policy.routes import policy_routes
 from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.gates import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
 from console.supervisor.hooks import hook_routes
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.peers import Peer
-from console.supervisor.policy_page_routes import policy_page_routes
-from console.supervisor.policy_routes import policy_routes
 from console.supervisor.program_routes import program_routes
 from console.supervisor.secret_routes import SecretRoutes
 
@@ -86,7 +86,8 @@ def names(routes: list[Route]) -> list[str]:
 
 def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     parts: Any = Anything()
-    parts.core = SimpleNamespace(state=SimpleNamespace(killed=killed))
+    parts.core = Anything()
+    parts.core.state = SimpleNamespace(killed=killed)
     parts.tokens = SimpleNamespace(accepts=lambda token, audience: (token, audience) == ("good", "operator"))
     parts.trespasses = Trespasses(book, notices.append)
     desk: Any = Anything()
@@ -94,7 +95,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     nothing: Any = Anything()
     more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing)]
     more += first_run_routes(parts, nothing, nothing, nothing)
-    more += [*hook_routes(nothing), *policy_routes(nothing, parts, nothing), *policy_page_routes(nothing)]
+    more += [*hook_routes(nothing), *policy_routes(nothing, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(desk, more).app()
 
 

@@ -8,15 +8,15 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.responses import refusals
-from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.program_routes import program_routes
 from tests.fakes.program_stage import Stage
 
 
 def client(tmp_path: Path) -> TestClient:
     stage = Stage(tmp_path)
-    launcher: Any = type("Launcher", (), {"dangers": DangerDesk(stage.parts)})()
+    launcher: Any = type("Launcher", (), {"dangers": DangerDesk(stage.parts.places, stage.parts.scribe, stage.parts.notice)})()
     app = Starlette(routes=program_routes(stage.parts, launcher), exception_handlers=refusals())
     return TestClient(app, raise_server_exceptions=False)
 

@@ -11,15 +11,19 @@ from console.api.program_messages import ProgramItem, ProgramsBody
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.errors import Conflict, ConsoleError, Denied, Unavailable, UsageProblem
+from console.services.policy.dangerous_operations import DangerDesk
 from console.sources.codex.stream import TRUSTED
 from console.supervisor import programs
-from console.supervisor.danger_desk import DangerDesk
 from console.supervisor.programs import Programs, memory_free_mib
 from tests.fakes.program_stage import ID, Stage
 
 
 def desk(stage: Stage) -> tuple[Programs, list[LaunchRequest]]:
-    launcher: Any = type("Launcher", (), {"words": lambda self, agent_id: ("", "a note"), "dangers": DangerDesk(stage.parts)})()
+    launcher: Any = type(
+        "Launcher",
+        (),
+        {"words": lambda self, agent_id: ("", "a note"), "dangers": DangerDesk(stage.parts.places, stage.parts.scribe, stage.parts.notice)},
+    )()
     asked: list[LaunchRequest] = []
 
     async def ask_launch(request: LaunchRequest, by: str) -> AgentId:

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, TimedOut
+from console.services.policy.dangerous_operations import DangerDesk
 from console.settings.options import Options
 from console.supervisor import launch, secret_calls
 from console.supervisor.gates import Gates
@@ -127,11 +128,11 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
         policy_file=tmp_path / "policy.json",
     )
     tokens = SimpleNamespace(issue=lambda *_, **__: slow.answer("a-token"))
-    parts: Any = Loose(options=Options(), contexts=None, places=places, tokens=tokens)
+    parts: Any = Loose(options=Options(), contexts=SimpleNamespace(begin=lambda _agent: None), places=places, tokens=tokens)
     doors: Any = SimpleNamespace(open=opened, hooks=SimpleNamespace())
     agent = Agent(AgentId("a-1"), "a", None, AgentId("a-1"), 1, ContextId("c-1"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0)
     command = c.StartAgent(agent, LaunchRequest(argv=("x",), name="a"), "operator")
-    launcher: Any = Launcher(parts, doors)
+    launcher: Any = Launcher(parts, doors, DangerDesk(parts.places, parts.scribe, parts.notice))
     launcher.environments = SimpleNamespace(make=own_alone)
     spec = slow.run(lambda: launcher._spec(command))
     assert spec.env["AGENT_AUTH_TOKEN"] == "a-token"

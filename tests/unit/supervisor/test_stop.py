@@ -87,11 +87,12 @@ class Desk:
             scribe=SimpleNamespace(job=lambda job: job(), record=lambda record: None, audit=SimpleNamespace(head=(0, ""))),
             notice=lambda *_: None,
             keyring=SimpleNamespace(redactor=Redactor()),
-            hunt=None,
+            hunt=SimpleNamespace(into=lambda receipt: receipt),
             daemons=no_daemons(),
         )
         self.line = StopLine(places)  # type: ignore[arg-type]
-        self.desk = StopDesk(parts, self.line)
+        evidence: Any = None  # nothing is killed here, only amended
+        self.desk = StopDesk(parts, self.line, evidence)
 
     def amend(self, by_guard: Receipt) -> list[Receipt]:
         self.guard_file.write_text(json.dumps(by_guard.as_json()))

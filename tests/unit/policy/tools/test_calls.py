@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from console.domain.permission import Verdict
 from console.policy.judge import Call, tool_named
 from console.policy.scopes import Scope
 from console.policy.tools.calls import does
-from tests.fakes.policy_world import tools
+from tests.fakes.policy_world import context, rules, told, tools
 
 DB, WRITE, MAIL, MONEY, DEPLOY, API = (
     Scope.READ_DB,
@@ -127,6 +128,33 @@ def test_a_call_makes_itself_no_milder() -> None:
 
 
 def test_the_reason_says_what_it_does() -> None:
-    assert does(tool_named(Call("mcp__stripe__create_refund", ""), tools())) == "it moves money"
-    assert "DELETE" in does(tool_named(Call("query_db", "DELETE FROM t"), tools()))
-    assert does(tool_named(Call("mcp__x__y", ""), tools())) == ""
+    assert does(tool_named(Call("mcp__stripe__create_refund", ""), tools()), tools()) == "spends: it moves money"
+    assert "DELETE" in does(tool_named(Call("query_db", "DELETE FROM t"), tools()), tools())
+    assert does(tool_named(Call("mcp__x__y", ""), tools()), tools()) == ""
+
+
+@pytest.mark.parametrize(
+    ("danger", "names"),
+    [
+        ("spends", "create_payment_link stripe_create_refund stripe_cancel_subscription send_invoice create_payout"),
+        ("spends", "pay_invoice mcp__paypal__create_order"),
+        ("spends", "mcp__stripe__create_customer mcp__square__create_payment mcp__alpaca__place_stock_order"),
+        ("spends", "createPaymentIntent transfer_funds"),
+        ("publishes", "send_mail gmail_send send_email mcp__gmail__send_draft mcp__slack__slack_post_message"),
+        ("publishes", "sendMail send_sms mcp__resend__send-email"),
+        ("publishes", "deploy_to_vercel merge_pull_request mcp__kubernetes__kubectl_apply run_workflow"),
+    ],
+)
+def test_a_tool_of_money_mail_or_deployment_asks_with_its_danger(danger: str, names: str) -> None:
+    made = context(rules(allow=["shell(ls:*)"]))
+    for name in names.split():
+        found = told(made, name, "{}")
+        assert (found.verdict, found.danger) == (Verdict.ASK, danger), name
+        assert found.reason.startswith(f"{danger}: ") and found.rule.startswith("danger: "), name
+
+
+def test_what_only_reads_or_drafts_is_no_danger() -> None:
+    made = context(rules(allow=["shell(ls:*)"]))
+    for name in ("list_payment_intents", "mcp__stripe__retrieve_balance", "create_draft", "mcp__gmail__search_emails", "get_deployment"):
+        assert told(made, name, "{}").danger == "", name
+    assert told(made, "execute_sql", "SELECT 1").danger == "" and told(made, "execute_sql", "DROP TABLE x").danger == "destroys"

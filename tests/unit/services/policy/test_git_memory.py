@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from console.api import policy_data
 from console.api.policy_data import default_rules
 from console.domain.agent import Agent, ControlLevel, ProcessIdentity
 from console.domain.permission import PermissionRequest
@@ -19,9 +20,9 @@ from console.ledger.store import Ledger
 from console.policy.git.calls import Trigger
 from console.services.policy import git_memory
 from console.services.policy.git_memory import GitMemory
+from console.services.policy.service import PolicyDesk
 from console.services.policy.session_start import SessionStart
 from console.settings.places import Places, find_places
-from console.supervisor.policy_desk import PolicyDesk
 from tests.fakes.playbook import Playbook
 
 ONE = Trigger("/w/.git/config", "core.pager = x", "core.pager=x")
@@ -87,7 +88,7 @@ def places(tmp_path: Path) -> Places:
 
 def test_a_supervisor_asks_for_what_is_new_in_its_session_alone(places: Places) -> None:
     time.sleep(0.05)
-    desk = PolicyDesk(places, print, known_of=GitMemory(lambda _agent, at=time.time(): at).of)  # type: ignore[misc]
+    desk = PolicyDesk(places, print, policy_data.dangers, lambda _agent_id: None, known_of=GitMemory(lambda _agent, at=time.time(): at).of)  # type: ignore[misc]
     one, config = agent(), places.workspaces_dir / "c/.git/config"
 
     def verdict(text: str) -> str:
@@ -102,5 +103,5 @@ def test_a_supervisor_asks_for_what_is_new_in_its_session_alone(places: Places) 
     found = desk.judge(one, PermissionRequest("shell", "git status"))
     assert found.decision.verdict == "ask" and "core.fsmonitor = evil" in json.dumps([part.reason for part in found.parts])
     assert verdict("git -C . log") == "ask" and verdict("ls") == "allow"
-    unknown = PolicyDesk(places, print)
+    unknown = PolicyDesk(places, print, policy_data.dangers, lambda _agent_id: None)
     assert unknown.judge(one, PermissionRequest("shell", "git log")).decision.verdict == "ask"

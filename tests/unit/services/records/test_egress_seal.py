@@ -63,7 +63,7 @@ def test_an_agent_that_asks_for_everything_makes_no_longer_entry() -> None:
 
 def test_what_the_ledger_holds_at_the_end_is_in_the_chain(tmp_path: Path) -> None:
     ledger, audit = Ledger(tmp_path / "l.db"), AuditLog(tmp_path / "audit.db")
-    scribe = Scribe(ledger, audit, lambda _: None)
+    scribe = Scribe(ledger, audit, lambda _: None, lambda _: None)
     scribe.egress(ONE)
     scribe.egress(BLOCKED)
     scribe.close()
@@ -86,7 +86,7 @@ def test_what_a_killed_supervisor_had_not_sealed_is_sealed_at_the_next_start_and
     audit.append("agent:a-1", "note", "egress.requests", data={"last_row": 99})  # somebody's words are no seal
     assert left_over(ledger, audit) is None
     ledger.add_egress([BLOCKED, ONE])  # and then the kill
-    scribe = Scribe(ledger, audit, lambda _: None)
+    scribe = Scribe(ledger, audit, lambda _: None, lambda _: None)
     scribe.complete_egress()
     scribe.egress(ONE)
     scribe.close()

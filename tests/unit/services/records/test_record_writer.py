@@ -39,7 +39,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Scri
     monkeypatch.setattr(module, "PAY_S", 0.0)
     shown: list[str] = []
     ledger, audit = Ledger(tmp_path / "ledger.db"), Stubborn(tmp_path / "audit.db")
-    scribe = Scribe(ledger, audit, shown.append)
+    scribe = Scribe(ledger, audit, shown.append, lambda _: None)
     yield scribe, audit, shown
     audit.refuses = False
     scribe.close()
@@ -97,7 +97,7 @@ def test_a_write_that_breaks_is_said_and_is_not_the_end_of_writing(
 
 def test_the_end_tries_once_more(tmp_path: Path) -> None:
     ledger, audit = Ledger(tmp_path / "ledger.db"), Stubborn(tmp_path / "audit.db")
-    scribe = Scribe(ledger, audit, lambda text: None)
+    scribe = Scribe(ledger, audit, lambda text: None, lambda _: None)
     audit.refuses = True
     scribe.record(Record("operator:0", "kill.pressed", "x", must=True))
     assert scribe.settle()

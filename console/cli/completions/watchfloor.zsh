@@ -1,0 +1,134 @@
+#compdef watchfloor
+# watchfloor: verbs and options. Load it with: source <(watchfloor completion zsh)
+_watchfloor_words() {  # the words that may follow those already typed
+  local path="" word words="" one
+  for one in "$@"; do
+    case "$one" in
+      -*) ;;
+      *) word="${path:+$path }$one"; _watchfloor_has "$word" && path="$word" ;;
+    esac
+  done
+  _watchfloor_has "$path"
+  printf '%s' "$_watchfloor_found"
+}
+_watchfloor_has() {
+  local words=""
+  case "$1" in
+    "") words="--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan hook install-hook audit rollback contexts rotation watch release keys supervisor demo screenshot completion" ;;
+    "fleet") words="-h --help --state-dir --json" ;;
+    "activity") words="-h --help -n --count --search --kind -f --follow --whole --state-dir --json" ;;
+    "status") words="-h --help --state-dir --json" ;;
+    "cost") words="-h --help --since --until --home --state-dir --json" ;;
+    "sources") words="-h --help --state-dir --json" ;;
+    "hardening") words="-h --help --state-dir --json" ;;
+    "doctor") words="-h --help --state-dir --json" ;;
+    "run") words="-h --help --again --parent --context --sandbox --sensitivity --network --limit --tree-limit --name --type --project --scope --wait --agent --model --once --batch --dry-run --in-dry-run --dangerous-ok --state-dir --json" ;;
+    "say") words="-h --help --dangerous-ok --state-dir --json" ;;
+    "interrupt") words="-h --help --state-dir --json" ;;
+    "end") words="-h --help --reason --within --state-dir --json" ;;
+    "adopt") words="-h --help --pid --also --reason --state-dir --json" ;;
+    "tools") words="-h --help sign check" ;;
+    "tools sign") words="-h --help --tool --reason --key --state-dir --json" ;;
+    "tools check") words="-h --help --state-dir --json" ;;
+    "panic") words="-h --help --reason --state-dir --json --wait-watch" ;;
+    "panic-button") words="-h --help --state-dir --desktop-entry" ;;
+    "kill") words="-h --help --tree --session --host --all --suspects --pid --reason --dry-run --wait-watch --state-dir --json" ;;
+    "freeze") words="-h --help --tree --session --host --all --reason --dry-run --state-dir --json" ;;
+    "thaw") words="-h --help --tree --session --host --all --reason --dry-run --state-dir --json" ;;
+    "isolate") words="-h --help --tree --session --host --all --reason --dry-run --state-dir --json" ;;
+    "reconnect") words="-h --help --tree --session --host --all --reason --dry-run --state-dir --json" ;;
+    "receipt") words="-h --help list show verify" ;;
+    "receipt list") words="-h --help --state-dir --json" ;;
+    "receipt show") words="-h --help --state-dir --json" ;;
+    "receipt verify") words="-h --help --public-key --json" ;;
+    "revoke") words="-h --help --state-dir --json" ;;
+    "rearm") words="-h --help --reason --kill-id --passphrase-fd --passphrase-file --sign --keys --key --state-dir --json" ;;
+    "passphrase") words="-h --help set reset status" ;;
+    "passphrase set") words="-h --help --passphrase-fd --passphrase-file --old-fd --old-file --state-dir --json" ;;
+    "passphrase reset") words="-h --help --state-dir --json" ;;
+    "passphrase status") words="-h --help --state-dir --json" ;;
+    "approvals") words="-h --help list show approve deny grants end" ;;
+    "approvals list") words="-h --help --decided --state-dir --json" ;;
+    "approvals show") words="-h --help --state-dir --json" ;;
+    "approvals approve") words="-h --help --session --digest --reason --state-dir --json" ;;
+    "approvals deny") words="-h --help --reason --state-dir --json" ;;
+    "approvals grants") words="-h --help --state-dir --json" ;;
+    "approvals end") words="-h --help --reason --state-dir --json" ;;
+    "budget") words="-h --help list set clear history" ;;
+    "budget list") words="-h --help --agent --tree --session --project --day --state-dir --json" ;;
+    "budget set") words="-h --help --reason --agent --tree --session --project --day --type --state-dir --json" ;;
+    "budget clear") words="-h --help --reason --agent --tree --session --project --day --type --state-dir --json" ;;
+    "budget history") words="-h --help --agent --tree --session --project --day --type --limit --state-dir --json" ;;
+    "network") words="-h --help sandboxes stricter data history" ;;
+    "network sandboxes") words="-h --help --state-dir --json" ;;
+    "network stricter") words="-h --help --mode --reason --session --dry-run --state-dir --json" ;;
+    "network data") words="-h --help --dataset --sensitivity --reason --session --source --dry-run --state-dir --json" ;;
+    "network history") words="-h --help --session --state-dir --json" ;;
+    "allowlist") words="-h --help list add remove test backtest history revert export import" ;;
+    "allowlist list") words="-h --help --state-dir --json" ;;
+    "allowlist add") words="-h --help --reason --owner --port --method --path --private-network --may-receive --review-by -y --yes --state-dir --json" ;;
+    "allowlist remove") words="-h --help --reason --state-dir --json" ;;
+    "allowlist test") words="-h --help --method --state-dir --json" ;;
+    "allowlist backtest") words="-h --help --port --method --path --replaces --remove --version --days --state-dir --json" ;;
+    "allowlist history") words="-h --help --limit --state-dir --json" ;;
+    "allowlist revert") words="-h --help --reason --state-dir --json" ;;
+    "allowlist export") words="-h --help --state-dir --json" ;;
+    "allowlist import") words="-h --help --reason --replace --dry-run --days --state-dir --json" ;;
+    "policy") words="-h --help import export sequences rules backtest draft save check explain lint test" ;;
+    "policy import") words="-h --help --project --home --json" ;;
+    "policy export") words="-h --help --json" ;;
+    "policy sequences") words="-h --help --file --state-dir --json" ;;
+    "policy rules") words="-h --help --state-dir --json" ;;
+    "policy backtest") words="-h --help --allow --ask --deny --days --state-dir --json" ;;
+    "policy draft") words="-h --help --state-dir --json" ;;
+    "policy save") words="-h --help --reason --allow --ask --deny --state-dir --json" ;;
+    "policy check") words="-h --help --settings --batch --workspace --context --sources --matrix --sensitivity --json" ;;
+    "policy explain") words="-h --help --settings --workspace --context --sources --matrix --sensitivity --json" ;;
+    "policy lint") words="-h --help --workspace --context --json" ;;
+    "policy test") words="-h --help --settings --workspace --context --sources --matrix --sensitivity --json" ;;
+    "dry-run") words="-h --help --reason --leave --state-dir --json" ;;
+    "plan") words="-h --help --approve --discard --reason --all --state-dir --json" ;;
+    "hook") words="-h --help --state-dir" ;;
+    "install-hook") words="-h --help --settings --undo --check --dry-run --yes --state-dir --json" ;;
+    "audit") words="-h --help tail verify acknowledge export" ;;
+    "audit tail") words="-h --help -n --count --filter -f --follow --state-dir --json" ;;
+    "audit verify") words="-h --help --receipt --anchor --state-dir --json" ;;
+    "audit acknowledge") words="-h --help --reason --state-dir --json" ;;
+    "audit export") words="-h --help --format --state-dir --json" ;;
+    "rollback") words="-h --help list show restore" ;;
+    "rollback list") words="-h --help --state-dir --json" ;;
+    "rollback show") words="-h --help --state-dir --json" ;;
+    "rollback restore") words="-h --help --reason --expect-now --state-dir --json" ;;
+    "contexts") words="-h --help list hold release delete" ;;
+    "contexts list") words="-h --help --state-dir --json" ;;
+    "contexts hold") words="-h --help --reason --state-dir --json" ;;
+    "contexts release") words="-h --help --reason --state-dir --json" ;;
+    "contexts delete") words="-h --help --reason --state-dir --json" ;;
+    "rotation") words="-h --help show run put api-key" ;;
+    "rotation show") words="-h --help --state-dir --json" ;;
+    "rotation run") words="-h --help --reason --state-dir --json" ;;
+    "rotation put") words="-h --help --state-dir --json" ;;
+    "rotation api-key") words="-h --help --state-dir --json" ;;
+    "watch") words="-h --help --once --standby --state-dir --json" ;;
+    "release") words="-h --help --reason --review --order --key --yes --state-dir --json" ;;
+    "keys") words="-h --help init show rotate retire" ;;
+    "keys init") words="-h --help --fleet --quorum --state-dir --json" ;;
+    "keys show") words="-h --help --state-dir --json" ;;
+    "keys rotate") words="-h --help --state-dir --json" ;;
+    "keys retire") words="-h --help --reason --key --state-dir --json" ;;
+    "supervisor") words="-h --help --state-dir" ;;
+    "demo") words="-h --help --headless --seconds --agents --theme --state-dir" ;;
+    "screenshot") words="-h --help --theme --state-dir" ;;
+    "completion") words="-h --help" ;;
+    *) return 1 ;;
+  esac
+  _watchfloor_found="$words"
+}
+
+_watchfloor() {
+  local known
+  known="$(_watchfloor_words "${words[@]:1:$((CURRENT - 2))}")"
+  compadd -- ${=known}
+  _files
+}
+compdef _watchfloor watchfloor

@@ -1,0 +1,106 @@
+"""``--help``: of the program from the table of verbs alone, of a verb from what its function says. Plain text, at most 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from console.cli.folding import terminal_columns
+
+if TYPE_CHECKING:
+    from console.cli.syntax import Parameter, Verb, Verbs
+
+_WIDEST, _NARROWEST, _LEFT = 78, 50, 30
+_KINDS = {str: "str", int: "int", float: "float"}
+
+
+def verb_help(path: str, verb: Verb) -> str:
+    """Of one verb: usage, what it does, arguments, options."""
+    parameters = verb.parameters()
+    arguments = [one for one in parameters if one.mark.is_argument]
+    parts = [usage(path, " ".join(["[OPTIONS]", *map(_place, arguments)])), paragraphs(verb.help)]
+    if arguments:
+        parts.append(section("Arguments", [(f"{one.mark.metavar} <{_kind(one)}>", _words(one)) for one in arguments]))
+    options = [(_option(one), _words(one)) for one in parameters if not one.mark.is_argument]
+    parts.append(section("Options", [*options, ("-h, --help", "Show this message and exit.")]))
+    return "\n".join([*parts, example(path)])
+
+
+def family_help(path: str, family: Verbs) -> str:
+    """Of a noun: what it is about, and its verbs."""
+    rows = [(name, _first_sentence(verb.help)) for name, verb in family.verbs.items()]
+    parts = [usage(path, "[OPTIONS] COMMAND [ARGS]..."), paragraphs(family.help)]
+    parts += [section("Options", [("-h, --help", "Show this message and exit.")]), section("Commands", rows), example(path)]
+    return "\n".join(parts)
+
+
+def example(path: str) -> str:
+    """How it is used, in one line."""
+    from console.cli.examples import EXAMPLES
+
+    return f"Example:\n  {EXAMPLES[path]}\n"
+
+
+def width() -> int:
+    """Columns that help takes."""
+    return max(min(terminal_columns(), _WIDEST + 2) - 2, _NARROWEST)
+
+
+def usage(path: str, words: str) -> str:
+    """The first line, folded."""
+    lead = f"Usage: {path} "
+    return textwrap.fill(words, width(), initial_indent=lead, subsequent_indent=" " * len(lead)) + "\n"
+
+
+def paragraphs(words: str) -> str:
+    """What a docstring says, folded."""
+    parts = textwrap.dedent("    " + words).strip().split("\n\n")
+    return "\n\n".join(textwrap.fill(" ".join(part.split()), width(), initial_indent="  ", subsequent_indent="  ") for part in parts) + "\n"
+
+
+def section(title: str, rows: list[tuple[str, str]], least: int = 0) -> str:
+    """A headed list of two columns; the first is at least so wide."""
+    left = min(max(least, *(len(name) for name, _ in rows)), _LEFT) + 2
+    lines = [f"{title}:"]
+    for name, words in rows:
+        first, *others = textwrap.wrap(" ".join(words.split(" ")), max(width() - left - 2, 10)) or [""]
+        lead = f"  {name}".ljust(left + 2)
+        if len(name) > left - 2 and first:
+            lines.append(f"  {name}")
+            lead = " " * (left + 2)
+        lines += [(lead + first).rstrip(), *(" " * (left + 2) + line for line in others)]
+    return "\n".join(lines) + "\n"
+
+
+def _first_sentence(words: str) -> str:
+    words = " ".join(words.split("\n\n")[0].split())
+    return words[: end + 1] if (end := words.find(". ")) >= 0 else words
+
+
+def _place(one: Parameter) -> str:
+    core = one.mark.metavar.removesuffix("...").strip("[] ")
+    return (f"{{{core}}}" if one.required else f"[{core}]") + ("..." if one.many else "")
+
+
+def _kind(one: Parameter) -> str:
+    if one.mark.min is not None or one.mark.max is not None:
+        return f"{_KINDS[one.kind]} range"
+    name = _KINDS.get(one.kind, "path")
+    return f"list[{name}]" if one.many else name
+
+
+def _option(one: Parameter) -> str:
+    names = ", ".join(one.names)
+    return names if one.kind is bool else f"{names} {one.mark.metavar or f'<{_kind(one)}>'}"
+
+
+def _words(one: Parameter) -> str:
+    notes = []
+    if one.mark.show_default and one.default not in (None, "", False) and one.kind is not bool:
+        notes.append(f"default: {one.default}")
+    low, high = one.mark.min, one.mark.max
+    if low is not None or high is not None:
+        notes.append(f"{'' if low is None else f'{low}<='}x<={high}" if high is not None else f"x>={low}")
+    if one.required:
+        notes.append("required")
+    return "  ".join([*([one.mark.help] if one.mark.help else []), *([f"[{'; '.join(notes)}]"] if notes else [])])

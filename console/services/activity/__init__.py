@@ -1,0 +1,1 @@
+"""What agents did: taken in, kept, and shown page by page."""

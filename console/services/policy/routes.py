@@ -1,0 +1,38 @@
+"""Routes of the rules: for operators alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api import policy_messages as p
+from console.services.policy.review import PolicyReview
+from console.services.routes.responses import answer, body_of
+
+
+def policy_routes(review: PolicyReview, by: Callable[[Request], str]) -> list[Route]:
+    """GET and POST /api/policy, POST /api/policy/backtest, GET /api/approvals/{id}/draft."""
+
+    async def view(_request: Request) -> Response:
+        return answer(await asyncio.to_thread(review.view))
+
+    async def attempt(request: Request) -> Response:
+        return answer(await asyncio.to_thread(review.attempt, await body_of(request, p.PolicyTryBody)))
+
+    async def save(request: Request) -> Response:
+        return answer(await review.save(await body_of(request, p.PolicySaveBody), by(request)))
+
+    async def drafted(request: Request) -> Response:
+        approval = await asyncio.to_thread(review.approval_or_404, request.path_params["id"])
+        return answer(await asyncio.to_thread(review.draft_of, approval))
+
+    return [
+        Route("/api/policy", view, methods=["GET"]),
+        Route("/api/policy", save, methods=["POST"]),
+        Route("/api/policy/backtest", attempt, methods=["POST"]),
+        Route("/api/approvals/{id}/draft", drafted, methods=["GET"]),
+    ]

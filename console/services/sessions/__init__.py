@@ -1,0 +1,1 @@
+"""Sessions: their workspaces over their life, with routes and metrics."""
