@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Any
 
 from console.domain.assets import resource
+from console.domain.errors import UsageProblem
 from console.policy.dangers import Danger, read_dangers
 from console.policy.declared import Declared
 from console.policy.loading import read_json
+from console.policy.profiles import Profile, read_profile
 from console.policy.programs import Catalogue, read_catalogue
 from console.policy.sequence_file import read_sequences
 from console.policy.sequences import Pattern
@@ -43,6 +46,27 @@ def sequences() -> tuple[Pattern, ...]:
 def default_rules() -> bytes:
     """The rules of an instance that has none of its own."""
     return resource("policy", "default.json").read_bytes()
+
+
+PROFILES = ("strict", "coding", "observe")
+"""All profiles, as an operator names them."""
+
+
+@functools.cache
+def profile(name: str) -> Profile:
+    """A profile by its name. Raises UsageProblem for one that there is not."""
+    if name not in PROFILES:
+        raise UsageProblem(f"There is no profile {name[:40]!r}.", f"Profiles are {', '.join(PROFILES)}.")
+    found = _resource(f"profiles/{name}.json")
+    like = found.pop("like", "")
+    base = _resource(f"profiles/{like}.json") if like in PROFILES else _resource(f"{like}.json") if like else {}
+    return read_profile({**base, **found})
+
+
+@functools.cache
+def profile_rules(name: str) -> bytes:
+    """The rules of a profile as a ``settings.json``."""
+    return json.dumps({"permissions": dict(profile(name).permissions)}).encode()
 
 
 def declared(read: AgentSources) -> Declared:

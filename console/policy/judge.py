@@ -15,6 +15,7 @@ from console.domain.permission import Verdict
 from console.policy.git.calls import Known, NothingKnown
 from console.policy.matrix import Matrix, judge_row, params_of
 from console.policy.paths import ACTIONS, Files, Once
+from console.policy.profiles import Standing, settled
 from console.policy.scopes import Scope, missing, needed_by
 from console.policy.shell import Policy, ShellJudge
 from console.policy.tools.calls import called, danger_of, does
@@ -58,6 +59,8 @@ class Context:
     """Why there is no policy."""
     known: Known = field(default_factory=NothingKnown)
     """What is known of the session's beginning; nothing: what runs a program asks."""
+    standing: Standing = Standing.OPEN
+    """What holds the agent beside the rules, where they are a profile's."""
 
 
 def judge(call: Call, context: Context) -> Judgement:
@@ -73,6 +76,8 @@ def judge(call: Call, context: Context) -> Judgement:
     cwd = context.cwd or policy.settings.workspace
     files = Once(context.files)
     own = _by_settings(tool, argument, context, policy, files, cwd)
+    if policy.profile is not None:
+        own = settled(own, policy.profile, context.standing)
     extra = _matrix(call, tool, argument, context, cwd, files)
     found = own if extra is None else _with_matrix(own, extra, tool)
     return joined(found, *_limits(call, tool, found, context))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import posixpath
+import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -18,11 +20,12 @@ from console.policy.dangers import Danger, danger_of
 from console.policy.declared import Declared
 from console.policy.git.calls import Known, NothingKnown, judge_git
 from console.policy.hosts import HostRules
-from console.policy.lexer import Refused, check_text
+from console.policy.lexer import Refused, Word, check_text
 from console.policy.lines import Simple, simple_commands
 from console.policy.loading import Settings
 from console.policy.made_steps import DEPTH, StepMaker
 from console.policy.paths import FileRules, Files, Once, absolute
+from console.policy.profiles import NOT_CONTAINED, PATTERN, WORK, Profile
 from console.policy.programs import Catalogue, Description
 from console.policy.redirects import judge_redirect
 from console.policy.rules import Rule, read_rule
@@ -30,6 +33,12 @@ from console.policy.uses import UseRules
 from console.policy.verdicts import NO_RULE, Judgement, Part, Redirect, Step, denied, worst
 
 _APPLETS = frozenset({"busybox", "toybox", "coreutils"})
+_BEFORE_MAGIC = re.compile(r"((?:[^*?\[\\/]*/)*)[^/\\]*[*?\[]")
+"""The folder before the first component of a path that is a pattern."""
+_ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_./:,@%+=-]* +)+(?=\S)")
+"""Variables with plain values before a program. A program that runs what the agent can write, nobody holds by them."""
+_LITERAL = re.compile(r"\"\$\(cat <<'(?P<end>[A-Z_]{1,20})'\n(?P<text>.*?\n)(?P=end)\n *\)\"", re.DOTALL)
+"""``"$(cat <<'EOF' ...)"``: a here-document whose end is quoted is a literal text (bash(1), Here Documents)."""
 _SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
 
 
@@ -49,8 +58,17 @@ _NOTHING_KNOWN = NothingKnown()
 class Policy:
     """One policy, compiled once: rules, descriptions, dangers, what is declared."""
 
-    def __init__(self, settings: Settings, catalogue: Catalogue, dangers: Iterable[Danger] = (), declared: Declared | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        catalogue: Catalogue,
+        dangers: Iterable[Danger] = (),
+        declared: Declared | None = None,
+        profile: Profile | None = None,
+    ) -> None:
         self.settings = settings
+        self.profile = profile
+        """None: the rules are an operator's own, and nothing is decided beside them."""
         self.catalogue = catalogue
         self.files = FileRules(settings, _protected(catalogue.protected))
         self.hosts = HostRules(settings)
@@ -95,7 +113,7 @@ class ShellJudge:
         try:
             simples = simple_commands(text)
         except Refused as error:
-            return denied("parse", "static shell only", error.why, text[:200])
+            return self._plainer(text, place) or denied("parse", "static shell only", error.why, text[:200])
         parts: list[Part] = []
         steps: list[Step] = []
         before = ""
@@ -114,11 +132,48 @@ class ShellJudge:
                 part, moved = judge_redirect(target, place.cwd, self._policy.files, self._files)
                 found.append(part)
                 redirects += moved
-            parts += found + _oddities(simple)
+            parts += found + self._oddities(simple, found, place)
             # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
             steps.append(self._steps.made(simple.argv, program, place.cwd, (before or simple.joined) if steps else "", tuple(redirects)))
             before = ""
         return worst(parts, tuple(steps))
+
+    def _plainer(self, text: str, place: Place) -> Judgement | None:
+        """The same text in words that are judged, where there are such: only where a profile allows programs of the workspace."""
+        if self._policy.profile is None or not self._policy.profile.work or place.depth > DEPTH:
+            return None
+        deeper = replace(place, depth=place.depth + 1)
+        if (literal := _LITERAL.sub(lambda found: shlex.quote(found["text"].rstrip("\n")), text)) != text:
+            return self._text(literal, deeper)
+        assigned = _ASSIGNED.match(text)
+        if assigned is None:
+            return None
+        found = self._text(text[assigned.end() :], deeper)
+        is_work = bool(found.parts) and found.parts[0].rule == WORK
+        return replace(found, steps=()) if is_work else None
+
+    def _oddities(self, simple: Simple, found: list[Part], place: Place) -> list[Part]:
+        """What the shell would put in place of words, and what it would not wait for."""
+        parts = []
+        for word in simple.words:
+            if word.pattern or word.tilde:
+                why = "the shell would put names in its place; as an argument it stays as it is written"
+                asked = Part(word.value, Verdict.ASK, "static shell only", "parse", why)
+                parts.append((self._names(word, found, place) if self._policy.profile is not None else None) or asked)
+        if simple.behind:
+            parts.append(Part(" ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "nobody would wait for it (&)"))
+        return parts
+
+    def _names(self, word: Word, found: list[Part], place: Place) -> Part | None:
+        """A pattern of names that are only read: all of them lie below its folder. None: it may be more than that."""
+        folder = _BEFORE_MAGIC.match(word.value)
+        changes = any(part.action in ("write", "delete") for part in found)
+        if word.tilde or changes or folder is None or ".." in word.value.split("/"):
+            return None
+        part = self._policy.files.judge("read", folder[1] or ".", place.cwd, self._files)
+        if part.verdict is not Verdict.ALLOW:
+            return part
+        return replace(part, text=word.value, verdict=Verdict.ASK, rule=PATTERN, reason=f"every name that it can mean lies in {part.text}")
 
     def _folder(self, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
         """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
@@ -196,7 +251,7 @@ class ShellJudge:
         rule = self._policy.commands.allowing(program, argv, words, place.cwd, self._files)
         marked = rule is not None and rule.unconfined
         wraps = described.operands[:1] == ("inner",)
-        if not program.path and "/" in program.called:
+        if not program.path and "/" in program.called and not self._is_work(argv, program, place):
             return Part(shown, Verdict.ASK, NO_RULE, "program", f"there is no program {program.called}")
         if wraps and reading.inners and not (reading.exact or marked):
             name = rule.text if rule else NO_RULE
@@ -205,9 +260,25 @@ class ShellJudge:
             return Part(shown, Verdict.ALLOW, "unwrapped", "program", f"{program.name} runs the command that is judged by itself")
         if described.runner and not marked:
             return Part(shown, Verdict.DENY, "runners", "program", f"{program.name} {described.swallows}")
+        if rule is None and self._is_work(argv, program, place):
+            return Part(shown, Verdict.ASK, WORK, "program", NOT_CONTAINED)
         if rule is None:
             return Part(shown, Verdict.ASK, NO_RULE, "program", f"no rule says whether {program.name} may run")
         return self._by_rule(rule, program, described, reading, shown)
+
+    def _is_work(self, argv: tuple[str, ...], program: Program, place: Place) -> bool:
+        """Whether it builds, tests or runs what the agent can write: by its name, or because it lies in the workspace."""
+        profile = self._policy.profile
+        if profile is None or not profile.work:
+            return False
+        if program.names & _SHELLS and not (_script_of(argv) or any(not word.startswith("-") for word in argv[1:])):
+            return False  # what it would read from its input, nobody has seen
+        if "/" not in program.called or program.in_search:
+            return program.name in profile.work or program.name.rstrip("0123456789.-") in profile.work
+        home = self._files.look(self._policy.settings.workspace).real.rstrip("/")
+        target = program.real or self._files.look(absolute(program.called, place.cwd)).real
+        own = self._files.look(posixpath.dirname(absolute(program.called, place.cwd))).real
+        return bool(home) and f"{own}/".startswith(f"{home}/") and (target.startswith(f"{home}/") or _is_named(target, profile.work))
 
     def _by_rule(self, rule: Rule, program: Program, described: Description, reading: Reading, shown: str) -> Part:
         if rule.unconfined:
@@ -243,6 +314,8 @@ class ShellJudge:
             parts += [part for part in inner if part.verdict is Verdict.DENY]
         if program.names & _SHELLS and place.depth <= DEPTH and (script := _script_of(argv)):
             found = self._text(script, replace(place, depth=place.depth + 1))
+            if self._policy.profile is not None and self._policy.profile.work:
+                return [*parts, *found.parts]
             parts += [part for part in found.parts if part.verdict is Verdict.DENY and part.step != "parse"]
         return parts
 
@@ -265,6 +338,12 @@ def _script_of(argv: tuple[str, ...]) -> str:
     return ""
 
 
+def _is_named(path: str, programs: frozenset[str]) -> bool:
+    """Whether a file is one of the programs by its own name (a virtual environment's ``python`` is a link to the system's)."""
+    name = posixpath.basename(path)
+    return name in programs or name.rstrip("0123456789.-") in programs
+
+
 def _source(text: str, simple: Simple) -> str:
     return text[simple.start : simple.end]
 
@@ -277,15 +356,3 @@ def _flat(folder: str, cwd: str) -> str:
         elif piece:
             pieces.append(piece)
     return "/" + "/".join(pieces)
-
-
-def _oddities(simple: Simple) -> list[Part]:
-    """What the shell would put in place of words, and what it would not wait for."""
-    parts = []
-    for word in simple.words:
-        if word.pattern or word.tilde:
-            why = "the shell would put names in its place; as an argument it stays as it is written"
-            parts.append(Part(word.value, Verdict.ASK, "static shell only", "parse", why))
-    if simple.behind:
-        parts.append(Part(" ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "nobody would wait for it (&)"))
-    return parts
