@@ -24,12 +24,13 @@ from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import read_sensitivity
 from console.ledger.sessions import Tightening
+from console.services.budgets.agent_spending import AgentSpending
 from console.services.fleet.core import Core, now
 from console.services.fleet.views import agent_view
 from console.services.records.record_writer import Scribe
+from console.services.routes.launch_body import request_from
 from console.services.routes.responses import answer, body_of, refusal, refusals
 from console.settings.places import Places
-from console.supervisor.agent_spending import AgentSpending
 from console.supervisor.asgi import Door
 from console.supervisor.asking import Asking
 from console.supervisor.execute_routes import Executing
@@ -38,7 +39,6 @@ from console.supervisor.gates import Handler, Trespasses
 from console.supervisor.hiding import hidden, shown_once
 from console.supervisor.hook_calls import read_call
 from console.supervisor.hooks import HookDesk
-from console.supervisor.launching_body import request_from
 from console.supervisor.peers import Peer, is_agent
 from console.supervisor.program_hooks import remove
 from console.supervisor.quick import quick

@@ -19,7 +19,7 @@ from console.supervisor.parts import Parts
 from console.supervisor.processor import Processor
 
 if TYPE_CHECKING:
-    from console.supervisor.cutting import Running
+    from console.services.network.isolation import Running
 
 MEASURE_S = 1.0
 MOST_KNOWN = 2000

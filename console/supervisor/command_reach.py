@@ -11,7 +11,7 @@ from console.api import program_messages as pm
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.services.policy.dangerous_operations import DangerDesk
-from console.supervisor.launching_body import request_from
+from console.services.routes.launch_body import request_from
 from console.supervisor.parts import Parts
 from console.supervisor.program_reach import outlook_of
 

@@ -32,6 +32,7 @@ from console.services.evidence.case import Evidence
 from console.services.evidence.snapshot_cache import Witness
 from console.services.fleet.core import Core
 from console.services.fleet.views import egress_view
+from console.services.network.service import NetworkDesk
 from console.services.notices.shown import Notices
 from console.services.persistence.scan import Hunt
 from console.services.policy.dangerous_operations import DangerDesk
@@ -76,7 +77,6 @@ from console.supervisor.hiding import hidden, hide_in_logs
 from console.supervisor.hooks import hook_app, hook_routes
 from console.supervisor.launch import Launcher
 from console.supervisor.leftovers import keep_tidy
-from console.supervisor.network import NetworkDesk
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.owed import finish_rotations
 from console.supervisor.own_agents import OwnAgents
@@ -129,8 +129,10 @@ class Supervisor:
         self.launcher = Launcher(self.parts, self.doors, dangers)
         self.launcher.talk.listeners.append(self.parts.activity.on_event)
         self.stop_line = StopLine(places)
-        self.stop = StopDesk(self.parts, self.stop_line, self._evidence())
-        self.network = NetworkDesk(self.parts, self.ledger.allowlist())
+        redact = self.parts.keyring.redactor.redact_data
+        evidence = Evidence(self.core, self.parts.witness, places, self.ledger, options.evidence, redact)
+        self.stop = StopDesk(self.parts, self.stop_line, evidence)
+        self.network = NetworkDesk(self.core, self.parts.scribe, self.parts.egress, options, self.parts.notice, self.ledger.allowlist())
         self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
         types = self.launcher.sources
         above = self.core.state.agents.get
@@ -219,10 +221,6 @@ class Supervisor:
             witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
             notices=notices,
         )
-
-    def _evidence(self) -> Evidence:
-        parts = self.parts
-        return Evidence(self.core, parts.witness, self.places, self.ledger, self.options.evidence, parts.keyring.redactor.redact_data)
 
     def _activity(self, redact: Callable[[str], str], fresh: Freshness) -> ActivityDesk:
         places, kept = self.places, self.options.activity

@@ -15,12 +15,12 @@ from console.domain.command import Record
 from console.domain.errors import Conflict
 from console.services.fleet.core import now
 from console.services.fleet.views import agent_view, receipt_row
-from console.supervisor.allowlist_review import ReviewDesk
+from console.services.network.review import ReviewDesk
+from console.services.network.service import NetworkDesk
 from console.supervisor.begun import not_begun
 from console.supervisor.follow import Follower
 from console.supervisor.ladder import LadderDesk
 from console.supervisor.launch import Launcher
-from console.supervisor.network import NetworkDesk
 from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import RearmAsk, unlatch
@@ -39,7 +39,7 @@ class Desk:
     def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk, follower: Follower) -> None:
         self.parts, self.launcher, self.stop, self.network, self.follower = parts, launcher, stop, network, follower
         self.ladder = LadderDesk(parts, stop, follower)
-        self.review = ReviewDesk(parts, network)
+        self.review = ReviewDesk(parts.scribe, network)
         self.rollback = RollbackDesk(parts, self.name_of)
         self.end = asyncio.Event()
         self._verdict: m.AuditVerdict | None = None

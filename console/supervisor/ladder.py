@@ -28,7 +28,7 @@ from console.killswitch.durable import Damaged
 from console.killswitch.kill.targets import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
 from console.killswitch.registry import Entry, Held, Registry
 from console.services.fleet.core import Core, now
-from console.supervisor.cutting import SHARED
+from console.services.network.isolation import SHARED
 from console.supervisor.follow import Follower
 from console.supervisor.freezes import unconfirmed
 from console.supervisor.parts import Parts

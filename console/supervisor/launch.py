@@ -22,11 +22,11 @@ from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.services.fleet.core import now
+from console.services.network.isolation import PORTAL, Cutter, Running
 from console.services.policy.dangerous_operations import DangerDesk
 from console.supervisor.agent_door import TOKEN_S, AgentDoors
 from console.supervisor.bounding import Bounding
 from console.supervisor.conversation import Conversations
-from console.supervisor.cutting import PORTAL, Cutter, Running
 from console.supervisor.ending import until_empty
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
@@ -64,7 +64,7 @@ class Launcher:
     def __init__(self, parts: Parts, doors: AgentDoors, dangers: DangerDesk) -> None:
         self._parts, self._doors, self.dangers = parts, doors, dangers
         self.running: dict[AgentId, Running] = {}
-        self.cutter = Cutter(parts, self.running)
+        self.cutter = Cutter(parts.core, parts.scribe, parts.guard, parts.egress, parts.options.engine(), parts.notice, self.running)
         self.bounding = Bounding(parts, self.running)
         parts.core.weigh = self.dangers.weigh
         self.talk = Conversations(parts)

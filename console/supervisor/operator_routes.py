@@ -20,28 +20,30 @@ from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.words import counted
 from console.services.activity.routes import activity_routes
+from console.services.budgets.charts import Charts
+from console.services.budgets.routes import budget_routes
+from console.services.budgets.service import BudgetDesk
 from console.services.fleet.core import now
 from console.services.fleet.views import agent_view, egress_view, hardening_view, receipt_row
+from console.services.network.ratchet import TightenDesk
+from console.services.network.ratchet_routes import tighten_routes
+from console.services.network.routes import AllowlistRoutes
 from console.services.persistence.routes import hunt_routes
 from console.services.records.key_routes import key_routes
+from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import answer, asked_by, body_of, number_in, refusals
 from console.services.sessions.routes import context_routes
 from console.supervisor.adopt_routes import adopt_routes
 from console.supervisor.adoption import AdoptDesk
-from console.supervisor.allowlist_routes import AllowlistRoutes
 from console.supervisor.approval_routes import approval_routes
 from console.supervisor.approvals import ApprovalDesk
-from console.supervisor.budget_routes import budget_routes
 from console.supervisor.desk import Desk
 from console.supervisor.dry_run_desk import DryRunDesk, dry_run_routes
 from console.supervisor.gates import Gates, Handler
 from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
-from console.supervisor.launching_body import request_from
 from console.supervisor.rearm import RearmAsk
 from console.supervisor.rearm_routes import rearm_routes
-from console.supervisor.tighten import TightenDesk
-from console.supervisor.tighten_routes import tighten_routes
 
 
 class OperatorRoutes:
@@ -87,11 +89,13 @@ class OperatorRoutes:
         routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
-        routes += tighten_routes(TightenDesk(self._parts), self._by)
+        routes += tighten_routes(TightenDesk(self._core, self._parts.scribe), self._by)
         routes += approval_routes(ApprovalDesk(self._parts), self._by)
         routes += dry_run_routes(DryRunDesk(self._parts), self._by)
         routes += adopt_routes(AdoptDesk(self._parts), self._by)
-        routes += budget_routes(self._parts, self._by)
+        parts = self._parts
+        charts = Charts(parts.core, parts.scribe, parts.burn, parts.places, parts.options)
+        routes += budget_routes(BudgetDesk(parts.core, parts.scribe, parts.burn), charts, self._by)
         routes += key_routes(self._parts.places, self._parts.scribe.record_first, self._by)
         routes += context_routes(self._parts.contexts, self._by)
         # What is up while killed is decided there, for every route: none is added past it.

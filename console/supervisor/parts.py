@@ -13,6 +13,7 @@ from console.killswitch.client import GuardClient
 from console.rollback.store import RollbackStore
 from console.sandbox.interface import Sandbox
 from console.services.activity.service import ActivityDesk
+from console.services.budgets.burn_rate import BurnBook
 from console.services.daemons.service import DaemonService
 from console.services.fleet.core import Core
 from console.services.notices.shown import Notices
@@ -23,7 +24,6 @@ from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
 from console.sources.session_spend import SessionSpend
-from console.supervisor.burn_book import BurnBook
 from console.supervisor.gates import Trespasses
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.rotator import Rotator

@@ -17,6 +17,7 @@ from console.domain.network import NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
 from console.ledger.store import Ledger
+from console.services.budgets.restore import kept_budget, recall_burn
 from console.services.fleet.core import Core, now
 from console.services.policy.sequence_marks import kept_lineages
 from console.settings.options import Options
@@ -24,7 +25,6 @@ from console.settings.places import Places
 from console.supervisor.adoption import lives
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.approving import open_approvals
-from console.supervisor.budget_kept import kept_budget, recall_burn
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts

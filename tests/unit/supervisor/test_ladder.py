@@ -16,8 +16,8 @@ from console.domain.errors import Conflict, Killed, NotRecorded
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode
 from console.killswitch.registry import Entry
+from console.services.network.isolation import SHARED
 from console.supervisor import ladder
-from console.supervisor.cutting import SHARED
 from console.supervisor.ladder import LadderDesk, Outside, doubt_of, preview_view
 from tests.fakes.daemons import no_daemons
 from tests.fakes.playbook import Playbook

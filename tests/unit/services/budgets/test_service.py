@@ -12,8 +12,9 @@ from console.domain import command as c
 from console.domain.agent import ContextId
 from console.domain.budget import Limits
 from console.domain.errors import NotFound, NotRecorded, UsageProblem
-from console.supervisor import budget_desk
-from console.supervisor.budget_desk import BudgetDesk
+from console.services.budgets import service
+from console.services.budgets.burn_rate import BurnBook
+from console.services.budgets.service import BudgetDesk
 from tests.fakes.playbook import Playbook
 
 
@@ -40,7 +41,7 @@ class World:
         core = SimpleNamespace(state=book.state, post=post, agent_or_404=agent_or_404, saved=saved)
         ledger = SimpleNamespace(change_limits=lambda *_: self.log.append("kept"))
         scribe = SimpleNamespace(record_first=self.record_first, record=self.record, ledger=ledger)
-        self.desk = BudgetDesk(SimpleNamespace(core=core, scribe=scribe))  # type: ignore[arg-type]
+        self.desk = BudgetDesk(core, scribe, BurnBook())  # type: ignore[arg-type]
 
     def record_first(self, record: Any) -> None:
         if self.refuse:
@@ -129,7 +130,7 @@ async def test_what_is_no_limit_is_refused_and_nothing_changes(
 
 
 async def test_however_many_scopes_are_named_there_is_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget_desk, "MOST", 3)
+    monkeypatch.setattr(service, "MOST", 3)
     world = World()
     for n in range(3):
         await world.change("project", f"p{n}", cost=1.0)

@@ -10,15 +10,19 @@ from typing import Any
 from console.domain.spend import Answer, Tokens
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
+from console.services.budgets.burn_rate import BurnBook
+from console.services.budgets.charts import MODELS, OTHERS, REPORTED, SLICE_S, Charts, _length, _midnight
 from console.sources.spend_store import SpendStore
-from console.supervisor.budget_pictures import MODELS, OTHERS, REPORTED, SLICE_S, _length, _midnight, _read
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 
 
-def parts(tmp_path: Path, ledger: Ledger) -> Any:
-    places = SimpleNamespace(state_dir=tmp_path, is_default=False)
-    return SimpleNamespace(scribe=SimpleNamespace(ledger=ledger), places=places, options=SimpleNamespace(discover_root=""))
+def charts(tmp_path: Path, ledger: Ledger) -> Charts:
+    places: Any = SimpleNamespace(state_dir=tmp_path, is_default=False)
+    options: Any = SimpleNamespace(discover_root="")
+    core: Any = None
+    scribe: Any = SimpleNamespace(ledger=ledger)
+    return Charts(core, scribe, BurnBook(), places, options)
 
 
 def test_today_in_slices_and_seven_days_by_model(tmp_path: Path) -> None:
@@ -26,7 +30,7 @@ def test_today_in_slices_and_seven_days_by_model(tmp_path: Path) -> None:
     day = 86_400
     samples = [(NOON - 8 * day, 5.0), (NOON - 6 * day, 1.0), (NOON - 3600, 2.0), (NOON - 3600 + 10, 1.0), (NOON - 1, 4.0)]
     ledger.add_spends([SpendSample("a", "a", at, cost, 100) for at, cost in samples])
-    seen = _read(parts(tmp_path, ledger), NOON)
+    seen = charts(tmp_path, ledger)._read(NOON)
     assert [(m.day, m.model, m.cost_usd, m.tokens) for m in seen.models] == [
         ("2026-11-16", REPORTED, 1.0, 100),
         ("2026-11-22", REPORTED, 7.0, 300),
@@ -46,17 +50,17 @@ def test_what_a_started_program_was_charged_and_its_transcripts_say_counts_once_
         store.add([(answer(1, ours=True), 2 * 10**9), (answer(2, ours=False), 10**9)], "t")
     store.close()
     ledger.add_spends([SpendSample("started", "started", NOON - 59, 2.0, 10), SpendSample("other", "other", NOON - 58, 0.5, 5)])
-    seen = _read(parts(tmp_path, ledger), NOON)
+    seen = charts(tmp_path, ledger)._read(NOON)
     assert [(m.model, m.cost_usd, m.tokens) for m in seen.models] == [("claude-x", 3.0, 20), (REPORTED, 0.5, 5)]
     assert sum(seen.burn.usd_per_h) * SLICE_S / 3600 == 3.5
     ledger.add_spends([SpendSample("late", "late", NOON - 30, 0.25, 1)])
-    assert sum(m.cost_usd for m in _read(parts(tmp_path, ledger), NOON).models) == 3.75
+    assert sum(m.cost_usd for m in charts(tmp_path, ledger)._read(NOON).models) == 3.75
     ledger.close()
 
 
 def test_what_is_not_known_of_a_window_is_said_with_why(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
-    windows = _read(parts(tmp_path, ledger), NOON).windows
+    windows = charts(tmp_path, ledger)._read(NOON).windows
     ledger.close()
     assert {(w.program, w.window) for w in windows} == {(p, w) for p in ("Claude", "Codex") for w in ("5 h", "week")}
     assert all(w.share is None and w.why_not.startswith("not available, because ") for w in windows)
@@ -75,7 +79,7 @@ def test_a_transcript_that_names_thousands_of_models_and_days_to_come_hides_none
     with store.writing():
         store.add([(one, None) for one in made_up] + [(answer(-1, NOON - 60, "claude-x"), 10**9)], "t")
     store.close()
-    models = _read(parts(tmp_path, ledger), NOON).models
+    models = charts(tmp_path, ledger)._read(NOON).models
     ledger.close()
     assert len(models) == MODELS + 1 and {one.day for one in models} == {"2026-11-22"}
     assert (models[0].model, models[0].cost_usd) == ("claude-x", 1.0)

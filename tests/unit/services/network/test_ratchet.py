@@ -21,8 +21,8 @@ from console.domain.network import NetworkMode, Sensitivity
 from console.ledger.network_history import NetworkChange
 from console.ledger.sessions import Tightening
 from console.ledger.store import Ledger
-from console.supervisor import tighten
-from console.supervisor.tighten import TightenDesk
+from console.services.network import ratchet
+from console.services.network.ratchet import TightenDesk
 from tests.fakes.playbook import Playbook
 
 
@@ -48,7 +48,7 @@ class World:
         scribe = SimpleNamespace(ledger=self.ledger, record_first=self.recorded, settle=lambda _s: None)
         core = SimpleNamespace(state=self.book.state, post=self.post, switching=self.switching)
         parts: Any = SimpleNamespace(core=core, scribe=scribe)
-        self.desk = TightenDesk(parts)
+        self.desk = TightenDesk(parts.core, parts.scribe)
         self.book.run("a1", context_id=ContextId("s1"), network_mode=NetworkMode.PROXIED)
         self.book.run("a2", parent_id=AgentId("a1"), context_id=ContextId("s2"))
 
@@ -126,7 +126,7 @@ async def test_what_is_not_enforceable_here_is_said(world: World) -> None:
 
 
 async def test_what_hangs_is_not_known_never_verified(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tighten, "SWITCH_S", 0.05)
+    monkeypatch.setattr(ratchet, "SWITCH_S", 0.05)
     world.hangs = True
     view = await world.desk.stricter(ask(), "operator:0")
     assert view.verified == 0 and "not known" in view.agents[0].note

@@ -14,8 +14,8 @@ from console.domain.agent import AgentId
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.interface import Prepared
-from console.supervisor import cutting
-from console.supervisor.cutting import SHARED, Cutter, Running
+from console.services.network import isolation
+from console.services.network.isolation import SHARED, Cutter, Running
 from tests.fakes.playbook import Playbook
 
 A1 = AgentId("a1")
@@ -44,14 +44,14 @@ class World:
         )  # fmt: skip
         guard = SimpleNamespace(freeze=self.freeze, thaw=lambda ids, cause, by: self.done.append(f"thaw {cause}"))
         ledger = SimpleNamespace(restrict_mode=lambda *args, **more: self.kept.append((*args[:2], more["cause"])))
-        parts = SimpleNamespace(
-            core=SimpleNamespace(state=self.book.state, post=self.post), egress=egress, guard=guard,
-            scribe=SimpleNamespace(ledger=ledger, job=lambda job: job()), options=SimpleNamespace(engine=lambda: ""),
+        parts: Any = SimpleNamespace(
+            notice=lambda *_: None, core=SimpleNamespace(state=self.book.state, post=self.post), egress=egress, guard=guard,
+            scribe=SimpleNamespace(ledger=ledger, job=lambda job: job()),
         )  # fmt: skip
-        monkeypatch.setattr(cutting, "interfaces", self.look)
-        monkeypatch.setattr(cutting, "cut_container", self.cut)
+        monkeypatch.setattr(isolation, "interfaces", self.look)
+        monkeypatch.setattr(isolation, "cut_container", self.cut)
         running = {A1: Running(cast(Any, None), prepared)} if prepared is not None else {}
-        self.cutter = Cutter(cast(Any, parts), running)
+        self.cutter = Cutter(parts.core, parts.scribe, parts.guard, parts.egress, "", parts.notice, running)
 
     def post(self, event: e.Event) -> None:
         assert isinstance(event, e.NetworkSwitched)

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import sandbox_messages as s
+from console.services.network.ratchet import TightenDesk
 from console.services.routes.responses import answer, body_of
-from console.supervisor.tighten import TightenDesk
 
 
 def tighten_routes(desk: TightenDesk, by: Callable[[Request], str]) -> list[Route]:

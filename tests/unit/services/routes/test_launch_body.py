@@ -9,7 +9,7 @@ from console.domain.agent import SandboxKind
 from console.domain.budget import Limits
 from console.domain.errors import UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
-from console.supervisor.launching_body import limits_from, request_from
+from console.services.routes.launch_body import limits_from, request_from
 
 
 def test_every_field_arrives() -> None:

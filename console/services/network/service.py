@@ -11,10 +11,14 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound, Unavailable, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry
 from console.egress.answers import Applied
+from console.egress.service import Egress
 from console.egress.url_test import judge_url
 from console.policy.allowlist_review import Mark, Superfluous, Use, kill_file_hosts, meets, overlaps, review
+from console.services.fleet.core import Core
 from console.services.fleet.views import entry_from_body, entry_view
-from console.supervisor.parts import Parts
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
+from console.settings.options import Options
 
 WEEK_S = 7 * 86400
 HISTORY_MAX = 5_000
@@ -48,12 +52,12 @@ class Wanted:
 class NetworkDesk:
     """Holds the live list; one change at a time."""
 
-    def __init__(self, parts: Parts, allowlist: Allowlist) -> None:
-        self._parts = parts
+    def __init__(self, core: Core, scribe: Scribe, egress: Egress, options: Options, notice: Notice, allowlist: Allowlist) -> None:
+        self._core, self._scribe, self._egress, self._options, self._notice = core, scribe, egress, options, notice
         self.allowlist = allowlist
         self._newest = allowlist.version
         """The newest version on disk; above the live one when Envoy refused it and the way back could not be kept."""
-        remote = parts.options.remote
+        remote = options.remote
         self.kill_file_hosts = kill_file_hosts(remote.bucket, remote.endpoint)
         self._lock = asyncio.Lock()
         self._since_of: tuple[int, dict[str, float]] = (-1, {})
@@ -61,12 +65,12 @@ class NetworkDesk:
 
     async def view(self) -> m.AllowlistView:
         """The list with how each entry was used, and what a reviewer should see."""
-        hits = await asyncio.to_thread(self._parts.scribe.ledger.hits, time.time() - WEEK_S)
+        hits = await asyncio.to_thread(self._scribe.ledger.hits, time.time() - WEEK_S)
         live = self.allowlist
         marks = await asyncio.to_thread(self._marks, live, hits)
         entries = [entry_view(e, hits.get(e.entry_id, (0, None)), marks[e.entry_id]) for e in live.entries]
         state, detail = await asyncio.to_thread(self._health)
-        boxes = len(self._parts.egress.attached())
+        boxes = len(self._egress.attached())
         return m.AllowlistView(version=live.version, entries=entries, envoy=state, envoy_detail=detail, sandboxes=boxes)  # type: ignore[arg-type]
 
     def _marks(self, live: Allowlist, hits: dict[str, tuple[int, float]]) -> dict[str, tuple[Mark, ...]]:
@@ -89,7 +93,7 @@ class NetworkDesk:
         """Entry id -> when it first came into the list, of every entry there ever was; read once for each version."""
         if self._since_of[0] != self.allowlist.version:
             first: dict[str, float] = {}
-            for version in reversed(self._parts.scribe.ledger.allowlist_history(limit=HISTORY_MAX)):
+            for version in reversed(self._scribe.ledger.allowlist_history(limit=HISTORY_MAX)):
                 for entry in version.allowlist.entries:
                     first.setdefault(entry.entry_id, version.at)
             self._since_of = (self.allowlist.version, first)
@@ -101,10 +105,10 @@ class NetworkDesk:
         return f"e{1 + max((int(i[1:]) for i in known if i[1:].isdigit()), default=0)}"
 
     def _health(self) -> tuple[str, str]:
-        available = self._parts.egress.available()
+        available = self._egress.available()
         if not available.ok:
             return "unavailable", f"not available, because {available.reason}"
-        return self._parts.egress.health()
+        return self._egress.health()
 
     async def add(self, body: m.AllowlistEntryBody, by: str) -> m.AllowlistChangedView:
         """A new entry."""
@@ -133,10 +137,9 @@ class NetworkDesk:
 
     async def change(self, wanted: Wanted) -> m.AllowlistChangedView:
         """Validated, recorded, kept, applied, confirmed; or refused with why and the old list stays. Raises Killed, Conflict, Denied ..."""
-        parts = self._parts
-        if parts.core.state.killed:
+        if self._core.state.killed:
             raise Killed("The kill switch is latched: the allowlist cannot be changed.", "Rearm first.")
-        available = parts.egress.available()
+        available = self._egress.available()
         if not available.ok:
             raise Unavailable(f"The change cannot be validated: Envoy is not available, because {available.reason}.", available.remedy)
         async with self._lock:
@@ -147,11 +150,11 @@ class NetworkDesk:
                 if meets(entry.host, self.kill_file_hosts):  # an agent that reaches it could talk to the bucket
                     raise Denied(f"{entry.host} leads to the host of the kill file: agents never reach it.", "Name another host.")
             following = Allowlist(self._next_version(), wanted.entries)
-            checked = await asyncio.to_thread(parts.egress.validate, following)
+            checked = await asyncio.to_thread(self._egress.validate, following)
             if not checked.ok:
                 raise UsageProblem(f"Envoy refused the change: {checked.words}", "The old list is still live.")
             applied = await self._take(following, wanted)
-        parts.core.hub.publish("allowlist", {"version": following.version})
+        self._core.hub.publish("allowlist", {"version": following.version})
         boxes = f"{applied.sandboxes} sandbox{'' if applied.sandboxes == 1 else 'es'}"
         return m.AllowlistChangedView(
             version=following.version,
@@ -167,7 +170,7 @@ class NetworkDesk:
 
     async def _take(self, following: Allowlist, wanted: Wanted) -> Applied:
         """In this order: recorded, kept, live. What a restart would not know is never live (promise 5)."""
-        scribe, record = self._parts.scribe, wanted.record(following.version)
+        scribe, record = self._scribe, wanted.record(following.version)
         await asyncio.to_thread(scribe.record_first, record)
         try:
             await asyncio.to_thread(scribe.ledger.save_allowlist, following, wanted.by, wanted.reason, time.time())
@@ -175,7 +178,7 @@ class NetworkDesk:
             scribe.record(replace(record, verdict="failed", what=f"not kept: {error.what}"))
             raise
         self._newest = following.version
-        applied = await asyncio.to_thread(self._parts.egress.apply, following)
+        applied = await asyncio.to_thread(self._egress.apply, following)
         if applied.ok:
             self.allowlist = following
             return applied
@@ -187,7 +190,7 @@ class NetworkDesk:
         old = Allowlist(refused.version + 1, self.allowlist.entries)
         reason = f"version {refused.version} was not taken by Envoy: {why}"[:500]
         try:
-            await asyncio.to_thread(self._parts.scribe.ledger.save_allowlist, old, "supervisor", reason, time.time())
+            await asyncio.to_thread(self._scribe.ledger.save_allowlist, old, "supervisor", reason, time.time())
         except ConsoleError:
             return "The old list is still live. That could not be kept, so the change is tried again at the next start."
         self.allowlist, self._newest = old, old.version
@@ -203,19 +206,19 @@ class NetworkDesk:
             kept = tuple(e for e in live.entries if e not in gone)
             self.allowlist = Allowlist(self._next_version(), kept)
             words = f"{', '.join(e.host for e in gone)} left the allowlist: it leads to the host of the kill file"
-            scribe = self._parts.scribe
+            scribe = self._scribe
             scribe.record(Wanted("remove", kept, live.version, "supervisor", words, what=words).record(self.allowlist.version))
             try:
                 await asyncio.to_thread(scribe.ledger.save_allowlist, self.allowlist, "supervisor", words[:500], time.time())
                 self._newest = self.allowlist.version
             except ConsoleError as error:
                 words += f"; not kept, so it is done again at the next start: {error.what}"
-            self._parts.notice(words, "red")
+            self._notice(words, "red")
 
     async def put_live(self) -> Applied:
         """At the start: the list as it is now, never one that a change replaced meanwhile."""
         async with self._lock:
-            return await asyncio.to_thread(self._parts.egress.apply, self.allowlist)
+            return await asyncio.to_thread(self._egress.apply, self.allowlist)
 
     async def test(self, body: m.UrlTestBody) -> m.UrlTestView:
         """Judges a URL by the live list, or by the list with a draft entry in it; with Envoy's word on the draft if asked."""
@@ -227,8 +230,8 @@ class NetworkDesk:
             kept = tuple(e for e in allowlist.entries if e.entry_id != body.replaces)
             _check_new(draft, Allowlist(allowlist.version, kept))
             allowlist = Allowlist(allowlist.version, (*kept, draft))
-            if body.validate_with_envoy and self._parts.egress.available().ok:
-                checked = await asyncio.to_thread(self._parts.egress.validate, allowlist)
+            if body.validate_with_envoy and self._egress.available().ok:
+                checked = await asyncio.to_thread(self._egress.validate, allowlist)
                 envoy_valid, envoy_words = checked.ok, checked.words
         judged = judge_url(allowlist, body.method, body.url)
         marks = await asyncio.to_thread(_marks_of_draft, allowlist, self.kill_file_hosts) if body.entry is not None else []

@@ -17,9 +17,9 @@ from console.domain.words import counted
 from console.enforcement.tighten import Meant, meant, refuse_looser
 from console.ledger.network_history import NetworkChange
 from console.ledger.sessions import Tightening
-from console.services.fleet.core import now
-from console.supervisor.cutting import SHARED
-from console.supervisor.parts import Parts
+from console.services.fleet.core import Core, now
+from console.services.network.isolation import SHARED
+from console.services.records.record_writer import Scribe
 
 SWITCH_S = 30.0
 """How long a change of networks is waited for."""
@@ -61,8 +61,8 @@ class Asked:
 class TightenDesk:
     """Tightens sessions; there is no way back from here."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, core: Core, scribe: Scribe) -> None:
+        self._core, self._scribe = core, scribe
 
     async def stricter(self, body: s.StricterBody, by: str) -> s.StricterView:
         """A stricter mode. Raises UsageProblem, NotFound, Denied (looser), Conflict (nothing to change), Killed, NotRecorded."""
@@ -71,12 +71,12 @@ class TightenDesk:
     async def register(self, body: s.RegisterDataBody, by: str) -> s.StricterView:
         """Private data, on an operator's word; what it asks for holds when this returns. Raises as ``stricter``."""
         level = Sensitivity(body.sensitivity)
-        mode = self._parts.core.state.modes.of(level)
+        mode = self._core.state.modes.of(level)
         asked = Asked(_scope(body.scope), mode, by, body.reason, level, body.dataset, body.source)
         return await self._act(asked, dry_run=body.dry_run)
 
     async def _act(self, asked: Asked, *, dry_run: bool) -> s.StricterView:
-        state = self._parts.core.state
+        state = self._core.state
         found = meant(state, asked.scope)
         before = {i: state.agents[i] for i in found.ids}
         try:
@@ -103,7 +103,7 @@ class TightenDesk:
 
     async def _carry_out(self, asked: Asked, found: Meant) -> ConsoleError | None:
         """1. the record, 2. the ledger, 3. the switch, even where a disk refused: it only tightens; 4. sessions that came meanwhile."""
-        parts, at = self._parts, now()[0]
+        at = now()[0]
         data = {"agents": len(found.ids), "sessions": list(found.contexts[: s.NAMED]), "reason": asked.reason, "mode": str(asked.mode)}
         if asked.level is not None:
             data |= {"dataset": asked.dataset, "source": asked.source, "sensitivity": str(asked.level)}
@@ -112,33 +112,33 @@ class TightenDesk:
         record = Record(asked.by, kind, asked.what, verdict="ok", agent_id=agent_id, data=data, must=True)
         trouble: ConsoleError | None = None
         try:
-            await asyncio.to_thread(parts.scribe.record_first, record)
-            await asyncio.to_thread(parts.scribe.ledger.tighten_sessions, found.contexts, asked.tightening(at))
+            await asyncio.to_thread(self._scribe.record_first, record)
+            await asyncio.to_thread(self._scribe.ledger.tighten_sessions, found.contexts, asked.tightening(at))
         except NotRecorded as error:
             trouble = error
         named = AgentId(asked.scope.target) if asked.scope.reach is Reach.AGENT else None
         level = asked.level or Sensitivity.PUBLIC
-        parts.core.post(e.Tightened(*now(), named, found.contexts, level, asked.mode, asked.why))
-        late = [i for i in meant(parts.core.state, asked.scope).contexts if i not in found.contexts]
+        self._core.post(e.Tightened(*now(), named, found.contexts, level, asked.mode, asked.why))
+        late = [i for i in meant(self._core.state, asked.scope).contexts if i not in found.contexts]
         if late and trouble is None:
             try:
-                await asyncio.to_thread(parts.scribe.ledger.tighten_sessions, late, asked.tightening(at))
+                await asyncio.to_thread(self._scribe.ledger.tighten_sessions, late, asked.tightening(at))
             except NotRecorded as error:
                 trouble = error
-            parts.core.post(e.Tightened(*now(), named, tuple(late), level, asked.mode, asked.why))
+            self._core.post(e.Tightened(*now(), named, tuple(late), level, asked.mode, asked.why))
         await self._settle(found.ids)
         return trouble
 
     async def _settle(self, ids: tuple[AgentId, ...]) -> None:
         """Answered once established flows are gone."""
-        waiting = {task for i in ids if (task := self._parts.core.switching.get(i)) is not None and not task.done()}
+        waiting = {task for i in ids if (task := self._core.switching.get(i)) is not None and not task.done()}
         if waiting:
             await asyncio.wait(waiting, timeout=SWITCH_S)
 
     # --- answers
 
     def _would(self, asked: Asked, found: Meant, why_not: str) -> s.StricterView:
-        state = self._parts.core.state
+        state = self._core.state
         has_level, has_mode = state.context(found.named)
         mode = stricter_mode(has_mode, asked.mode)
         agents = []
@@ -156,12 +156,12 @@ class TightenDesk:
         return view
 
     def _done(self, asked: Asked, found: Meant, before: dict[AgentId, Agent], ms: float) -> s.StricterView:
-        state = self._parts.core.state
+        state = self._core.state
         agents = []
         for agent_id in found.ids:
             agent = state.agents[agent_id]
             was = before.get(agent_id, agent)
-            task = self._parts.core.switching.get(agent_id)
+            task = self._core.switching.get(agent_id)
             pending = task is not None and not task.done()
             changed = was.network_mode is not agent.network_mode or not was.network_enforced
             note = f"whether it holds is not known after {SWITCH_S:g} s" if pending else agent.network_note
@@ -194,11 +194,11 @@ class TightenDesk:
 
     def history(self, context_id: str, agent_id: str) -> s.ModeHistoryView:
         """How a session came to its mode. Blocks. Raises NotFound."""
-        state = self._parts.core.state
+        state = self._core.state
         if context_id not in state.known_contexts and context_id not in state.contexts:
             raise NotFound(f"There is no session {context_id[:80]!r}.", "watchfloor fleet --json shows each agent's session.")
-        self._parts.scribe.settle(2.0)
-        found = self._parts.scribe.ledger.network_history(context_id, agent_id, HISTORY_MAX)
+        self._scribe.settle(2.0)
+        found = self._scribe.ledger.network_history(context_id, agent_id, HISTORY_MAX)
         level, mode = state.context(context_id)
         return s.ModeHistoryView(
             session=context_id,

@@ -14,11 +14,12 @@ from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.words import counted
 from console.ledger.budgets import LimitChange
-from console.services.fleet.core import now
-from console.supervisor.budget_foresight import foresee, foreseen
-from console.supervisor.budget_gauges import gauges
-from console.supervisor.budget_views import AT_FULL, Snapshot
-from console.supervisor.parts import Parts
+from console.services.budgets.burn_rate import BurnBook
+from console.services.budgets.gauges import gauges
+from console.services.budgets.views import AT_FULL, Snapshot
+from console.services.budgets.what_if import foresee, foreseen
+from console.services.fleet.core import Core, now
+from console.services.records.record_writer import Scribe
 
 MOST = 10_000
 """Sessions, projects and types that can have limits of their own."""
@@ -44,20 +45,20 @@ class Asked:
 class BudgetDesk:
     """On the event loop's thread; what blocks or takes long runs beside it."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, core: Core, scribe: Scribe, burn: BurnBook) -> None:
+        self._core, self._scribe, self._burn = core, scribe, burn
         self._turn = asyncio.Lock()
 
     def snapshot(self) -> Snapshot:
         """The engine's values now."""
-        core = self._parts.core
+        core = self._core
         at, boot = now()
         unpriced = [i for i, seen in core.state.seen.items() if seen.unpriced or seen.unread]
-        return Snapshot.of(core.state, self._parts.burn, at, boot, core.meters.spent_today(at), unpriced)
+        return Snapshot.of(core.state, self._burn, at, boot, core.meters.spent_today(at), unpriced)
 
     async def page(self, order: str, limit: int = b.ROWS) -> b.BudgetsView:
         """GET /api/budgets; ``limit``: the most trees, projects and sessions that are listed, each."""
-        state = self._parts.core.state
+        state = self._core.state
         shares = {
             i: max(share_used(a.usage, a.limits), share_used(state.tree_usage.get(a.root_id, a.usage), state.agents[a.root_id].tree_limits))
             for i in state.live
@@ -68,17 +69,17 @@ class BudgetDesk:
     async def node(self, scope: b.BudgetScope, key: str) -> b.BudgetNodeView:
         """GET /api/budgets/node. Raises NotFound for an agent nobody knows."""
         if scope in ("agent", "tree"):
-            self._parts.core.agent_or_404(key)
+            self._core.agent_or_404(key)
         if scope == "day" and not key:
-            key = self._parts.core.state.budget.day.date
+            key = self._core.state.budget.day.date
         view = await asyncio.to_thread(_node, self.snapshot(), scope, key)
-        rows, total = await asyncio.to_thread(self._parts.scribe.ledger.budget_changes, scope, "" if scope == "day" else key, 20)
+        rows, total = await asyncio.to_thread(self._scribe.ledger.budget_changes, scope, "" if scope == "day" else key, 20)
         view.changes, view.changes_total = [change_view(x) for x in rows], total
         return view
 
     async def history(self, scope: str, key: str, limit: int) -> b.BudgetHistoryView:
         """GET /api/budgets/history."""
-        rows, total = await asyncio.to_thread(self._parts.scribe.ledger.budget_changes, scope, key, limit)
+        rows, total = await asyncio.to_thread(self._scribe.ledger.budget_changes, scope, key, limit)
         return b.BudgetHistoryView(changes=[change_view(x) for x in rows], total=total)
 
     async def change(self, body: b.BudgetBody, by: str) -> b.BudgetSetView:
@@ -96,14 +97,14 @@ class BudgetDesk:
             record = Record(by, "budget.changed", words, verdict="allow", agent_id=agent_id, data=data, must=asked.only_tightens)
             if asked.only_tightens:
                 halted = self._post(asked, by, body.reason)
-                self._parts.scribe.record(record)
+                self._scribe.record(record)
                 await asyncio.to_thread(self._keep, asked)
             else:
-                await asyncio.to_thread(self._parts.scribe.record_first, record)
+                await asyncio.to_thread(self._scribe.record_first, record)
                 await asyncio.to_thread(self._keep, asked)
                 halted = self._post(asked, by, body.reason)
             if agent_id:
-                await self._parts.core.saved()
+                await self._core.saved()
             return self._said(
                 asked, words if not halted else f"{words}. {counted(len(halted), 'agent is', 'agents are')} halted now.", halted
             )
@@ -112,21 +113,21 @@ class BudgetDesk:
         """What a change would do; it does nothing."""
         if not asked.changes:
             return self._said(asked, "Nothing would change: these limits hold already.", []).model_copy(update={"dry_run": True})
-        seen = foresee(self._parts.core.state, asked.scope, asked.key, asked.new)
+        seen = foresee(self._core.state, asked.scope, asked.key, asked.new)
         view = self._said(asked, foreseen(seen), list(seen.halted))
         return view.model_copy(update={"dry_run": True, "cannot_stop": [str(i) for i in seen.observed]})
 
     def _keep(self, asked: Asked) -> None:
-        self._parts.scribe.ledger.change_limits(asked.scope, asked.key, asked.new, asked.changes)
+        self._scribe.ledger.change_limits(asked.scope, asked.key, asked.new, asked.changes)
 
     def _post(self, asked: Asked, by: str, reason: str) -> list[AgentId]:
         """Whom it halts."""
-        before = set(self._parts.core.state.halting)
-        self._parts.core.post(e.LimitsChanged(*now(), asked.scope, asked.key, asked.new, by, reason))
-        return sorted(self._parts.core.state.halting - before)
+        before = set(self._core.state.halting)
+        self._core.post(e.LimitsChanged(*now(), asked.scope, asked.key, asked.new, by, reason))
+        return sorted(self._core.state.halting - before)
 
     def _checked(self, body: b.BudgetBody, by: str) -> Asked:
-        state = self._parts.core.state
+        state = self._core.state
         key = self._key(body.scope, body.key)
         old = self._held(body.scope, key)
         changed = _changed(old, body)
@@ -145,10 +146,10 @@ class BudgetDesk:
     def _key(self, scope: b.BudgetScope, key: str) -> str:
         """The key as it is kept. Raises NotFound, UsageProblem."""
         if scope in ("agent", "tree"):
-            agent = self._parts.core.state.agents[self._parts.core.agent_or_404(key)]
+            agent = self._core.state.agents[self._core.agent_or_404(key)]
             if agent.state in (AgentState.ENDED, AgentState.FAILED, AgentState.LOST, AgentState.KILLED, AgentState.HALTED):
-                members = self._parts.core.state.subtree(agent.agent_id)
-                if scope == "agent" or not any(i in self._parts.core.state.live for i in members):
+                members = self._core.state.subtree(agent.agent_id)
+                if scope == "agent" or not any(i in self._core.state.live for i in members):
                     raise UsageProblem(
                         f"Agent {agent.agent_id} has ended: its limits can change nothing.", "Set its session's or its project's."
                     )
@@ -166,7 +167,7 @@ class BudgetDesk:
         return key
 
     def _held(self, scope: str, key: str) -> Limits:
-        state = self._parts.core.state
+        state = self._core.state
         if scope == "agent":
             return state.agents[AgentId(key)].limits
         if scope == "tree":

@@ -22,10 +22,10 @@ from console.egress.allowlist_file import write_file
 from console.egress.answers import Applied, Availability, Validation
 from console.ledger.store import Ledger
 from console.policy.allowlist_review import Mark, overlaps
+from console.services.network import service as networks
+from console.services.network.review import ReviewDesk
+from console.services.network.service import NetworkDesk
 from console.settings.options import Options
-from console.supervisor import network as networks
-from console.supervisor.allowlist_review import ReviewDesk
-from console.supervisor.network import NetworkDesk
 
 
 class StubbornLedger(Ledger):
@@ -62,8 +62,8 @@ class World:
         parts: Any = SimpleNamespace(
             options=options, scribe=scribe, egress=egress, core=core, notice=lambda text, level="amber": self.notices.append(text)
         )
-        self.desk = NetworkDesk(parts, self.ledger.allowlist())
-        self.review = ReviewDesk(parts, self.desk)
+        self.desk = NetworkDesk(parts.core, parts.scribe, parts.egress, parts.options, parts.notice, self.ledger.allowlist())
+        self.review = ReviewDesk(parts.scribe, self.desk)
 
     def told_of(self, record: Record) -> None:
         self.told.append((record.kind, record.verdict))
@@ -174,7 +174,7 @@ def test_a_version_that_is_not_live_is_a_conflict(world: World, version: int) ->
 def test_a_list_that_cannot_be_kept_is_never_live(world: World) -> None:
     add(world, "a.example.com")
     seen: list[Allowlist] = []
-    world.desk._parts.egress.apply = lambda allowlist: seen.append(allowlist) or world.apply(allowlist)  # type: ignore[func-returns-value, method-assign]
+    world.desk._egress.apply = lambda allowlist: seen.append(allowlist) or world.apply(allowlist)  # type: ignore[func-returns-value, method-assign]
     world.ledger.refuses = True
     with pytest.raises(NotRecorded):
         add(world, "b.example.com")

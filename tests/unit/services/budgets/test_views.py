@@ -9,9 +9,9 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ContextId, ControlLevel
 from console.domain.budget import Limits
-from console.supervisor.budget_gauges import level_of
-from console.supervisor.budget_views import OBSERVED, Snapshot
-from console.supervisor.burn_book import BurnBook
+from console.services.budgets.burn_rate import BurnBook
+from console.services.budgets.gauges import level_of
+from console.services.budgets.views import OBSERVED, Snapshot
 from tests.fakes.playbook import Playbook
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))

@@ -16,9 +16,9 @@ from console.domain.errors import ConsoleError
 from console.ledger.budgets import DAY, Books, KeptUsage
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
+from console.services.budgets.burn_rate import BurnBook
+from console.services.budgets.restore import boot_id, kept_budget, recall_burn
 from console.settings.options import Options, load_options
-from console.supervisor.budget_kept import boot_id, kept_budget, recall_burn
-from console.supervisor.burn_book import BurnBook
 from tests.fakes.playbook import Playbook
 
 

@@ -11,17 +11,15 @@ from starlette.routing import Route
 
 from console.api import budgets as b
 from console.domain.errors import UsageProblem
+from console.services.budgets.charts import Charts
+from console.services.budgets.service import KEY_MAX, BudgetDesk
 from console.services.routes.responses import answer, body_of, number_in
-from console.supervisor.budget_desk import KEY_MAX, BudgetDesk
-from console.supervisor.budget_pictures import pictures
-from console.supervisor.parts import Parts
 
 SCOPES: tuple[b.BudgetScope, ...] = typing.get_args(b.BudgetScope)
 
 
-def budget_routes(parts: Parts, by: Callable[[Request], str]) -> list[Route]:
+def budget_routes(desk: BudgetDesk, charts: Charts, by: Callable[[Request], str]) -> list[Route]:
     """GET /api/budgets, GET /api/budgets/node, GET /api/budgets/history, GET /api/budgets/pictures, POST /api/budgets."""
-    desk = BudgetDesk(parts)
 
     async def page(request: Request) -> Response:
         return answer(await desk.page(request.query_params.get("order", "time")[:20], number_in(request, "limit", b.ROWS, b.ROWS)))
@@ -36,7 +34,7 @@ def budget_routes(parts: Parts, by: Callable[[Request], str]) -> list[Route]:
         return answer(await desk.history(_scope(request), _key(request), number_in(request, "limit", 50, 1000)))
 
     async def drawn(_request: Request) -> Response:
-        return answer(await pictures(parts))
+        return answer(await charts.view())
 
     async def change(request: Request) -> Response:
         return answer(await desk.change(await body_of(request, b.BudgetBody), by(request)))

@@ -15,8 +15,8 @@ from console.egress.allowlist_file import read_file, write_file
 from console.egress.url_test import judge_request
 from console.policy.allowlist_review import Backtest, Change, Group, backtest, diff
 from console.services.fleet.views import entry_from_body
-from console.supervisor.network import NetworkDesk, Wanted, entry_of
-from console.supervisor.parts import Parts
+from console.services.network.service import NetworkDesk, Wanted, entry_of
+from console.services.records.record_writer import Scribe
 
 RECORDS_MAX = 100_000
 """As many recorded requests as one backtest judges (about a second)."""
@@ -27,13 +27,13 @@ SHOWN_MAX = 200
 class ReviewDesk:
     """Works on the live list of a NetworkDesk, through the same gate as every change."""
 
-    def __init__(self, parts: Parts, network: NetworkDesk) -> None:
-        self._parts = parts
+    def __init__(self, scribe: Scribe, network: NetworkDesk) -> None:
+        self._scribe = scribe
         self._network = network
 
     async def history(self, limit: int = SHOWN_MAX) -> r.AllowlistHistoryView:
         """Versions with what each changed, newest first."""
-        versions = await asyncio.to_thread(self._parts.scribe.ledger.allowlist_history, limit + 1)
+        versions = await asyncio.to_thread(self._scribe.ledger.allowlist_history, limit + 1)
         views = []
         for at, version in enumerate(versions[:limit]):
             before = versions[at + 1].allowlist if at + 1 < len(versions) else Allowlist()
@@ -64,7 +64,7 @@ class ReviewDesk:
     def _version(self, version: int) -> tuple[AllowlistEntry, ...]:
         if version == 0:
             return ()
-        for past in self._parts.scribe.ledger.allowlist_history(limit=10**6):
+        for past in self._scribe.ledger.allowlist_history(limit=10**6):
             if past.allowlist.version == version:
                 if not past.readable:
                     raise UsageProblem(f"Version {version} is stored damaged.", "Choose another version.")
@@ -97,7 +97,7 @@ class ReviewDesk:
         since = time.time() - days * DAY_S
         live = self._network.allowlist
         wanted = Allowlist(live.version + 1, entries)
-        records, more = await asyncio.to_thread(self._parts.scribe.ledger.egress_since, since, RECORDS_MAX)
+        records, more = await asyncio.to_thread(self._scribe.ledger.egress_since, since, RECORDS_MAX)
         found = await asyncio.to_thread(backtest, live, wanted, records, _passes)
         return _view(found, days, more, _leads(live) != _leads(wanted))
 

@@ -6,18 +6,22 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.api import budgets as b
 from console.domain.burn import forecast, idle_words, rate_per_h
 from console.domain.errors import ConsoleError
-from console.services.fleet.core import now
+from console.services.budgets.burn_rate import BurnBook
+from console.services.fleet.core import Core, now
+from console.services.records.record_writer import Scribe
+from console.settings.options import Options
+from console.settings.places import Places
 from console.sources.homes import homes
 from console.sources.kind import Lacks
 from console.sources.kinds import KINDS
 from console.sources.quota import Window
 from console.sources.spend_store import SpendStore
-from console.supervisor.parts import Parts
 
 SLICE_S = 900.0
 DAYS = 7
@@ -28,48 +32,80 @@ MODELS = 50
 OTHERS = "all others"
 
 
-async def pictures(parts: Parts) -> b.BudgetPictures:
-    """GET /api/budgets/pictures."""
-    at, boot = now()
-    spending = parts.core.state.spending
-    minutes, known = parts.burn.minutes_of(spending, "cost_usd", boot), parts.burn.known_min(None, boot)
-    await asyncio.to_thread(parts.scribe.settle, 2.0)
-    view = await asyncio.to_thread(_read, parts, at)
-    if minutes:
-        view.burn.projected_usd_per_h = rate_per_h(minutes, known)
-        seen = forecast(0.0, minutes, known, 3600.0)
-        if seen is not None:
-            view.burn.low_usd_per_h, view.burn.high_usd_per_h = seen.low, seen.high
-    else:
-        view.burn.note = f"no projection: {idle_words(known, 'spent') if spending else 'no agent runs'}"
-    return view
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """What the page draws: the day's burn, models, windows of subscriptions."""
 
+    core: Core
+    scribe: Scribe
+    burn: BurnBook
+    places: Places
+    options: Options
 
-def _read(parts: Parts, at: float) -> b.BudgetPictures:
-    midnight = _midnight(at)
-    slices: dict[int, float] = defaultdict(float)
-    models: dict[tuple[str, str], b.ModelDay] = {}
-    since = _midnight(midnight - (DAYS - 1) * 86400 + 7200)  # a day may have 23 hours, or 25
-    until = at + 86400  # no clock that is wrong hides the days that were
-    for sample_at, cost, tokens in parts.scribe.ledger.spend_between(since, until):
-        if sample_at >= midnight:
-            slices[int((sample_at - midnight) // SLICE_S)] += cost
-        one = _model(models, time.strftime("%Y-%m-%d", time.localtime(sample_at)), REPORTED)
-        one.cost_usd += cost
-        one.tokens += tokens
-    note, prices = _transcripts(parts.places.state_dir / "cost.db", (since, midnight, until), slices, models)
-    count = max(1, int((at - midnight) // SLICE_S) + 1)
-    per_h = [round(slices.get(n, 0.0) * 3600 / SLICE_S, 6) for n in range(count)]
-    if (passed := (at - midnight) % SLICE_S) >= 60:  # the last slice is not over
-        per_h[-1] = round(slices.get(count - 1, 0.0) * 3600 / passed, 6)
-    return b.BudgetPictures(
-        at=at,
-        burn=b.DayBurn(since=midnight, slice_s=SLICE_S, usd_per_h=per_h),
-        models=sorted(_named(models).values(), key=lambda m: (m.day, -m.cost_usd, m.model)),
-        models_note=note,
-        prices=prices,
-        windows=_windows(parts),
-    )
+    async def view(self) -> b.BudgetPictures:
+        """GET /api/budgets/pictures."""
+        at, boot = now()
+        spending = self.core.state.spending
+        minutes, known = self.burn.minutes_of(spending, "cost_usd", boot), self.burn.known_min(None, boot)
+        await asyncio.to_thread(self.scribe.settle, 2.0)
+        view = await asyncio.to_thread(self._read, at)
+        if minutes:
+            view.burn.projected_usd_per_h = rate_per_h(minutes, known)
+            seen = forecast(0.0, minutes, known, 3600.0)
+            if seen is not None:
+                view.burn.low_usd_per_h, view.burn.high_usd_per_h = seen.low, seen.high
+        else:
+            view.burn.note = f"no projection: {idle_words(known, 'spent') if spending else 'no agent runs'}"
+        return view
+
+    def _read(self, at: float) -> b.BudgetPictures:
+        midnight = _midnight(at)
+        slices: dict[int, float] = defaultdict(float)
+        models: dict[tuple[str, str], b.ModelDay] = {}
+        since = _midnight(midnight - (DAYS - 1) * 86400 + 7200)  # a day may have 23 hours, or 25
+        until = at + 86400  # no clock that is wrong hides the days that were
+        for sample_at, cost, tokens in self.scribe.ledger.spend_between(since, until):
+            if sample_at >= midnight:
+                slices[int((sample_at - midnight) // SLICE_S)] += cost
+            one = _model(models, time.strftime("%Y-%m-%d", time.localtime(sample_at)), REPORTED)
+            one.cost_usd += cost
+            one.tokens += tokens
+        note, prices = _transcripts(self.places.state_dir / "cost.db", (since, midnight, until), slices, models)
+        count = max(1, int((at - midnight) // SLICE_S) + 1)
+        per_h = [round(slices.get(n, 0.0) * 3600 / SLICE_S, 6) for n in range(count)]
+        if (passed := (at - midnight) % SLICE_S) >= 60:  # the last slice is not over
+            per_h[-1] = round(slices.get(count - 1, 0.0) * 3600 / passed, 6)
+        return b.BudgetPictures(
+            at=at,
+            burn=b.DayBurn(since=midnight, slice_s=SLICE_S, usd_per_h=per_h),
+            models=sorted(_named(models).values(), key=lambda m: (m.day, -m.cost_usd, m.model)),
+            models_note=note,
+            prices=prices,
+            windows=self._windows(),
+        )
+
+    def _windows(self) -> list[b.WindowView]:
+        root = Path(self.options.discover_root) if self.options.discover_root else None
+        found: list[b.WindowView] = []
+        for kind in KINDS:
+            program, why, seen = kind.program.title.removesuffix(" Code"), "", list[Window]()
+            if isinstance(kind.quota, Lacks):
+                why = f"not available, because {kind.quota.why}"
+            elif not self._looks():
+                why = f"not available, because nobody looks for {program} here: this instance has a folder of its own"
+            else:
+                seen = kind.quota(homes(root))
+                why = "" if seen else f"not available, because no file of {program} that was read says how much of its window is used"
+            if why and not isinstance(kind.look, Lacks):
+                found += [b.WindowView(program=program, window=name, why_not=why) for name in ("5 h", "week")]
+            for w in seen:
+                share, length = round(w.share, 4), _length(w.minutes)
+                found.append(b.WindowView(program=program, window=length, share=share, renews_at=w.renews_at, seen_at=w.seen_at))
+        return found
+
+    def _looks(self) -> bool:
+        """An instance in a folder of its own looks nowhere but where it is told to."""
+        return self.places.is_default or bool(self.options.discover_root)
 
 
 def _model(models: dict[tuple[str, str], b.ModelDay], day: str, model: str) -> b.ModelDay:
@@ -139,31 +175,6 @@ def _name(models: dict[tuple[str, str], b.ModelDay], one: b.ModelDay) -> None:
 def _midnight(at: float) -> float:
     there = time.localtime(at)
     return time.mktime((there.tm_year, there.tm_mon, there.tm_mday, 0, 0, 0, 0, 0, -1))
-
-
-def _windows(parts: Parts) -> list[b.WindowView]:
-    root = Path(parts.options.discover_root) if parts.options.discover_root else None
-    found: list[b.WindowView] = []
-    for kind in KINDS:
-        program, why, seen = kind.program.title.removesuffix(" Code"), "", list[Window]()
-        if isinstance(kind.quota, Lacks):
-            why = f"not available, because {kind.quota.why}"
-        elif not _looks(parts):
-            why = f"not available, because nobody looks for {program} here: this instance has a folder of its own"
-        else:
-            seen = kind.quota(homes(root))
-            why = "" if seen else f"not available, because no file of {program} that was read says how much of its window is used"
-        if why and not isinstance(kind.look, Lacks):
-            found += [b.WindowView(program=program, window=name, why_not=why) for name in ("5 h", "week")]
-        for w in seen:
-            share = round(w.share, 4)
-            found.append(b.WindowView(program=program, window=_length(w.minutes), share=share, renews_at=w.renews_at, seen_at=w.seen_at))
-    return found
-
-
-def _looks(parts: Parts) -> bool:
-    """An instance in a folder of its own looks nowhere but where it is told to."""
-    return parts.places.is_default or bool(parts.options.discover_root)
 
 
 def _length(minutes: int) -> str:

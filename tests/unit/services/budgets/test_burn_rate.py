@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from console.domain.budget import Usage
-from console.supervisor import burn_book
-from console.supervisor.burn_book import BurnBook
+from console.services.budgets import burn_rate
+from console.services.budgets.burn_rate import BurnBook
 
 NODE = ("tree", "a")
 
@@ -33,7 +33,7 @@ def test_what_lies_before_the_first_look_is_not_known() -> None:
 
 
 def test_however_many_nodes_there_are_the_oldest_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(burn_book, "NODES", 3)
+    monkeypatch.setattr(burn_rate, "NODES", 3)
     book = BurnBook(0.0)
     for n in range(5):
         book.add([("tree", str(n))], Usage(tokens=1), 60.0)

@@ -15,9 +15,9 @@ from console.enforcement.state import EngineState
 from console.ledger.budgets import DAY
 from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
+from console.services.budgets.burn_rate import BurnBook
+from console.services.routes.launch_body import limits_from
 from console.settings.options import Options
-from console.supervisor.burn_book import BurnBook
-from console.supervisor.launching_body import limits_from
 
 
 def kept_budget(ledger: Ledger, options: Options, at: float) -> KeptBudget:

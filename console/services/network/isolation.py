@@ -16,10 +16,13 @@ from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.errors import ConsoleError
 from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode
+from console.egress.service import Egress
+from console.killswitch.client import GuardClient
 from console.sandbox.cut import cut_container, interfaces, join_container
 from console.sandbox.interface import Prepared, Sandbox
-from console.services.fleet.core import now
-from console.supervisor.parts import Parts
+from console.services.fleet.core import Core, now
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
 
 PORTAL = "http://127.0.0.1:3128"
 SHARED = "it shares the host's network: restarting it in a sandbox would be needed"
@@ -41,14 +44,17 @@ class Running:
 class Cutter:
     """Whatever asks, a change looks at what holds at its own turn: so the last word is the engine's, not the slowest thread's."""
 
-    def __init__(self, parts: Parts, running: dict[AgentId, Running]) -> None:
-        self._parts, self._running = parts, running
+    def __init__(
+        self, core: Core, scribe: Scribe, guard: GuardClient, egress: Egress, engine: str, notice: Notice, running: dict[AgentId, Running]
+    ) -> None:
+        self._core, self._scribe, self._guard, self._egress = core, scribe, guard, egress
+        self._engine, self._notice, self._running = engine, notice, running
         self.narrowings: dict[AgentId, Narrowing] = {}
         """What agents' types take away from the allowlist."""
         self._turns: defaultdict[AgentId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def _agent(self, agent_id: AgentId) -> Agent:
-        return self._parts.core.state.agents[agent_id]
+        return self._core.state.agents[agent_id]
 
     # --- the portal
 
@@ -58,7 +64,7 @@ class Cutter:
             return await self._open(agent_id, prepared)
 
     async def _open(self, agent_id: AgentId, prepared: Prepared) -> str:
-        egress = self._parts.egress
+        egress = self._egress
         if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED or agent_id in egress.attached():
             return ""
         available = egress.available()
@@ -75,7 +81,7 @@ class Cutter:
 
     async def reopen(self, agent_id: AgentId) -> None:
         """A relay died, or Envoy is there only now: the portal is opened again, if the agent still may use it."""
-        state = self._parts.core.state
+        state = self._core.state
         agent, running = state.agents.get(agent_id), self._running.get(agent_id)
         if agent is None or running is None or not agent.state.is_live or state.killed or state.soft_stop or not running.prepared.netns:
             return
@@ -84,7 +90,7 @@ class Cutter:
         except (ConsoleError, OSError) as error:
             note = f"its portal could not be opened again: {error}"
         if note:
-            self._parts.notice(f"{agent_id}: {note}")
+            self._notice(f"{agent_id}: {note}")
 
     # --- the ratchet
 
@@ -93,9 +99,9 @@ class Cutter:
         agent, running = self._agent(command.agent_id), self._running.get(command.agent_id)
         if running is None and agent.state is AgentState.STARTING:
             return  # the launch sees the stricter mode before it opens the gate, and gives up
-        ledger, at = self._parts.scribe.ledger, now()[0]
+        ledger, at = self._scribe.ledger, now()[0]
         keep = partial(ledger.restrict_mode, agent.context_id, command.mode, command.why[:500], at, cause="switch", by="supervisor")
-        self._parts.scribe.job(keep)
+        self._scribe.job(keep)
         async with self._turns[command.agent_id]:
             began = time.monotonic()
             enforced, note = False, SHARED
@@ -105,7 +111,7 @@ class Cutter:
                 except (ConsoleError, OSError) as error:
                     enforced, note = False, f"whether its network is restricted is not known: {error}"
             ms = (time.monotonic() - began) * 1000
-        self._parts.core.post(e.NetworkSwitched(*now(), command.agent_id, command.mode, enforced, note, ms))
+        self._core.post(e.NetworkSwitched(*now(), command.agent_id, command.mode, enforced, note, ms))
 
     async def _restrict(self, agent: Agent, running: Running, mode: NetworkMode) -> tuple[bool, str]:
         """(whether it was verified, why not). A container that had a bridge is loopback-only from here on, as every sandbox is."""
@@ -118,7 +124,7 @@ class Cutter:
         if mode is NetworkMode.NONE:
             await self._close_portal(agent.agent_id)
         else:
-            await asyncio.to_thread(self._parts.egress.classify, agent.agent_id, self._agent(agent.agent_id).sensitivity)
+            await asyncio.to_thread(self._egress.classify, agent.agent_id, self._agent(agent.agent_id).sensitivity)
         left = await self._ways_out(agent.agent_id, running.prepared.pid, portal=mode is NetworkMode.PROXIED)
         return not left, left
 
@@ -133,7 +139,7 @@ class Cutter:
             await ahead
             try:
                 note = await self._open(agent_id, running.prepared)
-                if not note and agent_id in self._parts.egress.attached():  # else it may have none now: isolated, or tightened further
+                if not note and agent_id in self._egress.attached():  # else it may have none now: isolated, or tightened further
                     note = f"its way out is {PORTAL} now, as HTTP proxy"
             except (ConsoleError, OSError) as error:
                 note = f"it is cut, and got no portal: {error}"
@@ -143,7 +149,7 @@ class Cutter:
         finally:
             await ahead
             if not running.prepared.netns:  # what was made ready for a portal is taken back
-                await asyncio.to_thread(self._parts.egress.detach, agent_id)
+                await asyncio.to_thread(self._egress.detach, agent_id)
         if not enforced:
             return enforced, why
         left = await self._ways_out(agent_id, running.prepared.pid, portal=True)
@@ -151,28 +157,28 @@ class Cutter:
 
     async def _ready(self, agent_id: AgentId) -> None:
         with suppress(ConsoleError, OSError):  # whoever opens the portal is told
-            await asyncio.to_thread(self._parts.egress.ready, agent_id, self.narrowings.get(agent_id), self._agent(agent_id).sensitivity)
+            await asyncio.to_thread(self._egress.ready, agent_id, self.narrowings.get(agent_id), self._agent(agent_id).sensitivity)
 
     async def _ways_out(self, agent_id: AgentId, pid: int, *, portal: bool) -> str:
         """What is left beside what its mode allows, seen from outside; empty: nothing. With ``lo`` alone there is no route to any host."""
         left = await asyncio.to_thread(interfaces, pid)
-        relayed = agent_id in self._parts.egress.relay_pids()
+        relayed = agent_id in self._egress.relay_pids()
         if left != ["lo"] or (relayed and not portal):
             return f"a way out is left: {', '.join(left)[:100] if left != ['lo'] else 'its relay'}"
         return ""
 
     async def _close_portal(self, agent_id: AgentId) -> None:
-        if agent_id in self._parts.egress.attached():
-            await asyncio.to_thread(self._parts.egress.detach, agent_id)
+        if agent_id in self._egress.attached():
+            await asyncio.to_thread(self._egress.detach, agent_id)
 
     async def _disconnect(
         self, agent_id: AgentId, running: Running, meanwhile: Callable[[], Awaitable[None]] = _nothing
     ) -> tuple[bool, str]:
         """Freeze (cause: switch), disconnect, seen from outside, ``meanwhile``, thaw of that cause (findings, network: decided)."""
-        guard, prepared = self._parts.guard, running.prepared
+        guard, prepared = self._guard, running.prepared
         await asyncio.to_thread(guard.freeze, [str(agent_id)], "switch", "supervisor")
         try:
-            await asyncio.to_thread(cut_container, self._parts.options.engine(), prepared.container_id, prepared.pid)
+            await asyncio.to_thread(cut_container, self._engine, prepared.container_id, prepared.pid)
         except ConsoleError as error:
             return False, str(error)  # it stays frozen: what could not be cut must not go on
         await meanwhile()
@@ -192,7 +198,7 @@ class Cutter:
             except (ConsoleError, OSError) as error:
                 enforced, note = False, f"whether its network is cut is not known: {error}"
         if self._agent(agent_id).isolated:
-            self._parts.core.post(e.EgressChanged(*now(), agent_id, enforced, note))
+            self._core.post(e.EgressChanged(*now(), agent_id, enforced, note))
 
     async def _cut(self, agent_id: AgentId, running: Running) -> tuple[bool, str]:
         prepared = running.prepared
@@ -215,7 +221,7 @@ class Cutter:
                 enforced, note = await self._give(agent, running)
             except (ConsoleError, OSError) as error:
                 enforced, note = True, f"its network could not be given back: {error}"
-        self._parts.core.post(e.EgressChanged(*now(), agent_id, enforced, note))
+        self._core.post(e.EgressChanged(*now(), agent_id, enforced, note))
 
     async def _give(self, agent: Agent, running: Running) -> tuple[bool, str]:
         prepared, mode = running.prepared, agent.effective_mode
@@ -226,7 +232,7 @@ class Cutter:
         if not prepared.container_id:
             return False, "; ".join(prepared.notes) or SHARED
         if mode is NetworkMode.FULL:
-            await asyncio.to_thread(join_container, self._parts.options.engine(), prepared.container_id, prepared.pid)
+            await asyncio.to_thread(join_container, self._engine, prepared.container_id, prepared.pid)
         if self._agent(agent.agent_id).effective_mode is not mode:  # tightened meanwhile
             return await self._disconnect(agent.agent_id, running)
         return True, ""

@@ -10,9 +10,9 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api import review_messages as r
+from console.services.network.review import ReviewDesk
+from console.services.network.service import NetworkDesk
 from console.services.routes.responses import answer, body_of, number_in
-from console.supervisor.allowlist_review import ReviewDesk
-from console.supervisor.network import NetworkDesk
 
 
 class AllowlistRoutes:

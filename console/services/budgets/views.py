@@ -16,8 +16,8 @@ from console.enforcement.budget_state import BudgetState, Node
 from console.enforcement.charging import wide_nodes
 from console.enforcement.identity import TELEMETRY
 from console.enforcement.state import EngineState
-from console.supervisor.budget_gauges import Facts, Nearest, gauge, level_of, nearest
-from console.supervisor.burn_book import BurnBook
+from console.services.budgets.burn_rate import BurnBook
+from console.services.budgets.gauges import Facts, Nearest, gauge, level_of, nearest
 
 FIRST = 20
 """Agents listed below one tree."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.domain.budget import Limits, Usage
-from console.supervisor.budget_gauges import SHOWN, Facts, gauge, gauges, nearest
+from console.services.budgets.gauges import SHOWN, Facts, gauge, gauges, nearest
 
 
 def facts(limits: Limits, usage: Usage = Usage(), **more: object) -> Facts:  # noqa: B008 - a value
