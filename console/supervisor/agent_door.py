@@ -24,7 +24,10 @@ from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import read_sensitivity
 from console.ledger.sessions import Tightening
+from console.services.approvals.permission_api import Asking
 from console.services.budgets.agent_spending import AgentSpending
+from console.services.execute.routes import Executing
+from console.services.execute.service import ExecuteDesk
 from console.services.fleet.core import Core, now
 from console.services.fleet.views import agent_view
 from console.services.records.record_writer import Scribe
@@ -32,9 +35,6 @@ from console.services.routes.launch_body import request_from
 from console.services.routes.responses import answer, body_of, refusal, refusals
 from console.settings.places import Places
 from console.supervisor.asgi import Door
-from console.supervisor.asking import Asking
-from console.supervisor.execute_routes import Executing
-from console.supervisor.executing import ExecuteDesk
 from console.supervisor.gates import Handler, Trespasses
 from console.supervisor.hiding import hidden, shown_once
 from console.supervisor.hook_calls import read_call
@@ -66,15 +66,15 @@ class _Held:
 class AgentDoors:
     """Opens and closes the agents' sockets."""
 
-    def __init__(self, places: Places, core: Core, scribe: Scribe, trespasses: Trespasses, tokens: Tokens, *, cgroups: bool) -> None:
-        self._tokens = tokens
+    def __init__(
+        self, places: Places, core: Core, scribe: Scribe, trespasses: Trespasses, tokens: Tokens, execute: ExecuteDesk, *, cgroups: bool
+    ) -> None:
+        self._tokens, self._execute = tokens, execute
         self._dir, self._core, self._scribe, self._trespasses = places.agents_dir, core, scribe, trespasses
         self._instance_id, self._cgroups = places.instance_id, cgroups
         self._held: dict[AgentId, _Held] = {}
         self._resting = Resting()
         self.hooks = HookDesk(core)
-        self.execute: ExecuteDesk | None = None
-        """Whoever executes judged calls; attached by compose."""
 
     async def open(self, agent_id: AgentId, owner_uid: int | None) -> Path:
         """The path of the agent's own socket, listening."""
@@ -82,8 +82,7 @@ class AgentDoors:
         folder = self._dir / agent_id
         folder.mkdir(exist_ok=True, mode=0o755)
         path = folder / "agent.sock"
-        routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens, self.hooks)
-        routes.executing = Executing(agent_id, self.execute)
+        routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens, self.hooks, self._execute)
         routes.revoked = await secret_call(self._tokens.is_barred, agent_id)
         app = hidden(watched(quick(routes.app(), USAGE), routes.is_own), self._tokens.store.redactor)
         door = Door(
@@ -136,8 +135,7 @@ class AgentDoors:
 
     async def close_all(self) -> None:
         """Shutdown: the folders stay, so that a living agent finds the next supervisor's socket in the one it was given."""
-        if self.execute is not None:
-            await self.execute.close()
+        await self._execute.close()
         for held in self._held.values():
             await held.door.close()
         self._held.clear()
@@ -147,16 +145,23 @@ class AgentRoutes:
     """The whole of what an agent can ask. There is no route here to grant, approve, release or stop anything (promise 6)."""
 
     def __init__(
-        self, agent_id: AgentId, core: Core, scribe: Scribe, trespasses: Trespasses, tokens: Tokens, hooks: HookDesk | None = None
+        self,
+        agent_id: AgentId,
+        core: Core,
+        scribe: Scribe,
+        trespasses: Trespasses,
+        tokens: Tokens,
+        hooks: HookDesk,
+        execute: ExecuteDesk,
     ) -> None:
-        self._tokens, self._hooks = tokens, hooks or HookDesk(core)
+        self._tokens, self._hooks = tokens, hooks
         self.revoked = False
         """A person revoked this agent's tokens: for as long as it lives."""
         self._id, self._core, self._scribe, self._trespasses = agent_id, core, scribe, trespasses
         self._recent: deque[float] = deque()
         self._spending = AgentSpending(agent_id, core, scribe)
         self._asking = Asking(agent_id, core, scribe.ledger)
-        self.executing = Executing(agent_id, None)
+        self._executing = Executing(agent_id, execute)
 
     def app(self) -> Starlette:
         """The routes as an ASGI app."""
@@ -167,7 +172,7 @@ class AgentRoutes:
             *(self._route("POST", path, handler) for path, handler in self._spending.handlers()),
             self._route("POST", "/v1/permission", self._asking.permission),
             self._route("GET", "/v1/approvals/{approval_id}", self._asking.asked),
-            self._route("POST", "/v1/execute", self.executing.execute),
+            self._route("POST", "/v1/execute", self._executing.execute),
             self._route("POST", "/v1/hook", self._hook),
             self._route("POST", "/v1/private-data", self._private_data),
             self._route("POST", "/v1/token", self._token),

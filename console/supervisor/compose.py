@@ -27,9 +27,12 @@ from console.killswitch.spawn import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.services.activity.service import ActivityDesk
+from console.services.approvals.approval_runner import Approving
 from console.services.daemons.service import DaemonService
 from console.services.evidence.case import Evidence
 from console.services.evidence.snapshot_cache import Witness
+from console.services.execute.judgement import CallJudging
+from console.services.execute.service import ExecuteDesk
 from console.services.fleet.core import Core
 from console.services.fleet.views import egress_view
 from console.services.network.service import NetworkDesk
@@ -68,7 +71,6 @@ from console.supervisor.agent_door import AgentDoors
 from console.supervisor.asgi import App, Door
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
-from console.supervisor.executing import ExecuteDesk
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower, OneForAll
@@ -91,6 +93,7 @@ from console.supervisor.runner import Runner
 from console.supervisor.secret_routes import SecretRoutes
 from console.supervisor.stop import StopDesk
 from console.supervisor.token_watch import watched
+from console.supervisor.type_sources import TypeSources
 
 log = logging.getLogger(__name__)
 THREADS = 32
@@ -117,31 +120,26 @@ class Supervisor:
             start_killed(places, self.ledger_lost)
         self.audit, self.set_aside = open_audit(places)
         self.parts = self._parts()
-        self.doors = AgentDoors(
-            places,
-            self.core,
-            self.parts.scribe,
-            self.parts.trespasses,
-            self.parts.tokens,
-            cgroups=bool((self.guard_status.get("caps") or {}).get("cgroup")),
-        )
-        dangers = DangerDesk(places, self.parts.scribe, self.parts.notice)
-        self.launcher = Launcher(self.parts, self.doors, dangers)
-        self.launcher.talk.listeners.append(self.parts.activity.on_event)
-        self.stop_line = StopLine(places)
-        redact = self.parts.keyring.redactor.redact_data
-        evidence = Evidence(self.core, self.parts.witness, places, self.ledger, options.evidence, redact)
-        self.stop = StopDesk(self.parts, self.stop_line, evidence)
-        self.network = NetworkDesk(self.core, self.parts.scribe, self.parts.egress, options, self.parts.notice, self.ledger.allowlist())
-        self.runner = Runner(self.parts, self.launcher, self.stop, self.network)
-        types = self.launcher.sources
-        above = self.core.state.agents.get
+        parts, notice = self.parts, self.parts.notice
+        types, above = TypeSources(parts), self.core.state.agents.get
+        dangers = DangerDesk(places, parts.scribe, notice)
         git = GitMemory(SessionStart(self.ledger, above))
         self.policy = PolicyDesk(
-            places, lambda text: self.parts.notice(text, "red"), dangers.list.current, above, types.declared_of, types.type_of, git.of
+            places, lambda text: notice(text, "red"), dangers.list.current, above, types.declared_of, types.type_of, git.of
         )
-        self.runner.approving.judge = self.policy
-        self.doors.execute = ExecuteDesk(self.parts, self.runner.approving, self.policy.judgement)
+        approving = Approving(self.core, parts.scribe, parts.keyring, notice, self.policy)
+        judging = CallJudging(self.core, approving, self.policy.judgement)
+        execute = ExecuteDesk(self.core, parts.scribe, parts.guard, parts.rollback, parts.keyring, places, options, notice, judging)
+        cgroups = bool((self.guard_status.get("caps") or {}).get("cgroup"))
+        self.doors = AgentDoors(places, self.core, parts.scribe, parts.trespasses, parts.tokens, execute, cgroups=cgroups)
+        self.launcher = Launcher(parts, self.doors, dangers, types)
+        self.launcher.talk.listeners.append(parts.activity.on_event)
+        self.stop_line = StopLine(places)
+        redact = parts.keyring.redactor.redact_data
+        evidence = Evidence(self.core, parts.witness, places, self.ledger, options.evidence, redact)
+        self.stop = StopDesk(parts, self.stop_line, evidence)
+        self.network = NetworkDesk(self.core, parts.scribe, parts.egress, options, notice, self.ledger.allowlist())
+        self.runner = Runner(parts, self.launcher, self.stop, self.network, approving)
         self.core.run = self.runner.run
         self.core.before_launch = self._fits
         self.core.shape = self.launcher.sources.shape

@@ -20,6 +20,9 @@ from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.words import counted
 from console.services.activity.routes import activity_routes
+from console.services.approvals.dry_run import DryRunDesk, dry_run_routes
+from console.services.approvals.routes import approval_routes
+from console.services.approvals.service import ApprovalDesk
 from console.services.budgets.charts import Charts
 from console.services.budgets.routes import budget_routes
 from console.services.budgets.service import BudgetDesk
@@ -36,10 +39,7 @@ from console.services.routes.responses import answer, asked_by, body_of, number_
 from console.services.sessions.routes import context_routes
 from console.supervisor.adopt_routes import adopt_routes
 from console.supervisor.adoption import AdoptDesk
-from console.supervisor.approval_routes import approval_routes
-from console.supervisor.approvals import ApprovalDesk
 from console.supervisor.desk import Desk
-from console.supervisor.dry_run_desk import DryRunDesk, dry_run_routes
 from console.supervisor.gates import Gates, Handler
 from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.supervisor.rearm import RearmAsk
@@ -90,8 +90,8 @@ class OperatorRoutes:
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
         routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
         routes += tighten_routes(TightenDesk(self._core, self._parts.scribe), self._by)
-        routes += approval_routes(ApprovalDesk(self._parts), self._by)
-        routes += dry_run_routes(DryRunDesk(self._parts), self._by)
+        routes += approval_routes(ApprovalDesk(self._core, self._parts.scribe), self._by)
+        routes += dry_run_routes(DryRunDesk(self._core, self._parts.scribe), self._by)
         routes += adopt_routes(AdoptDesk(self._parts), self._by)
         parts = self._parts
         charts = Charts(parts.core, parts.scribe, parts.burn, parts.places, parts.options)

@@ -17,6 +17,8 @@ from console.domain.network import NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
 from console.ledger.store import Ledger
+from console.services.approvals.approval_runner import open_approvals
+from console.services.approvals.dry_run_runner import restored_plans
 from console.services.budgets.restore import kept_budget, recall_burn
 from console.services.fleet.core import Core, now
 from console.services.policy.sequence_marks import kept_lineages
@@ -24,11 +26,9 @@ from console.settings.options import Options
 from console.settings.places import Places
 from console.supervisor.adoption import lives
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.approving import open_approvals
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
-from console.supervisor.planning import restored_plans
 from console.supervisor.rearm import latched_kills
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk

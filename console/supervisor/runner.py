@@ -19,13 +19,13 @@ from console.domain.permission import Decision, Verdict
 from console.domain.rollback import RollbackKind
 from console.egress.url_test import judge_url
 from console.ledger.network_history import NetworkChange
+from console.services.approvals.approval_runner import Approving
+from console.services.approvals.dry_run_runner import Planning
 from console.services.network.service import NetworkDesk
 from console.services.policy.sequence_marks import Tainting
-from console.supervisor.approving import Approving
 from console.supervisor.halt_notes import leave_notes
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
-from console.supervisor.planning import Planning
 from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
@@ -35,9 +35,10 @@ LOOK_AFTER_S = 120.0
 class Runner:
     """Dispatches commands; what blocks runs in threads, what must be ordered goes through the scribe."""
 
-    def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk) -> None:
+    def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk, approving: Approving) -> None:
         self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
-        self.approving, self.tainting, self.planning = Approving(parts), Tainting(parts.core, parts.scribe), Planning(parts, self._of_url)
+        self.approving, self.tainting = approving, Tainting(parts.core, parts.scribe)
+        self.planning = Planning(parts.core, parts.scribe, parts.keyring, parts.notice, self._of_url)
         self.tasks: set[asyncio.Task[None]] = set()
         self.unseen_after: dict[str, float] = {}
         """Rollback records whose action was allowed but not seen on disk yet, with the moment of the allow."""

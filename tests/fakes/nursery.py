@@ -29,7 +29,7 @@ SUPERVISOR = """
 import console.supervisor.compose, console.supervisor.embedded, console.cli.embedded, console.supervisor.home, email.policy
 from tests.fakes.nursery import warm_up
 warm_up()"""
-VERBS = f"{SUPERVISOR}\nfrom console.cli.main import VERBS\nfor name, load in VERBS.items(): load(name)"
+VERBS = f"{SUPERVISOR}\nfrom console.cli.find import every_verb\nlist(every_verb())"
 WINDOW = "import console.panic.__main__, console.gui.window.main, PySide6.QtTest"
 
 
@@ -153,7 +153,7 @@ def warm_up() -> None:
     for read in (policy_data.catalogue, policy_data.tools, policy_data.dangers, policy_data.sequences):
         read()
     read_settings(policy_data.default_rules())
-    for file in (ROOT / "console" / "supervisor").glob("*.py"):
+    for file in (*(ROOT / "console" / "supervisor").rglob("*.py"), *(ROOT / "console" / "services").rglob("*.py")):
         for path in re.findall(r'"(/(?:api|v1)/[^"]*)"', file.read_text()):
             compile_path(path)  # kept by re
 

@@ -64,7 +64,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "services/sessions/workspaces:Contexts": (320, 26, DESK),
     "supervisor/conversation:Conversations": (200, 17, DESK),
     "services/network/isolation:Cutter": (200, 17, DESK),
-    "supervisor/executing:ExecuteDesk": (200, 16, DESK),
+    "services/execute/service:ExecuteDesk": (200, 16, DESK),
     "supervisor/follow:Follower": (270, 26, DESK),
     "services/persistence/scan:Hunt": (220, 15, DESK),
     "supervisor/ladder:LadderDesk": (230, 21, DESK),

@@ -8,7 +8,7 @@ from typing import Protocol
 from console.domain.agent import Agent
 from console.domain.approval import AskedPart
 from console.domain.lineage import Match
-from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.permission import Decision, PermissionRequest
 from console.policy.verdicts import Step
 
 
@@ -30,11 +30,3 @@ class Judge(Protocol):
     def judge(self, agent: Agent, request: PermissionRequest) -> Judged:
         """Blocks for as long as the disk takes; never raises: what cannot be judged is denied."""
         ...
-
-
-class NoRules:
-    """Nobody knows the rules: everything is denied."""
-
-    def judge(self, agent: Agent, request: PermissionRequest) -> Judged:
-        """A denial."""
-        return Judged(Decision(Verdict.DENY, "no policy", f"there are no rules for {request.tool[:100]}"))

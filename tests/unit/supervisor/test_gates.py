@@ -18,7 +18,7 @@ from console.services.policy.routes import policy_routes
 from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.gates import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
-from console.supervisor.hooks import hook_routes
+from console.supervisor.hooks import HookDesk, hook_routes
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.peers import Peer
 from console.supervisor.program_routes import program_routes
@@ -205,7 +205,8 @@ AGENT = {
 
 def agent_routes(state: Any, book: Book) -> AgentRoutes:
     core: Any = SimpleNamespace(state=state)
-    return AgentRoutes(AgentId("a-1"), core, Anything(), Trespasses(book, lambda text: None), Anything())  # type: ignore[arg-type]
+    hooks, nothing = HookDesk(core), Anything()
+    return AgentRoutes(AgentId("a-1"), core, nothing, Trespasses(book, lambda text: None), nothing, hooks, nothing)  # type: ignore[arg-type]
 
 
 def test_an_agents_socket_has_these_routes_and_no_other() -> None:

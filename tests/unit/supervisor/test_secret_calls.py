@@ -24,6 +24,7 @@ from console.supervisor import launch, secret_calls
 from console.supervisor.gates import Gates
 from console.supervisor.launch import Launcher
 from console.supervisor.secret_calls import secret_call
+from console.supervisor.type_sources import TypeSources
 
 
 class SlowStore:
@@ -132,7 +133,7 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
     doors: Any = SimpleNamespace(open=opened, hooks=SimpleNamespace())
     agent = Agent(AgentId("a-1"), "a", None, AgentId("a-1"), 1, ContextId("c-1"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0)
     command = c.StartAgent(agent, LaunchRequest(argv=("x",), name="a"), "operator")
-    launcher: Any = Launcher(parts, doors, DangerDesk(parts.places, parts.scribe, parts.notice))
+    launcher: Any = Launcher(parts, doors, DangerDesk(parts.places, parts.scribe, parts.notice), TypeSources(parts))
     launcher.environments = SimpleNamespace(make=own_alone)
     spec = slow.run(lambda: launcher._spec(command))
     assert spec.env["AGENT_AUTH_TOKEN"] == "a-token"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from console.api.execute_messages import ExecuteOutput
-from console.supervisor import call_output
-from console.supervisor.call_output import PIECE, CallOutput
+from console.services.execute import output as output_module
+from console.services.execute.output import PIECE, CallOutput
 
 Pipes = tuple[tuple[int, int], tuple[int, int]]
 
@@ -88,7 +88,7 @@ async def test_a_secret_that_the_end_of_a_piece_cuts_is_taken_out(pipes: Pipes) 
 
 
 async def test_tiny_pieces_come_together(pipes: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_output, "REST_S", 3600)
+    monkeypatch.setattr(output_module, "REST_S", 3600)
     told: list[ExecuteOutput] = []
     (out, write_out), (err, _) = pipes
     output = CallOutput(out, err, 1000, told.append)

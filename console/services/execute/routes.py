@@ -10,22 +10,19 @@ from starlette.types import Receive, Scope, Send
 
 from console.api.execute_messages import ExecuteBody
 from console.domain.agent import AgentId
-from console.domain.errors import Unavailable
+from console.services.execute.service import ExecuteDesk, Running
 from console.services.routes.responses import body_of
-from console.supervisor.executing import ExecuteDesk, Running
 
 
 class Executing:
     """One agent's calls."""
 
-    def __init__(self, agent_id: AgentId, desk: ExecuteDesk | None) -> None:
+    def __init__(self, agent_id: AgentId, desk: ExecuteDesk) -> None:
         self._id, self._desk = agent_id, desk
 
     async def execute(self, request: Request) -> Response:
         """Refused with rule and reason, before anything runs; else begun, output, ended."""
         body = await body_of(request, ExecuteBody)
-        if self._desk is None:
-            raise Unavailable("Executing calls is not available, because this supervisor has no desk for it.", "")
         return _Lines(await self._desk.begin(self._id, body, request.is_disconnected))
 
 

@@ -7,8 +7,9 @@ import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
+from console.credentials.keyring_store import Store
 from console.domain import command as c
 from console.domain import dry_run as d
 from console.domain.agent import Agent, AgentId
@@ -20,11 +21,10 @@ from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.causes import boot_id
 from console.ledger.store import Ledger
-from console.services.fleet.core import now
-from console.supervisor.blast import blast_of
-
-if TYPE_CHECKING:
-    from console.supervisor.parts import Parts
+from console.services.approvals.impact import blast_of
+from console.services.fleet.core import Core, now
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
 
 log = logging.getLogger(__name__)
 AGAIN_S = 5.0
@@ -35,9 +35,9 @@ Planned = d.PlanCall | d.NoteRefused
 class Planning:
     """Effects of the engine's words on dry-run. ``carry_out`` is a task of the runner's."""
 
-    def __init__(self, parts: Parts, of_url: Callable[[str, NetworkMode], Decision]) -> None:
+    def __init__(self, core: Core, scribe: Scribe, keyring: Store, notice: Notice, of_url: Callable[[str, NetworkMode], Decision]) -> None:
         """``of_url``: what the network says of a URL now."""
-        self._parts, self._of_url = parts, of_url
+        self._core, self._scribe, self._keyring, self._notice, self._of_url = core, scribe, keyring, notice, of_url
         self._in_order = asyncio.Lock()
 
     async def carry_out(self, command: Planned | d.UseRelease | d.EndPlans) -> None:
@@ -56,7 +56,7 @@ class Planning:
 
     async def _plan(self, command: d.PlanCall) -> None:
         """What is left of a live call's judgement, then the line, then the answer: not executed, whatever happens here."""
-        agent, decision = self._parts.core.state.agents[command.agent_id], command.decision
+        agent, decision = self._core.state.agents[command.agent_id], command.decision
         if command.request.tool == "http_request":
             decision = self._of_url(command.request.argument, agent.effective_mode)
         would = "been allowed" if decision.verdict is Verdict.ALLOW else "been denied"
@@ -67,25 +67,25 @@ class Planning:
         except (ConsoleError, OSError) as error:
             where = f"it could not be written into the plan: {error}"
         answer = Decision(Verdict.DENY, d.RULE, f"{words}; {where}.")
-        self._parts.core.post(d.CallPlanned(*now(), command.agent_id, command.request_id, answer))
+        self._core.post(d.CallPlanned(*now(), command.agent_id, command.request_id, answer))
 
     async def _note(self, command: d.NoteRefused) -> None:
         try:
             await self._keep(command, ())
         except (ConsoleError, OSError) as error:
-            self._parts.notice(f"a denied call of {command.agent_id} could not be written into its plan: {error}")
+            self._notice(f"a denied call of {command.agent_id} could not be written into its plan: {error}")
 
     async def _keep(self, command: Planned, marks: tuple[Mark, ...]) -> tuple[str, int]:
         call = self._call(command, marks)
         async with self._in_order:
-            kept = await asyncio.to_thread(self._parts.scribe.ledger.add_planned, f"p-{secrets.token_hex(6)}", command.head, call)
-        self._parts.core.hub.publish("plan", {"id": kept[0], "head": command.head, "state": d.PlanState.OPEN.value})
+            kept = await asyncio.to_thread(self._scribe.ledger.add_planned, f"p-{secrets.token_hex(6)}", command.head, call)
+        self._core.hub.publish("plan", {"id": kept[0], "head": command.head, "state": d.PlanState.OPEN.value})
         return kept
 
     def _call(self, command: Planned, marks: tuple[Mark, ...]) -> d.PlannedCall:
         """The line as it may lie on a disk: no known secret in it; its digest is that of the exact request."""
-        agent = self._parts.core.state.agents[command.agent_id]
-        redact = self._parts.keyring.redactor.redact
+        agent = self._core.state.agents[command.agent_id]
+        redact = self._keyring.redactor.redact
         request, at = command.request, now()[0]
         clean = PermissionRequest(redact(request.tool), *(redact(x) for x in (request.argument, request.cwd, request.detail, request.says)))
         parts = tuple(replace(p, text=redact(p.text), rule=redact(p.rule), reason=redact(p.reason)) for p in command.parts)
@@ -112,7 +112,7 @@ class Planning:
         """What it would touch, and what is known of its cost."""
         reached = Approval("", agent.agent_id, agent.root_id, agent.context_id, command.request, "", "", "", 0.0, 0.0, command.parts)
         lines = [(line.kind, line.words, line.level) for line in blast_of(reached, agent)]
-        held = sum(r.estimate.cost_usd for r in self._parts.core.state.budget.reservations.values() if r.agent_id == agent.agent_id)
+        held = sum(r.estimate.cost_usd for r in self._core.state.budget.reservations.values() if r.agent_id == agent.agent_id)
         words = f"${agent.usage.cost_usd:.4f} used by it so far, ${held:.4f} set aside; what this call alone would cost is not known"
         return [*lines, ("cost", words, "plain")]
 
@@ -126,11 +126,11 @@ class Planning:
         release = command.release
         at, boot = now()
         agent_id = AgentId(release.agent_id)
-        self._parts.core.post(d.ReleaseUsed(at, boot, agent_id, command.request_id, command.request, command.decision, not why, why))
-        self._parts.core.hub.publish("plan", {"id": release.plan_id, "head": release.head, "state": d.PlanState.APPROVED.value})
+        self._core.post(d.ReleaseUsed(at, boot, agent_id, command.request_id, command.request, command.decision, not why, why))
+        self._core.hub.publish("plan", {"id": release.plan_id, "head": release.head, "state": d.PlanState.APPROVED.value})
 
     def _used(self, command: d.UseRelease) -> str:
-        scribe, release = self._parts.scribe, command.release
+        scribe, release = self._scribe, command.release
         data = {"plan_id": release.plan_id, "seq": release.seq, "digest": release.digest, "tool": command.request.tool[:100]}
         data["argument"] = command.request.argument[:400]
         what = f"call {release.seq} of plan {release.plan_id}, approved by {release.by}"
@@ -144,18 +144,18 @@ class Planning:
         told = False
         while True:
             try:
-                ledger = self._parts.scribe.ledger
+                ledger = self._scribe.ledger
                 ended = await asyncio.to_thread(ledger.end_plans, command.heads, command.plan_id, command.state, command.words)
                 break
             except ConsoleError as error:
                 if not told:
-                    self._parts.notice(f"plans that are over could not be ended on disk yet: {error}", "red")
+                    self._notice(f"plans that are over could not be ended on disk yet: {error}", "red")
                 told = True
                 await asyncio.sleep(AGAIN_S)
         if ended:
             data = {"heads": list(command.heads or ())[:50], "plan_id": command.plan_id, "plans": ended}
-            self._parts.scribe.record(c.Record("supervisor", f"plan.{command.state}", command.words, data=data, must=True))
-            self._parts.core.hub.publish("plan", {"id": command.plan_id, "head": "", "state": command.state.value})
+            self._scribe.record(c.Record("supervisor", f"plan.{command.state}", command.words, data=data, must=True))
+            self._core.hub.publish("plan", {"id": command.plan_id, "head": "", "state": command.state.value})
 
 
 def releases_of(plan: d.Plan) -> tuple[d.Release, ...]:

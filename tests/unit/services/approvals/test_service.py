@@ -22,12 +22,12 @@ from console.domain.errors import NotFound, NotRecorded, UsageProblem
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.enforcement.engine import Engine
 from console.ledger.store import Ledger
+from console.services.approvals import approval_runner as approving_module
+from console.services.approvals import service as desk_module
+from console.services.approvals.approval_runner import Approving, open_approvals
+from console.services.approvals.service import ApprovalDesk
 from console.services.fleet.core import Core, now
 from console.services.policy.evaluate import Judged
-from console.supervisor import approvals as desk_module
-from console.supervisor import approving as approving_module
-from console.supervisor.approvals import ApprovalDesk
-from console.supervisor.approving import Approving, open_approvals
 
 ASK = Judged(
     Decision(Verdict.ASK, "shell(cargo publish:*)", "the ask list has it"),
@@ -53,8 +53,8 @@ class World:
         scribe = SimpleNamespace(ledger=self.ledger, record=self.records.append, record_first=self.record_first, job=lambda job: job())
         parts: Any = SimpleNamespace(core=self.core, scribe=scribe, notice=lambda text, _level="amber": self.notices.append(text))
         parts.keyring = SimpleNamespace(redactor=SimpleNamespace(redact=lambda text: text.replace("s3cret", "[hidden]")))
-        self.approving = Approving(parts, SimpleNamespace(judge=self.judge))
-        self.desk = ApprovalDesk(parts)
+        self.approving = Approving(parts.core, parts.scribe, parts.keyring, parts.notice, SimpleNamespace(judge=self.judge))
+        self.desk = ApprovalDesk(parts.core, parts.scribe)
         self.tasks: list[asyncio.Task[None]] = []
         for name in ("a", "b"):
             self.core.post(e.LaunchAsked(*now(), AgentId(name), LaunchRequest(argv=("x",), context_id=ContextId("c")), "operator:0"))

@@ -19,21 +19,27 @@ from typing import Any, ParamSpec, TypeVar
 
 from console.api.execute_messages import ExecuteBegun, ExecuteBody, ExecuteEnded
 from console.api.messages import View
+from console.credentials.keyring_store import Store
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Denied, Frozen, Killed, TooMany, Unavailable
 from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.killswitch.client import GuardClient
 from console.policy.verdicts import Part
+from console.rollback.store import RollbackStore
 from console.sandbox import execution
 from console.sandbox.execution import CallSpec, Ended, Execution
 from console.sandbox.interface import Ticket
 from console.sandbox.plans import TOOLS, Plan, plan_of
-from console.supervisor.approving import Approving
-from console.supervisor.call_judging import CallJudging, Judge, Left
-from console.supervisor.call_output import CallOutput
-from console.supervisor.call_rollback import Kept, keep, note_after
-from console.supervisor.call_sandbox import spec_of
-from console.supervisor.parts import Parts
+from console.services.execute.judgement import CallJudging, Left
+from console.services.execute.output import CallOutput
+from console.services.execute.rollback import Kept, keep, note_after
+from console.services.execute.sandbox import spec_of
+from console.services.fleet.core import Core
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
+from console.settings.options import Options
+from console.settings.places import Places
 
 TICK_S = 0.2
 HEARD_S = 10.0
@@ -84,9 +90,12 @@ class Clock:
 class ExecuteDesk:
     """On the event loop's thread; what blocks runs in threads."""
 
-    def __init__(self, parts: Parts, approving: Approving, judge: Judge) -> None:
-        self._parts, self._judging = parts, CallJudging(parts.core, approving, judge)
-        self._options = parts.options.execute
+    def __init__(
+        self, core: Core, scribe: Scribe, guard: GuardClient, rollback: RollbackStore, keyring: Store, places: Places,
+        options: Options, notice: Notice, judging: CallJudging,
+    ) -> None:  # fmt: skip
+        self._core, self._scribe, self._client, self._rollback, self._keyring = core, scribe, guard, rollback, keyring
+        self._places, self._all_options, self._options, self._notice, self._judging = places, options, options.execute, notice, judging
         self.running: dict[str, Running] = {}
         """Those that start too."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -116,17 +125,17 @@ class ExecuteDesk:
         return call
 
     async def _agreed(self, agent_id: AgentId, body: ExecuteBody, left: Left) -> tuple[Running, CallSpec, PermissionRequest]:
-        state = self._parts.core.state
+        state = self._core.state
         await asyncio.to_thread(_refuse_unless_possible, state.agents[agent_id])
         request = PermissionRequest(TOOLS[body.tool], body.argument, body.cwd, says=body.says, call_id=body.call_id)
-        await _refuse_what_never_runs(self._judging, self._parts, state.agents[agent_id], body, request)
+        await _refuse_what_never_runs(self._judging, self._places, self._scribe, state.agents[agent_id], body, request)
         decision, judged = await self._judging.decided(agent_id, request, left)
         agent = state.agents[agent_id]
         found = await self._judging.again(agent, request, judged)
         call_id = secrets.token_hex(8)
-        plan = plan_of(body.tool, body.argument, judged.steps, self._parts.places.workspaces_dir / agent.context_id)
+        plan = plan_of(body.tool, body.argument, judged.steps, self._places.workspaces_dir / agent.context_id)
         timeout = min(body.timeout_s or self._options.timeout_s, self._options.timeout_max_s)
-        spec = spec_of(self._parts, agent, call_id)
+        spec = spec_of(self._places, self._all_options, agent, call_id)
         begun = _begun(call_id, decision, plan, spec, timeout, self._options.output_max_kib * 1024)
         return Running(call_id, agent_id, plan, begun, timeout, found.parts), spec, request
 
@@ -157,10 +166,9 @@ class ExecuteDesk:
 
     async def _started(self, call: Running, spec: CallSpec, request: PermissionRequest) -> Execution:
         """Record, the guard's group, the sandbox behind its gate, the guard's word, go. Raises ConsoleError with nothing left."""
-        parts = self._parts
         # 1. What it names is kept, and the record, first: no audit, no action (promise 5).
         await self._keep(call)
-        await self._in_thread(parts.scribe.record_first, _record(call, request))
+        await self._in_thread(self._scribe.record_first, _record(call, request))
         running: Execution | None = None
         is_wanted = lambda: not (call.left or self._stopped(call.agent_id))  # noqa: E731 - so long a freeze holds what is being built
         try:
@@ -179,7 +187,7 @@ class ExecuteDesk:
             call.left = call.left or isinstance(error, asyncio.CancelledError)  # a thread that still builds it gives up
             await self._let_go(call, running)
             why = str(error) or "the supervisor ends"
-            parts.scribe.record(
+            self._scribe.record(
                 c.Record("supervisor", "execute.broke", why[:400], verdict="failed", agent_id=call.agent_id, data=_data(call))
             )
             if isinstance(error, OSError):
@@ -188,9 +196,9 @@ class ExecuteDesk:
         return running
 
     async def _keep(self, call: Running) -> None:
-        agent, workspace = self._parts.core.state.agents[call.agent_id], self._parts.places.workspaces_dir
+        agent, workspace = self._core.state.agents[call.agent_id], self._places.workspaces_dir
         is_code, root = call.plan.code is not None, workspace / agent.context_id
-        call.kept = await self._in_thread(keep, self._parts.rollback, agent, call.parts, root, is_code=is_code)
+        call.kept = await self._in_thread(keep, self._rollback, agent, call.parts, root, is_code=is_code)
         call.begun = call.begun.model_copy(update=call.kept.as_data())
 
     def _refuse_if_stopped(self, call: Running) -> None:
@@ -199,7 +207,7 @@ class ExecuteDesk:
 
     def _stopped(self, agent_id: AgentId) -> str:
         """Why nothing of this agent runs any more."""
-        state = self._parts.core.state
+        state = self._core.state
         agent = state.agents.get(agent_id)
         if state.killed or agent_id in state.killing or agent_id in state.halting:
             return "its agent was stopped"
@@ -209,7 +217,7 @@ class ExecuteDesk:
         """Its answer; while the agent is frozen the call is held."""
         while True:
             try:
-                return await self._in_thread(self._parts.guard.call, op, agent_id=call.agent_id, call=call.call_id, **fields)
+                return await self._in_thread(self._client.call, op, agent_id=call.agent_id, call=call.call_id, **fields)
             except Frozen:
                 self._refuse_if_stopped(call)
             await asyncio.sleep(TICK_S)
@@ -226,7 +234,7 @@ class ExecuteDesk:
     async def _follow(self, call: Running, running: Execution) -> None:
         """Until it has ended, by itself or by a limit; then the proof, the record and the last line."""
         began, why = time.monotonic(), "the supervisor ended"
-        redact = self._parts.keyring.redactor.redact_bytes
+        redact = self._keyring.redactor.redact_bytes
         output = CallOutput(running.stdout, running.stderr, self._options.output_max_kib * 1024, call.lines.put_nowait, redact)
         try:
             why = await self._watched(call, running, output)
@@ -238,11 +246,11 @@ class ExecuteDesk:
             limit = why or await self._in_thread(running.hit)
             line = _ended(ended, limit, int((time.monotonic() - began) * 1000), output, proven)
             await self._let_go(call, running)
-            self._parts.scribe.record(_record_of_end(call, line))
-            for record_id, state in await self._in_thread(note_after, self._parts.rollback, call.kept):
-                self._parts.core.hub.publish("rollback", {"record_id": record_id, "state": state})
+            self._scribe.record(_record_of_end(call, line))
+            for record_id, state in await self._in_thread(note_after, self._rollback, call.kept):
+                self._core.hub.publish("rollback", {"record_id": record_id, "state": state})
             if not proven:
-                self._parts.notice(f"an executed call of {call.agent_id} has not ended yet; a kill of the agent reaches it", "red")
+                self._notice(f"an executed call of {call.agent_id} has not ended yet; a kill of the agent reaches it", "red")
             self.running.pop(call.call_id, None)
             call.lines.put_nowait(line)
             call.lines.put_nowait(None)
@@ -258,7 +266,7 @@ class ExecuteDesk:
             while not over.is_set():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(over.wait(), min(TICK_S, max(0.01, call.timeout_s - clock.used)))
-                agent = self._parts.core.state.agents.get(call.agent_id)
+                agent = self._core.state.agents.get(call.agent_id)
                 clock.tick(time.monotonic(), agent is not None and bool(agent.causes))
                 if not over.is_set() and (why := _over(call, clock.used, output) or self._stopped(call.agent_id)):
                     return why
@@ -290,18 +298,18 @@ def _over(call: Running, used: float, output: CallOutput) -> str:
     return f"output limit {output.flood_bytes >> 20} MiB" if output.is_flood else ""
 
 
-async def _refuse_what_never_runs(judging: CallJudging, parts: Parts, agent: Agent, body: ExecuteBody, request: PermissionRequest) -> None:
+async def _refuse_what_never_runs(
+    judging: CallJudging, places: Places, scribe: Scribe, agent: Agent, body: ExecuteBody, request: PermissionRequest
+) -> None:
     """Before a human is asked: an approval of a call that is refused afterwards wastes their attention. Raises Denied, on record."""
     found = await judging.now(agent, request)
     if found.verdict is not Verdict.ASK:
         return
     try:
-        plan_of(body.tool, body.argument, found.steps, parts.places.workspaces_dir / agent.context_id)
+        plan_of(body.tool, body.argument, found.steps, places.workspaces_dir / agent.context_id)
     except Denied as error:
         what, data = f"{request.tool} {request.argument}"[:400], {"reason": str(error)[:400]}
-        parts.scribe.record(
-            c.Record(f"agent:{agent.agent_id}", "execute.refused", what, verdict="deny", agent_id=agent.agent_id, data=data)
-        )
+        scribe.record(c.Record(f"agent:{agent.agent_id}", "execute.refused", what, verdict="deny", agent_id=agent.agent_id, data=data))
         raise
 
 

@@ -10,7 +10,7 @@ from console.domain.agent import Agent, AgentId, ContextId
 from console.domain.approval import Approval, AskedPart
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import PermissionRequest
-from console.supervisor.blast import blast_of
+from console.services.approvals.impact import blast_of
 from tests.fakes.playbook import Playbook
 
 

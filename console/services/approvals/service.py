@@ -14,10 +14,10 @@ from console.domain.budget import share_used
 from console.domain.command import Record
 from console.domain.danger import rank_of
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
-from console.services.fleet.core import now
-from console.supervisor.approving import record_of
-from console.supervisor.blast import blast_of
-from console.supervisor.parts import Parts
+from console.services.approvals.approval_runner import record_of
+from console.services.approvals.impact import blast_of
+from console.services.fleet.core import Core, now
+from console.services.records.record_writer import Scribe
 
 DECIDED_MAX = 100
 TREE_MAX = 30
@@ -29,15 +29,15 @@ LISTED_MAX = 4096
 class ApprovalDesk:
     """The operator's side. Nothing here can be reached from an agent's socket (promise 6)."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, core: Core, scribe: Scribe) -> None:
+        self._core, self._scribe = core, scribe
 
     async def inbox(self) -> a.ApprovalsView:
         """What waits, the worst danger first and then the least time left, and what was decided last."""
-        state = self._parts.core.state
+        state = self._core.state
         at, boot = now()
         waiting = [self._row(x, boot) for x in state.approvals.by_id.values() if self._may_decide(x)]
-        decided = await asyncio.to_thread(self._parts.scribe.ledger.decided_approvals, DECIDED_MAX)
+        decided = await asyncio.to_thread(self._scribe.ledger.decided_approvals, DECIDED_MAX)
         took = [x.took_s for x in decided if x.took_s is not None][:50]
         return a.ApprovalsView(
             waiting=sorted(map(_short, waiting), key=lambda row: (row.danger_rank, row.left_s)),
@@ -49,14 +49,14 @@ class ApprovalDesk:
 
     async def detail(self, approval_id: str) -> a.ApprovalDetailView:
         """One request with all that is needed to decide. Raises NotFound."""
-        ledger = self._parts.scribe.ledger
-        approval = self._parts.core.state.approvals.by_id.get(approval_id) or await asyncio.to_thread(ledger.approval, approval_id[:40])
+        ledger = self._scribe.ledger
+        approval = self._core.state.approvals.by_id.get(approval_id) or await asyncio.to_thread(ledger.approval, approval_id[:40])
         if approval is None:
             raise _none(approval_id)
         _, boot = now()
         similar = await asyncio.to_thread(ledger.similar_approvals, approval)
         events = await asyncio.to_thread(ledger.events, approval.agent_id, BEFORE_MAX)
-        agent = self._parts.core.state.agents.get(approval.agent_id)
+        agent = self._core.state.agents.get(approval.agent_id)
         tree, left_out = self._tree(approval)
         return a.ApprovalDetailView(
             row=self._row(approval, boot),
@@ -78,7 +78,7 @@ class ApprovalDesk:
 
     async def grants(self) -> a.GrantsView:
         """What sessions were given."""
-        ledger = self._parts.scribe.ledger
+        ledger = self._scribe.ledger
         found = await asyncio.to_thread(ledger.grants)
         rows = []
         for grant in found:
@@ -91,20 +91,20 @@ class ApprovalDesk:
 
     async def end_grants(self, body: a.EndGrantBody, by: str) -> a.GrantsView:
         """Takes back all that a session was given: at once in memory, then on record. Raises NotFound."""
-        grants = self._parts.core.state.approvals.grants
+        grants = self._core.state.approvals.grants
         mine = [key for key in grants if key[0] == body.session]
         # What only the disk knows of (it could not be read at the start) would come into force with the next supervisor.
-        ledger = self._parts.scribe.ledger
+        ledger = self._scribe.ledger
         if not mine and not any(g.context_id == body.session for g in await asyncio.to_thread(ledger.grants)):
             raise NotFound(f"Nothing was approved for session {body.session!r}.", "watchfloor approvals list shows what was.")
         for key in mine:
             del grants[key]
-        self._parts.scribe.record(Record(by, "approval.taken_back", body.reason, data={"session": body.session, "n": len(mine)}, must=True))
+        self._scribe.record(Record(by, "approval.taken_back", body.reason, data={"session": body.session, "n": len(mine)}, must=True))
         await asyncio.to_thread(ledger.end_grants, body.session)
         return await self.grants()
 
     async def _decide(self, one: a.Decided, body: a.DecideBody, by: str) -> a.DecidedRow:
-        parts, state = self._parts, self._parts.core.state
+        state = self._core.state
         approval = state.approvals.by_id.get(one.id)
         if approval is None or not self._may_decide(approval):
             return a.DecidedRow(id=one.id, done=False, words=await self._gone(one.id, approval))
@@ -122,34 +122,34 @@ class ApprovalDesk:
         )
         try:
             entry = record_of(new, by, f"approval.{new.state}", f"{new.rule}: {new.words or new.scope}", "allow" if approved else "deny")
-            await asyncio.to_thread(parts.scribe.record_first, entry)
+            await asyncio.to_thread(self._scribe.record_first, entry)
             grant = _grant(new, by, at) if new.scope is ApprovalScope.SESSION else None
-            first = await asyncio.to_thread(parts.scribe.ledger.change_approval, new, ApprovalState.WAITING, grant)
+            first = await asyncio.to_thread(self._scribe.ledger.change_approval, new, ApprovalState.WAITING, grant)
         except ConsoleError as error:
             return a.DecidedRow(id=one.id, done=False, words=f"not recorded, so not decided: {error}")
         if not first:
             words = await self._gone(one.id, state.approvals.by_id.get(one.id))
-            parts.scribe.record(record_of(new, by, "approval.too_late", f"not {new.state}: {words}", "deny"))
+            self._scribe.record(record_of(new, by, "approval.too_late", f"not {new.state}: {words}", "deny"))
             return a.DecidedRow(id=one.id, done=False, words=words)
         waits = state.approvals.by_id.get(one.id)
-        parts.core.post(e.ApprovalDecided(*now(), one.id, one.digest, approved, new.scope, by, new.words))
+        self._core.post(e.ApprovalDecided(*now(), one.id, one.digest, approved, new.scope, by, new.words))
         if waits is None or waits.state is not ApprovalState.WAITING:
             return a.DecidedRow(id=one.id, done=False, words="it ended while this was written down: nothing is let through")
         return a.DecidedRow(id=one.id, done=True)
 
     def _may_decide(self, approval: Approval) -> bool:
         """Only what is on disk: a decision on what a crash forgets would be one on nothing."""
-        return approval.state is ApprovalState.WAITING and approval.approval_id in self._parts.core.state.approvals.kept
+        return approval.state is ApprovalState.WAITING and approval.approval_id in self._core.state.approvals.kept
 
     async def _gone(self, approval_id: str, approval: Approval | None) -> str:
-        found = approval or await asyncio.to_thread(self._parts.scribe.ledger.approval, approval_id[:40])
+        found = approval or await asyncio.to_thread(self._scribe.ledger.approval, approval_id[:40])
         if found is None:
             return "there is no such request"
         who = f" by {found.decided_by}" if found.decided_by else ""
         return f"it is {found.state} already{who}" + (f": {found.words}" if found.words else "")
 
     def _row(self, x: Approval, boot: float) -> a.ApprovalRow:
-        state = self._parts.core.state
+        state = self._core.state
         agent, root = state.agents.get(x.agent_id), state.agents.get(x.root_id)
         return a.ApprovalRow(
             id=x.approval_id,
@@ -184,7 +184,7 @@ class ApprovalDesk:
 
     def _tree(self, x: Approval) -> tuple[list[a.TreeCost], int]:
         """The root, the way down to the asker, its children, then the others; bounded."""
-        state = self._parts.core.state
+        state = self._core.state
         way: list[AgentId] = []
         current: AgentId | None = x.agent_id
         while current is not None and current in state.agents and current not in way:

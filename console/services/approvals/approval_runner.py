@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from console.credentials.keyring_store import Store
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent
@@ -18,11 +18,10 @@ from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.causes import boot_id
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
-from console.services.fleet.core import now
-from console.services.policy.evaluate import Judge, Judged, NoRules
-
-if TYPE_CHECKING:
-    from console.supervisor.parts import Parts
+from console.services.fleet.core import Core, now
+from console.services.notices.shown import Notice
+from console.services.policy.evaluate import Judge, Judged
+from console.services.records.record_writer import Scribe
 
 log = logging.getLogger(__name__)
 AGAIN_S = 5.0
@@ -38,9 +37,8 @@ CALLS_S = 0.5
 class Approving:
     """Effects of the engine's words on approvals. Each method is a task of the runner's."""
 
-    def __init__(self, parts: Parts, judge: Judge | None = None) -> None:
-        """``judge`` None: nobody knows the rules, so nothing is allowed."""
-        self._parts, self.judge = parts, judge or NoRules()
+    def __init__(self, core: Core, scribe: Scribe, keyring: Store, notice: Notice, judge: Judge) -> None:
+        self._core, self._scribe, self._keyring, self._notice, self._judge = core, scribe, keyring, notice, judge
         self._calls: list[JudgedCall] = []
         self.wanted: dict[str, Judged | None] = {}
         """Requests of which somebody wants the whole judgement, by their ids: what is executed is what was judged then."""
@@ -50,11 +48,11 @@ class Approving:
 
     async def judged(self, command: c.JudgeCall) -> None:
         """The verdict of the rules in force, back into the engine."""
-        core = self._parts.core
+        core = self._core
         agent = core.state.agents[command.agent_id]
         found = Judged(Decision(Verdict.DENY, "policy", "it could not be judged"))
         try:
-            found = await asyncio.to_thread(self.judge.judge, agent, command.request)
+            found = await asyncio.to_thread(self._judge.judge, agent, command.request)
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
             found = Judged(Decision(Verdict.DENY, "policy", f"it could not be judged: {error}"))
         finally:
@@ -67,7 +65,7 @@ class Approving:
 
     def _keep_call(self, agent: Agent, request: PermissionRequest, found: Judged) -> None:
         """For later tries of other rules; many become one write."""
-        redact = self._parts.keyring.redactor.redact
+        redact = self._keyring.redactor.redact
         decision = found.decision
         call = JudgedCall(
             now()[0], agent.agent_id, agent.context_id, request.tool, redact(request.argument), request.cwd, decision.verdict, decision.rule
@@ -78,63 +76,62 @@ class Approving:
 
     def _write_calls(self) -> None:
         calls, self._calls = self._calls, []
-        self._parts.scribe.job(lambda: self._parts.scribe.ledger.add_calls(calls))
+        self._scribe.job(lambda: self._scribe.ledger.add_calls(calls))
 
     async def keep(self, command: c.KeepApproval) -> None:
         """A new request, or what became of one without a human, into the ledger and the audit; then to every view."""
-        parts, approval = self._parts, command.approval
+        approval = command.approval
         try:
             async with self._in_order:
                 await asyncio.to_thread(self._write, command)
         except ConsoleError as error:
             if command.was is None:
-                parts.core.post(e.ApprovalBroke(*now(), approval.approval_id, str(error)))
-            parts.notice(f"approval {approval.approval_id} could not be written down: {error}")
+                self._core.post(e.ApprovalBroke(*now(), approval.approval_id, str(error)))
+            self._notice(f"approval {approval.approval_id} could not be written down: {error}")
             return
         kind = "approval.asked" if command.was is None else f"approval.{approval.state}"
         what = approval.why if command.was is None else f"{approval.rule}: {approval.words}"
         by = f"agent:{approval.agent_id}" if command.was is None else "supervisor"
-        parts.scribe.record(record_of(approval, by, kind, what, "ask" if command.was is None else "deny"))
+        self._scribe.record(record_of(approval, by, kind, what, "ask" if command.was is None else "deny"))
         if command.was is None:
-            parts.core.post(e.ApprovalKept(*now(), approval.approval_id))
+            self._core.post(e.ApprovalKept(*now(), approval.approval_id))
         else:
             self.show(approval)
 
     def _write(self, command: c.KeepApproval) -> None:
-        ledger = self._parts.scribe.ledger
+        ledger = self._scribe.ledger
         if command.was is not None:
             ledger.change_approval(command.approval, command.was)
             return
-        ledger.add_approval(_clean(command.approval, self._parts.keyring.redactor.redact), boot_id())
+        ledger.add_approval(_clean(command.approval, self._keyring.redactor.redact), boot_id())
         self._kept += 1
         if self._kept % TRIM_EVERY == 0:
             ledger.trim_approvals(UNDECIDED_MAX)
 
     async def use(self, command: c.UseApproval) -> None:
         """Audit, then the ledger's word that it was good and is over now; only then may the call go on."""
-        parts, approval = self._parts, command.approval
+        approval = command.approval
         ok, why = False, "it is not open any more"
         try:
             used = replace(approval, state=ApprovalState.USED)
             entry = record_of(approval, f"agent:{approval.agent_id}", "approval.used", f"approved by {approval.decided_by}", "allow")
-            await asyncio.to_thread(parts.scribe.record_first, entry)
-            ok = await asyncio.to_thread(parts.scribe.ledger.change_approval, used, ApprovalState.APPROVED)
+            await asyncio.to_thread(self._scribe.record_first, entry)
+            ok = await asyncio.to_thread(self._scribe.ledger.change_approval, used, ApprovalState.APPROVED)
         except ConsoleError as error:
             why = f"not recorded: {error}"
-        parts.core.post(e.ApprovalUsed(*now(), approval.agent_id, approval.approval_id, command.request_id, ok, "" if ok else why))
+        self._core.post(e.ApprovalUsed(*now(), approval.agent_id, approval.approval_id, command.request_id, ok, "" if ok else why))
 
     async def end_grants(self, command: c.EndGrants) -> None:
         """What sessions were given is over, on disk too: a restart must not bring it back."""
-        ledger = self._parts.scribe.ledger
+        ledger = self._scribe.ledger
         for session in command.sessions or (None,):
             await self._insist(lambda session=session: ledger.end_grants(session))  # type: ignore[misc]
 
     async def take_back(self, command: c.TakeBackApproval) -> None:
         """A decision that came too late lets nothing through, now or after a restart."""
-        parts = self._parts
-        await self._insist(lambda: parts.scribe.ledger.take_back(command.approval_id, command.why))
+        await self._insist(lambda: self._scribe.ledger.take_back(command.approval_id, command.why))
         data = {"approval_id": command.approval_id}
-        parts.scribe.record(c.Record("supervisor", "approval.taken_back", command.why, verdict="deny", data=data, must=True))
+        self._scribe.record(c.Record("supervisor", "approval.taken_back", command.why, verdict="deny", data=data, must=True))
 
     async def _insist(self, job: Callable[[], object]) -> None:
         """Until the disk takes it: what tightens is never given up. What was given meanwhile may go with it; then it is asked again."""
@@ -144,7 +141,7 @@ class Approving:
                 await asyncio.to_thread(job)
             except ConsoleError as error:
                 if not told:
-                    self._parts.notice(f"what was approved could not be taken back on disk yet: {error}", "red")
+                    self._notice(f"what was approved could not be taken back on disk yet: {error}", "red")
                 told = True
                 await asyncio.sleep(AGAIN_S)
             else:
@@ -153,7 +150,7 @@ class Approving:
     def show(self, approval: Approval) -> None:
         """To every view: they ask for what they show."""
         data = {"id": approval.approval_id, "state": approval.state.value, "agent_id": approval.agent_id}
-        self._parts.core.hub.publish("approval", data)
+        self._core.hub.publish("approval", data)
 
 
 def open_approvals(ledger: Ledger) -> tuple[tuple[Approval, ...], tuple[Grant, ...]]:

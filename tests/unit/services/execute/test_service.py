@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from console.api.execute_messages import ExecuteBody
+from console.credentials.redaction import Redactor
 from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, Denied, Killed, NotRecorded, TooMany, Unavailable
 from console.domain.permission import Decision, Verdict
 from console.policy.verdicts import Part
 from console.sandbox import execution
 from console.sandbox.execution import Ended
-from console.supervisor import executing
+from console.services.execute import service
 
 A = AgentId("a-1")
 WRITES = Part("write /w/s/x", Verdict.ALLOW, "rule", "file", "why", "write", "write", ("/w/s/x",))
@@ -42,20 +43,21 @@ class Room:
         self.state: Any = SimpleNamespace(agents={A: agent}, killed=False, killing=set(), halting=set())
         options = SimpleNamespace(timeout_s=5.0, timeout_max_s=5.0, output_max_kib=1, at_once=2)
         self.parts: Any = SimpleNamespace(
+            keyring=SimpleNamespace(redactor=Redactor()), notice=lambda *_: None,
             core=SimpleNamespace(state=self.state), options=SimpleNamespace(execute=options), guard=self, rollback=self.rollback,
             scribe=SimpleNamespace(record_first=self._record, record=self._record), places=SimpleNamespace(workspaces_dir=Path("/w")),
         )  # fmt: skip
-        self.desk = executing.ExecuteDesk(self.parts, SimpleNamespace(wanted={}), None)  # type: ignore[arg-type]
         decided = (Decision(Verdict.ALLOW, "rule", "why"), SimpleNamespace(steps=()))
         judging: Any = SimpleNamespace(
             decided=self._gives(decided),
             again=self._gives(SimpleNamespace(parts=(WRITES,))),
             now=self._gives(SimpleNamespace(verdict=Verdict.ALLOW, steps=())),
         )
-        self.desk._judging = judging
+        p = self.parts
+        self.desk = service.ExecuteDesk(p.core, p.scribe, p.guard, p.rollback, p.keyring, p.places, p.options, p.notice, judging)
         spec = SimpleNamespace(pids_max=8, memory_max_bytes=1 << 20)
-        monkeypatch.setattr(executing, "plan_of", lambda *a: SimpleNamespace(programs=[], warnings=(), code=None))
-        monkeypatch.setattr(executing, "spec_of", lambda *a: spec)
+        monkeypatch.setattr(service, "plan_of", lambda *a: SimpleNamespace(programs=[], warnings=(), code=None))
+        monkeypatch.setattr(service, "spec_of", lambda *a: spec)
         monkeypatch.setattr(execution, "why_not", lambda: "")
         monkeypatch.setattr(execution, "start", self._start)
 
@@ -162,7 +164,7 @@ async def test_there_are_not_too_many_of_one_nor_of_all_those_that_start_include
     await room.is_building()
     with pytest.raises(TooMany, match="2 calls of this agent"):
         await room.begins()
-    monkeypatch.setattr(executing, "MOST", 2)
+    monkeypatch.setattr(service, "MOST", 2)
     monkeypatch.setattr(room.parts.options.execute, "at_once", 9)
     with pytest.raises(TooMany, match="2 calls of all agents"):
         await room.begins()
@@ -177,28 +179,28 @@ async def test_there_are_not_too_many_of_one_nor_of_all_those_that_start_include
 def test_an_agent_in_a_container_is_told_why_not(kind: SandboxKind) -> None:
     agent: Any = SimpleNamespace(sandbox=kind)
     with pytest.raises(Unavailable, match="not available, because its files are an image's"):
-        executing._refuse_unless_possible(agent)
+        service._refuse_unless_possible(agent)
 
 
 def test_a_host_without_bubblewrap_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "why_not", lambda: "bubblewrap is not installed.")
     agent: Any = SimpleNamespace(sandbox=SandboxKind.NONE)
     with pytest.raises(Unavailable, match="not available, because bubblewrap"):
-        executing._refuse_unless_possible(agent)
+        service._refuse_unless_possible(agent)
 
 
 def test_an_end_says_what_was_cut_and_whether_it_was_proven() -> None:
     streams = [SimpleNamespace(seen=10, cut=4), SimpleNamespace(seen=2, cut=0)]
     output: Any = SimpleNamespace(out=streams[0], err=streams[1])
-    line = executing._ended(Ended(137, 9), "time limit 5 s", 5001, output, False)
+    line = service._ended(Ended(137, 9), "time limit 5 s", 5001, output, False)
     assert (line.code, line.signal, line.limit, line.stdout_bytes, line.stdout_cut, line.proven) == (137, 9, "time limit 5 s", 10, 4, False)
     call: Any = SimpleNamespace(call_id="c", agent_id="a-1", plan=SimpleNamespace(programs=["/usr/bin/cat"]))
-    record = executing._record_of_end(call, line)
+    record = service._record_of_end(call, line)
     assert record.verdict == "not_proven" and "time limit 5 s" in record.what and record.data["programs"] == ["/usr/bin/cat"]
 
 
 def test_time_in_which_its_agent_is_frozen_is_not_counted() -> None:
-    clock = executing.Clock(100.0)
+    clock = service.Clock(100.0)
     for at, is_frozen in ((101.0, False), (500.0, True), (501.5, False)):
         clock.tick(at, is_frozen)
     assert clock.used == 2.5
@@ -213,7 +215,7 @@ async def test_what_can_never_run_is_refused_before_a_human_is_asked(room: Room,
 
     judging: Any = room.desk._judging
     judging.now, judging.decided = room._gives(SimpleNamespace(verdict=Verdict.ASK, steps=())), never
-    monkeypatch.setattr(executing, "plan_of", refuses)
+    monkeypatch.setattr(service, "plan_of", refuses)
     with pytest.raises(Denied, match="background"):
         await room.desk.begin(A, BODY, stays)
     assert room.done == ["execute.refused"], "it is on record"

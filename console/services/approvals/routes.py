@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import approval_messages as a
+from console.services.approvals.service import ApprovalDesk
 from console.services.routes.responses import answer, body_of
-from console.supervisor.approvals import ApprovalDesk
 
 
 def approval_routes(desk: ApprovalDesk, by: Callable[[Request], str]) -> list[Route]:

@@ -18,10 +18,10 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, NotFound
 from console.enforcement.dry_run import head_of, words_of
 from console.killswitch.causes import boot_id
-from console.services.fleet.core import now
+from console.services.approvals.dry_run_runner import releases_of
+from console.services.fleet.core import Core, now
+from console.services.records.record_writer import Scribe
 from console.services.routes.responses import answer, body_of
-from console.supervisor.parts import Parts
-from console.supervisor.planning import releases_of
 
 HOLDS = "Only calls that are put before the rules are held: what a program does without asking is bounded by its sandbox alone."
 
@@ -29,12 +29,12 @@ HOLDS = "Only calls that are put before the rules are held: what a program does 
 class DryRunDesk:
     """In and out, plans and decisions."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, core: Core, scribe: Scribe) -> None:
+        self._core, self._scribe = core, scribe
 
     async def change(self, body: dm.DryRunBody, by: str) -> dm.DryRunView:
         """Into dry-run: at once, recorded after. Out of it: recorded first. On disk when this returns. Raises Conflict, NotFound."""
-        core = self._parts.core
+        core = self._core
         agent_id = core.agent_or_404(body.agent)
         agent = core.state.agents[agent_id]
         if body.on:
@@ -51,7 +51,7 @@ class DryRunDesk:
         )
 
     async def _out(self, agent: Agent, reason: str, by: str) -> list[AgentId]:
-        core = self._parts.core
+        core = self._core
         head = head_of(core.state, agent)
         if head is None:
             raise Conflict(f"{agent.agent_id} is not in dry-run.", "watchfloor fleet shows who is.")
@@ -60,7 +60,7 @@ class DryRunDesk:
                 f"{agent.agent_id} is in dry-run with {head}, above it.", f"Take {head} out: a child is never looser than its parent."
             )
         what = f"{agent.agent_id} and who is in dry-run with it are taken out: {reason}"
-        await asyncio.to_thread(self._parts.scribe.record_first, Record(by, "dry_run.left", what, verdict="allow", agent_id=agent.agent_id))
+        await asyncio.to_thread(self._scribe.record_first, Record(by, "dry_run.left", what, verdict="allow", agent_id=agent.agent_id))
         core.post(d.DryRunLeft(*now(), agent.agent_id, by, reason))
         return [i for i in core.state.subtree(agent.agent_id) if i in core.state.live and head_of(core.state, core.state.agents[i]) is None]
 
@@ -70,16 +70,16 @@ class DryRunDesk:
 
     async def plans(self, agent_id: str) -> dm.PlansView:
         """The plans of its head, newest first; of one that is live now, its own of before."""
-        core = self._parts.core
+        core = self._core
         known = core.agent_or_404(agent_id)
         agent = core.state.agents[known]
         head = head_of(core.state, agent)
-        found = await asyncio.to_thread(self._parts.scribe.ledger.plans_of, head or known)
+        found = await asyncio.to_thread(self._scribe.ledger.plans_of, head or known)
         return dm.PlansView(agent=known, head=head or "", words=words_of(core.state, agent), plans=[self._view(plan) for plan in found])
 
     async def decide(self, body: dm.PlanBody, by: str) -> dm.PlanDecidedView:
         """Approves or throws away a whole plan, exactly as it was shown. Audit, ledger, engine. Raises Conflict, NotFound, NotRecorded."""
-        ledger = self._parts.scribe.ledger
+        ledger = self._scribe.ledger
         plan = await asyncio.to_thread(ledger.plan, body.plan)
         if plan is None:
             raise NotFound(f"There is no plan {body.plan}.", "watchfloor plan AGENT shows those there are.")
@@ -93,34 +93,34 @@ class DryRunDesk:
         kind = "plan.approved" if approve else "plan.discarded"
         data = {"plan_id": plan.plan_id, "sha256": body.sha256, "calls": len(releases_of(plan))}
         entry = Record(by, kind, f"plan {plan.plan_id} of {plan.head}: {body.reason}", "allow" if approve else "deny", plan.head, data)
-        await asyncio.to_thread(self._parts.scribe.record_first, entry)
+        await asyncio.to_thread(self._scribe.record_first, entry)
         return await (self._approve(plan, body, by) if approve else self._discard(plan, body, by))
 
     async def _approve(self, plan: d.Plan, body: dm.PlanBody, by: str) -> dm.PlanDecidedView:
-        core = self._parts.core
+        core = self._core
         at, boot = now()
         approved = replace(plan, sha256=body.sha256, decided_by=by, decided_at=at, words=body.reason, state=d.PlanState.APPROVED)
         approved = replace(approved, expires_boot=boot + core.state.approvals.ttl_s)
-        if why := await asyncio.to_thread(self._parts.scribe.ledger.approve_plan, approved, boot_id()):
+        if why := await asyncio.to_thread(self._scribe.ledger.approve_plan, approved, boot_id()):
             raise Conflict(f"Plan {plan.plan_id} is not approved: {why}.", "Look again.")
         core.post(d.PlanApproved(*now(), plan.plan_id, AgentId(plan.head), releases_of(approved), by))
         open_now = sum(one.plan_id == plan.plan_id for one in core.state.dry_run.releases.values())
-        self._parts.core.hub.publish("plan", {"id": plan.plan_id, "head": plan.head, "state": d.PlanState.APPROVED.value})
+        self._core.hub.publish("plan", {"id": plan.plan_id, "head": plan.head, "state": d.PlanState.APPROVED.value})
         if not open_now:
             return dm.PlanDecidedView(plan=plan.plan_id, state="void", words="it ended while this was written down: nothing is let through")
         return dm.PlanDecidedView(plan=plan.plan_id, state="approved", calls=open_now)
 
     async def _discard(self, plan: d.Plan, body: dm.PlanBody, by: str) -> dm.PlanDecidedView:
-        core = self._parts.core
+        core = self._core
         core.post(d.PlanEnded(*now(), plan.plan_id, AgentId(plan.head)))  # at once: it only tightens
         words = f"thrown away by {by}: {body.reason}"
-        await asyncio.to_thread(self._parts.scribe.ledger.end_plans, None, plan.plan_id, d.PlanState.VOID, words)
+        await asyncio.to_thread(self._scribe.ledger.end_plans, None, plan.plan_id, d.PlanState.VOID, words)
         core.hub.publish("plan", {"id": plan.plan_id, "head": plan.head, "state": d.PlanState.VOID.value})
         return dm.PlanDecidedView(plan=plan.plan_id, state="void", words=words)
 
     def _why_not(self, plan: d.Plan) -> str:
         """Why it cannot be approved now, or nothing."""
-        state = self._parts.core.state
+        state = self._core.state
         if plan.state is not d.PlanState.OPEN:
             return f"it is {plan.state} already"
         if state.killed:
@@ -134,7 +134,7 @@ class DryRunDesk:
         return "" if any(AgentId(one.agent_id) in state.live for one in releases) else "everybody whose calls it holds has ended"
 
     def _view(self, plan: d.Plan) -> dm.PlanView:
-        agents, (_, boot) = self._parts.core.state.agents, now()
+        agents, (_, boot) = self._core.state.agents, now()
         head = agents.get(AgentId(plan.head))
         return dm.PlanView(
             id=plan.plan_id,
@@ -153,7 +153,7 @@ class DryRunDesk:
         )
 
     def _call(self, call: d.PlannedCall) -> dm.PlanCallView:
-        agent, request = self._parts.core.state.agents.get(AgentId(call.agent_id)), call.request
+        agent, request = self._core.state.agents.get(AgentId(call.agent_id)), call.request
         return dm.PlanCallView(
             seq=call.seq,
             agent_id=call.agent_id,

@@ -13,8 +13,8 @@ from console.domain.agent import AgentId
 from console.domain.errors import Conflict, Denied
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.verdicts import Judgement, Step
+from console.services.execute.judgement import CallJudging
 from console.services.policy.evaluate import Judged
-from console.supervisor.call_judging import CallJudging
 
 STEP = Step(("cat", "a"), "/usr/bin/cat", "/w", file=(1, 2, 3))
 REQUEST = PermissionRequest("shell", "cat a")

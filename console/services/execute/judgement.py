@@ -11,9 +11,9 @@ from console.domain.agent import Agent, AgentId
 from console.domain.errors import Conflict, Denied
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.verdicts import Judgement
+from console.services.approvals.approval_runner import Approving
 from console.services.fleet.core import Core, now
 from console.services.policy.evaluate import Judged
-from console.supervisor.approving import Approving
 
 HUNG_UP_S = 0.5
 """Between two looks at whether somebody who waits for an answer is still there."""
