@@ -59,6 +59,9 @@ from console.services.records.storage_open import (
     started,
 )
 from console.services.routes.responses import asked_by
+from console.services.secrets.rotation_resume import finish_rotations
+from console.services.secrets.rotator import Rotator
+from console.services.secrets.routes import SecretRoutes
 from console.services.sessions.metrics import MetricsPort
 from console.services.sessions.workspaces import Contexts
 from console.services.stop.line import StopLine, be_calm
@@ -80,7 +83,6 @@ from console.supervisor.hooks import hook_app, hook_routes
 from console.supervisor.launch import Launcher
 from console.supervisor.leftovers import keep_tidy
 from console.supervisor.operator_routes import OperatorRoutes
-from console.supervisor.owed import finish_rotations
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
 from console.supervisor.peers import Peer, is_operator, may_hook
@@ -88,9 +90,7 @@ from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, 
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
-from console.supervisor.rotator import Rotator
 from console.supervisor.runner import Runner
-from console.supervisor.secret_routes import SecretRoutes
 from console.supervisor.stop import StopDesk
 from console.supervisor.token_watch import watched
 from console.supervisor.type_sources import TypeSources
@@ -286,7 +286,7 @@ class Supervisor:
         self.runner.task(keep_naming(self.parts, self.places.is_default))
         self.runner.task(self.launcher.bounding.measure())
         self.runner.task(fold_journal(self.parts, self.stop.amend))
-        self.runner.task(finish_rotations(self.parts, self.stop))
+        self.runner.task(finish_rotations(self.parts.rotator, self.parts.scribe, self.parts.notice, self.stop))
         envoy = asyncio.create_task(self._start_egress())
         self._start_remote()
         self.parts.scribe.record(started(self.places, self.guard_pid))
@@ -305,7 +305,9 @@ class Supervisor:
 
     def _operators_app(self) -> App:
         tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
-        more = [*SecretRoutes(self.parts, self.doors, self.stop).routes(), *program_routes(self.parts, self.launcher)]
+        parts = self.parts
+        secrets = SecretRoutes(self.core.agent_or_404, parts.scribe, parts.keyring, parts.rotator, self.doors.revoke, self.stop.correct)
+        more = [*secrets.routes(), *program_routes(self.parts, self.launcher)]
         more += hook_routes(self.doors.hooks)
         more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), asked_by)
         more += policy_page_routes(PolicyLook(self.core, self.parts.scribe, self.policy))

@@ -18,6 +18,7 @@ from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
 from console.services.evidence.snapshot_cache import keep_watch
 from console.services.fleet.core import now
+from console.services.secrets.readiness import secrets_path
 from console.supervisor import light
 from console.supervisor.canary import fly_canary
 from console.supervisor.counting import Counting
@@ -26,7 +27,6 @@ from console.supervisor.freezes import unconfirmed
 from console.supervisor.lookout import Lookout
 from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
-from console.supervisor.secrets_light import secrets_path
 from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
@@ -308,7 +308,7 @@ class Follower:
     async def _secrets(self) -> None:
         """Where secrets are and what is owed, looked at in a thread: a keyring that hangs never holds up the loop."""
         while True:
-            self._secrets_seen = await asyncio.to_thread(secrets_path, self._parts)
+            self._secrets_seen = await asyncio.to_thread(secrets_path, self._parts.rotator)
             await asyncio.sleep(5.0)
 
 

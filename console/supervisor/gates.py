@@ -17,8 +17,8 @@ from starlette.routing import Route
 
 from console.domain.command import Record
 from console.domain.errors import Denied, Killed
+from console.services.secrets.calls import secret_call
 from console.supervisor.peers import Peer
-from console.supervisor.secret_calls import secret_call
 
 Handler = Callable[[Request], Awaitable[Response]]
 

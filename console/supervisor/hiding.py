@@ -10,9 +10,8 @@ import traceback
 from types import TracebackType
 from typing import Any
 
-from starlette.responses import Response
-
 from console.credentials.redaction import Redactor
+from console.services.routes.responses import SHOWN_ONCE
 from console.supervisor.asgi import App, Message, Scope
 
 
@@ -45,17 +44,6 @@ def hide_in_logs(redactor: Redactor) -> None:
 
     sys.excepthook = uncaught
     threading.excepthook = in_thread
-
-
-SHOWN_ONCE = b"x-watchfloor-shown-once"
-"""Header of the few answers that are asked for a secret: a new key, a new token."""
-
-
-def shown_once(response: Response) -> Response:
-    """This answer is the one place where its secret is shown."""
-    response.headers[SHOWN_ONCE.decode()] = "1"
-    response.headers["cache-control"] = "no-store"
-    return response
 
 
 def hidden(app: App, redactor: Redactor) -> App:

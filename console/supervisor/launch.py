@@ -24,13 +24,13 @@ from console.sandbox.workspace import open_workspace
 from console.services.fleet.core import now
 from console.services.network.isolation import PORTAL, Cutter, Running
 from console.services.policy.dangerous_operations import DangerDesk
+from console.services.secrets.calls import secret_call
 from console.supervisor.agent_door import TOKEN_S, AgentDoors
 from console.supervisor.bounding import Bounding
 from console.supervisor.conversation import Conversations
 from console.supervisor.ending import until_empty
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
-from console.supervisor.secret_calls import secret_call
 from console.supervisor.tool_offers import offer_tools, withdraw_tools
 from console.supervisor.type_sources import TypeSources, memory_of
 from console.supervisor.venvs import FOLDER, ensure_venv, on_path

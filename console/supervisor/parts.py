@@ -19,6 +19,7 @@ from console.services.fleet.core import Core
 from console.services.notices.shown import Notices
 from console.services.persistence.scan import Hunt
 from console.services.records.record_writer import Scribe
+from console.services.secrets.rotator import Rotator
 from console.services.sessions.workspaces import Contexts
 from console.settings.options import Options
 from console.settings.places import Places
@@ -26,7 +27,6 @@ from console.sources.interface import Source
 from console.sources.session_spend import SessionSpend
 from console.supervisor.gates import Trespasses
 from console.supervisor.own_agents import OwnAgents
-from console.supervisor.rotator import Rotator
 
 if TYPE_CHECKING:
     from console.supervisor.remote import RemoteDesk

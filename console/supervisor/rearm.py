@@ -26,8 +26,8 @@ from console.remotekill.keys import load_keys
 from console.remotekill.rearming import check_statement, statement
 from console.services.fleet.core import now
 from console.services.routes.request_identity import Caller
+from console.services.secrets.rotation_step import rotate_step
 from console.supervisor.parts import Parts
-from console.supervisor.rotate import rotate_step
 from console.supervisor.stop import StopDesk
 from console.supervisor.unaccounted import MARK as UNACCOUNTED
 
@@ -215,7 +215,7 @@ async def _new_secrets(parts: Parts, stop: StopDesk, kills: list[str]) -> None:
     await asyncio.to_thread(parts.tokens.raise_epoch)
     if rotated and not unfinished(parts.tokens):
         return
-    step = await rotate_step(parts, True, time.time())
+    step = await rotate_step(parts.rotator, True, time.time())
     if step.status is not StepStatus.OK:
         raise Conflict(f"The secrets are not proven rotated: {step.detail[:200]}.", "Mend what is named, then rearm.")
 

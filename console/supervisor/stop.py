@@ -25,12 +25,12 @@ from console.killswitch.kill.receipt import new_kill_id
 from console.services.evidence.case import Evidence
 from console.services.fleet.core import now
 from console.services.records.receipt_seal import Sealer, digest_of, keep_receipt
+from console.services.secrets.rotation_step import rotate_step
 from console.services.stop.line import StopLine, read_receipt_file
 from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.merging import together
 from console.supervisor.parts import Parts
-from console.supervisor.rotate import rotate_step
 from console.supervisor.unaccounted import beside, counted, kept
 
 log = logging.getLogger(__name__)
@@ -252,7 +252,7 @@ class StopDesk:
         at_zero.set()
         await asyncio.sleep(0)  # whoever asked is answered first
         self._put(merged)
-        rotation = asyncio.create_task(rotate_step(self._parts, everything, pressed, kill_id))
+        rotation = asyncio.create_task(rotate_step(self._parts.rotator, everything, pressed, kill_id))
         hunt = asyncio.create_task(self._hunt(kill_id, {t.agent_id for t in local.targets}.union(ids or ()), evidence))
         for name, task in ((StepName.EVIDENCE, evidence), (StepName.ROTATE, rotation), (StepName.REMOTE, remote)):
             steps[name] = await task

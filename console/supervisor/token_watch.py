@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from console.domain.errors import ConsoleError
+from console.services.secrets.calls import secret_call
 from console.supervisor.asgi import App, BrokenOff, Scope
-from console.supervisor.secret_calls import secret_call
 
 LOOK_S = 0.5
 """How often a running answer's token is looked at again."""

@@ -17,6 +17,8 @@ from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=BaseModel)
+SHOWN_ONCE = b"x-watchfloor-shown-once"
+"""Header of the few answers that are asked for a secret: a new key, a new token."""
 
 
 async def body_of(request: Request, kind: type[B]) -> B:
@@ -52,6 +54,13 @@ def answer(view: BaseModel) -> Response:
 
         text = json.dumps(view.model_dump(mode="python"), ensure_ascii=True, default=str)
     return Response(text, media_type="application/json")
+
+
+def shown_once(response: Response) -> Response:
+    """This answer is the one place where its secret is shown."""
+    response.headers[SHOWN_ONCE.decode()] = "1"
+    response.headers["cache-control"] = "no-store"
+    return response
 
 
 def refusal(error: ConsoleError) -> Response:

@@ -15,6 +15,7 @@ from console.domain.command import Record
 from console.domain.errors import Denied, Killed
 from console.services.policy.page_routes import policy_page_routes
 from console.services.policy.routes import policy_routes
+from console.services.secrets.routes import SecretRoutes
 from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.gates import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
@@ -22,7 +23,6 @@ from console.supervisor.hooks import HookDesk, hook_routes
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.peers import Peer
 from console.supervisor.program_routes import program_routes
-from console.supervisor.secret_routes import SecretRoutes
 
 UP = {
     # reads
@@ -93,7 +93,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desk: Any = Anything()
     desk.parts = parts
     nothing: Any = Anything()
-    more = [*SecretRoutes(parts, nothing, nothing).routes(), *program_routes(parts, nothing)]
+    more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(parts, nothing)]
     more += first_run_routes(parts, nothing, nothing, nothing)
     more += [*hook_routes(nothing), *policy_routes(nothing, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(desk, more).app()

@@ -15,7 +15,8 @@ import pytest
 from starlette.responses import Response, StreamingResponse
 
 from console.credentials.redaction import HIDDEN, Redactor
-from console.supervisor.hiding import hidden, hide_in_logs, shown_once
+from console.services.routes.responses import shown_once
+from console.supervisor.hiding import hidden, hide_in_logs
 
 SECRET = "planted-value-1"
 

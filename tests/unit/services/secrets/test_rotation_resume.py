@@ -12,8 +12,8 @@ import pytest
 from console.credentials.marker import Last, RotationItem
 from console.credentials.rotation import RotationResult
 from console.domain.kill import Receipt, Step, StepName, StepStatus
-from console.supervisor import owed
-from console.supervisor.rotate import DUE
+from console.services.secrets import rotation_resume
+from console.services.secrets.rotation_step import DUE
 
 
 def receipt(kill_id: str, status: StepStatus = StepStatus.OK) -> Receipt:
@@ -64,12 +64,12 @@ class Desk:
         return None if self._lost else Last(1.0, "", False, "the record of the last rotation is lost: x", [])
 
     def run(self) -> None:
-        asyncio.run(owed.finish_rotations(self, self))  # type: ignore[arg-type]
+        asyncio.run(rotation_resume.finish_rotations(self.rotator, self.scribe, self.notice, self))  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owed, "AGAIN_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(rotation_resume, "AGAIN_S", (0.0, 0.0, 0.0))
 
 
 UNCLEAR = RotationItem("mail", False, 1.0, "unknown: no clear answer")

@@ -19,11 +19,12 @@ from console.domain import command as c
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, TimedOut
 from console.services.policy.dangerous_operations import DangerDesk
+from console.services.secrets import calls as secret_calls
+from console.services.secrets.calls import secret_call
 from console.settings.options import Options
-from console.supervisor import launch, secret_calls
+from console.supervisor import launch
 from console.supervisor.gates import Gates
 from console.supervisor.launch import Launcher
-from console.supervisor.secret_calls import secret_call
 from console.supervisor.type_sources import TypeSources
 
 

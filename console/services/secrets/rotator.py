@@ -54,7 +54,7 @@ class Rotator:
         self._has_kept = False
         """Whether this process has written down what a rotation came to; without that record later, it is lost."""
         self.raised = 0
-        """Counts what kills do to the epoch of the tokens (supervisor/rotate.py); only read and written on the loop."""
+        """Counts what kills do to the epoch of the tokens (services/secrets/rotation_step.py); only read and written on the loop."""
         self._trouble = ""
         """Why the last one could not be written down."""
 

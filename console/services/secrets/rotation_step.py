@@ -10,8 +10,7 @@ from console.credentials.rotation import RotationResult
 from console.domain.errors import ConsoleError
 from console.domain.failpoints import failpoint
 from console.domain.kill import Step, StepName, StepStatus
-from console.supervisor.parts import Parts
-from console.supervisor.rotator import in_words, still_due
+from console.services.secrets.rotator import Rotator, in_words, still_due
 
 DUE = "; to be presented again at the supervisor's next start: "
 """A receipt says so until it was."""
@@ -27,27 +26,26 @@ def verdict_of(result: RotationResult) -> StepStatus:
     return StepStatus.UNKNOWN if bad and all(words.startswith("unknown") for words in bad) else StepStatus.FAILED
 
 
-def step_of(parts: Parts, result: RotationResult, ms: float | None) -> Step:
+def step_of(rotator: Rotator, result: RotationResult, ms: float | None) -> Step:
     """The step as a receipt shows it."""
     words = in_words(list(result.items)) or "nothing was rotated"
     if result.resumed:
         words = f"took up an unfinished rotation; {words}"
     words = "; ".join([words, *(f"{name} is not proven and never will be: {why}" for name, why in result.let_go.items())])
-    if left := still_due(parts.rotator.last()):
+    if left := still_due(rotator.last()):
         words += f"{DUE}{', '.join(left)}"
     return Step(StepName.ROTATE, verdict_of(result), ms, words)
 
 
-async def rotate_step(parts: Parts, everything: bool, pressed: float, kill_id: str = "") -> Step:
+async def rotate_step(rotator: Rotator, everything: bool, pressed: float, kill_id: str = "") -> Step:
     """Rotates after everything was signalled; ``ok`` only when every item is proven."""
     if not everything:
         return Step(StepName.ROTATE, StepStatus.SKIPPED, None, "a kill of named agents revokes their own tokens only")
     failpoint("rotate.begun")
     # Every older token dies at once, whatever becomes of the rotation; a refusal of the disk shows in the items below.
-    rotator = parts.rotator
     rotator.raised += 1  # before and after: another kill's rotation looks for either
     with suppress(ConsoleError):
-        await asyncio.to_thread(parts.tokens.raise_epoch)
+        await asyncio.to_thread(rotator.tokens.raise_epoch)
     rotator.raised += 1
     seen = rotator.raised
     result = await rotator.take_turn(kill_id=kill_id)
@@ -56,4 +54,4 @@ async def rotate_step(parts: Parts, everything: bool, pressed: float, kill_id: s
         # Another kill raised the epoch between the making of the new token and its presentation, so that neither was a good one: once more.
         result = await rotator.take_turn(kill_id=kill_id)
         assert result is not None
-    return step_of(parts, result, round((time.time() - pressed) * 1000, 1))
+    return step_of(rotator, result, round((time.time() - pressed) * 1000, 1))

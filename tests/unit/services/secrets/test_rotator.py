@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,9 +17,9 @@ from console.credentials.plan import OWN_ITEMS
 from console.credentials.rotation import RotationResult
 from console.credentials.tokens import Tokens
 from console.domain.kill import StepStatus
-from console.supervisor.rotate import rotate_step, step_of, verdict_of
-from console.supervisor.rotator import Rotator
-from console.supervisor.secrets_light import secrets_path
+from console.services.secrets.readiness import secrets_path
+from console.services.secrets.rotation_step import rotate_step, step_of, verdict_of
+from console.services.secrets.rotator import Rotator
 
 
 @pytest.fixture
@@ -57,12 +56,8 @@ def started(folder: Path) -> Rotator:
 
 
 def light(rotator: Rotator) -> tuple[str, str]:
-    view = secrets_path(SimpleNamespace(rotator=rotator, tokens=rotator.tokens))  # type: ignore[arg-type]
+    view = secrets_path(rotator)
     return view.state, view.detail
-
-
-def parts(rotator: Rotator) -> Any:
-    return SimpleNamespace(rotator=rotator)
 
 
 def test_a_proven_rotation_is_kept_and_presented_again_by_the_next_process_only(folder: Path) -> None:
@@ -87,8 +82,7 @@ async def test_a_second_kill_in_the_middle_of_the_presentation_makes_the_first_o
         return door(token)
 
     rotator.verifiers = {"door": interrupted}
-    both = SimpleNamespace(rotator=rotator, tokens=rotator.tokens)
-    step = await rotate_step(both, True, time.time(), "k")  # type: ignore[arg-type]
+    step = await rotate_step(rotator, True, time.time(), "k")
     assert not left and step.status is StepStatus.OK, step
 
 
@@ -100,7 +94,7 @@ def test_a_full_disk_after_the_proof_is_said_and_the_rotation_stays_unfinished(f
     monkeypatch.setattr(again, "save_last", full)
     done = rotator.run(kill_id="k")
     assert done is not None and not done.ok and verdict_of(done) is StepStatus.FAILED and rotator.unfinished()
-    assert "cannot be kept" in step_of(parts(rotator), done, 1.0).detail and "No space left" in rotator.view().last_detail
+    assert "cannot be kept" in step_of(rotator, done, 1.0).detail and "No space left" in rotator.view().last_detail
     assert rotator.view().last_ok is False and rotator.view().last_at is not None and light(rotator)[0] == "in_doubt"
     monkeypatch.undo()
     done = rotator.run(left_only=True)
@@ -149,7 +143,7 @@ def test_an_item_taken_out_after_a_kill_leaves_its_receipt_amber_and_says_so(fol
     write_plan(folder, [])
     done = rotator.run()
     assert done is not None and done.kill_id == "k" and verdict_of(done) is StepStatus.UNKNOWN and all(i.ok for i in done.items)
-    assert "mail is not proven and never will be: it was taken out of the plan" in step_of(parts(rotator), done, None).detail
+    assert "mail is not proven and never will be: it was taken out of the plan" in step_of(rotator, done, None).detail
     state, words = light(rotator)
     assert state == "in_doubt" and "mail: it was taken out of the plan" in words and not rotator.unfinished()
     # A supervisor that died before it wrote the receipt finishes the kill: no greener.

@@ -4,79 +4,94 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Protocol
 
 from console.credentials.marker import RotationItem
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Step, StepName, StepStatus
-from console.supervisor.parts import Parts
-from console.supervisor.rotate import DUE, step_of, verdict_of
-from console.supervisor.rotator import came_back, in_words
-from console.supervisor.stop import StopDesk
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
+from console.services.secrets.rotation_step import DUE, step_of, verdict_of
+from console.services.secrets.rotator import Rotator, came_back, in_words
 
 AGAIN_S = (0.0, 5.0, 30.0, 120.0)
 """Waits before a verifier that does not answer is asked for the second presentation once more."""
 
 
-async def finish_rotations(parts: Parts, stop: StopDesk) -> None:
+class Receipts(Protocol):
+    """The receipts of kills, which say what was rotated."""
+
+    async def settled(self) -> None:
+        """Returns once no kill rotates by itself any more."""
+        ...
+
+    def receipts(self) -> list[Receipt]:
+        """Newest first."""
+        ...
+
+    async def correct(self, kill_id: str, step: Step) -> None:
+        """Puts a step into a receipt."""
+        ...
+
+
+async def finish_rotations(rotator: Rotator, scribe: Scribe, notice: Notice, stop: Receipts) -> None:
     """At start-up: 1. what a crash left half done is taken up, 2. what an earlier process rotated is presented once more.
 
     Receipts are amended with both. Runs beside everything else, once the server answers.
     """
     with suppress(ConsoleError):
-        await asyncio.to_thread(parts.rotator.learn)
+        await asyncio.to_thread(rotator.learn)
     # A kill whose receipt was not finished rotates by itself; only what no kill sees to is taken up here.
     await stop.settled()
-    result = await parts.rotator.take_turn(left_only=True)
+    result = await rotator.take_turn(left_only=True)
     if result is not None:
         words = f"an unfinished rotation: {in_words(list(result.items))}"
-        parts.scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))
-        await stop.correct(result.kill_id, step_of(parts, result, None))
+        scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))
+        await stop.correct(result.kill_id, step_of(rotator, result, None))
     for wait_s in AGAIN_S:
         await asyncio.sleep(wait_s)
-        rotated, before = _rotated(stop), await asyncio.to_thread(parts.rotator.last)
+        rotated, before = _rotated(stop), await asyncio.to_thread(rotator.last)
         try:
-            shown = await asyncio.to_thread(parts.rotator.again, is_expected=rotated is not None)
+            shown = await asyncio.to_thread(rotator.again, is_expected=rotated is not None)
         except (ConsoleError, OSError) as error:
-            parts.notice(f"old secrets cannot be presented a second time: {error}")
+            notice(f"old secrets cannot be presented a second time: {error}")
             continue
-        last = parts.rotator.last()
+        last = rotator.last()
         if before is None and last is not None and rotated is not None:
-            await _lost(parts, stop, rotated, last.detail, shown)
+            await _lost(scribe, notice, stop, rotated, last.detail, shown)
         if shown:
-            await _shown_again(parts, stop, shown)
+            await _shown_again(rotator, scribe, notice, stop, shown)
         if all(item.ok for item in shown) or came_back(shown):
             return
 
 
-def _rotated(stop: StopDesk) -> Receipt | None:
+def _rotated(stop: Receipts) -> Receipt | None:
     """The newest kill whose receipt says that everything was rotated."""
     proven = (r for r in stop.receipts() if r.complete and any(s.name is StepName.ROTATE and s.status is StepStatus.OK for s in r.steps))
     return next(proven, None)
 
 
-async def _lost(parts: Parts, stop: StopDesk, receipt: Receipt, why: str, shown: list[RotationItem]) -> None:
+async def _lost(scribe: Scribe, notice: Notice, stop: Receipts, receipt: Receipt, why: str, shown: list[RotationItem]) -> None:
     """The record is gone: the receipt that relies on it is not green any more."""
     words = "; ".join([f"{s.detail}; {why}" for s in receipt.steps if s.name is StepName.ROTATE] + ([in_words(shown)] if shown else []))
-    parts.notice(f"{why} (rotation-last.json): watchfloor rotation run")
-    parts.scribe.record(Record("supervisor", "secrets.record_lost", words, verdict=StepStatus.UNKNOWN, must=True))
+    notice(f"{why} (rotation-last.json): watchfloor rotation run")
+    scribe.record(Record("supervisor", "secrets.record_lost", words, verdict=StepStatus.UNKNOWN, must=True))
     await stop.correct(receipt.kill_id, Step(StepName.ROTATE, StepStatus.UNKNOWN, None, words))
 
 
-async def _shown_again(parts: Parts, stop: StopDesk, shown: list[RotationItem]) -> None:
-    last = parts.rotator.last()
+async def _shown_again(rotator: Rotator, scribe: Scribe, notice: Notice, stop: Receipts, shown: list[RotationItem]) -> None:
+    last = rotator.last()
     back, ok = came_back(shown), all(item.ok for item in shown)
     words = f"presented again after a restart: {in_words(shown)}"
     verdict = StepStatus.OK if ok else StepStatus.FAILED if back else StepStatus.UNKNOWN
-    parts.scribe.record(Record("supervisor", "secrets.presented_again", words, verdict=verdict, must=True))
+    scribe.record(Record("supervisor", "secrets.presented_again", words, verdict=verdict, must=True))
     if back:
-        parts.notice(
-            f"old secrets, or others than were rotated to, came back to life and are rotated anew: {', '.join(sorted(back))}", "red"
-        )
-        result = await parts.rotator.take_turn(back)
+        notice(f"old secrets, or others than were rotated to, came back to life and are rotated anew: {', '.join(sorted(back))}", "red")
+        result = await rotator.take_turn(back)
         assert result is not None
         words += f"; rotated anew: {in_words(list(result.items))}"
-        parts.scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))
+        scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))
     if last is not None and last.kill_id:
         first = StepStatus.OK if last.ok else StepStatus.FAILED
         status = verdict if first is StepStatus.OK else first
@@ -85,7 +100,7 @@ async def _shown_again(parts: Parts, stop: StopDesk, shown: list[RotationItem]) 
         await _kept_promises(stop, verdict, words)
 
 
-async def _kept_promises(stop: StopDesk, verdict: StepStatus, words: str) -> None:
+async def _kept_promises(stop: Receipts, verdict: StepStatus, words: str) -> None:
     """Another rotation followed a kill's: what was presented again holds its old values too, and its receipt still promises that."""
     for receipt in stop.receipts():
         for step in receipt.steps:

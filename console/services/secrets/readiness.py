@@ -6,12 +6,12 @@ import time
 
 from console.api.messages import PathView
 from console.domain.errors import ConsoleError
-from console.supervisor.parts import Parts
+from console.services.secrets.rotator import Rotator
 
 
-def secrets_path(parts: Parts) -> PathView:
+def secrets_path(rotator: Rotator) -> PathView:
     """Whether a rotation can be carried out and the last one held. Blocks: reads the store and the plan."""
-    view = parts.rotator.view()
+    view = rotator.view()
     kept = f"{view.kept_in}, because {'; '.join(view.why_not_better)}" if view.why_not_better else view.kept_in
     own = sum(item.kind == "own" for item in view.items)
     facts = [
@@ -21,7 +21,7 @@ def secrets_path(parts: Parts) -> PathView:
     ]
     doubts = [view.plan_error] if view.plan_error else []
     try:
-        parts.tokens.keys()
+        rotator.tokens.keys()
     except ConsoleError as error:
         doubts.append(str(error))
     if view.unfinished:

@@ -1,0 +1,1 @@
+"""Secrets: rotated and proven, shown in the armed light, and read without holding up the loop."""
