@@ -486,6 +486,8 @@ class StatusView(View):
     audit_whole: bool | None = None
     audit_why: str = ""
     """Why the record is not intact, or empty."""
+    audit_lost: bool = False
+    """Records of before are lost, and no operator acknowledged it yet: POST /api/audit/acknowledge."""
     audit_checked_at: float | None = None
     audit_verified: int | None = None
     """Up to which record the log was verified then; None: it was not."""

@@ -48,9 +48,10 @@ class GuardLink(QObject):
     alive = Signal(bool)
     status_came = Signal(dict)
 
-    def __init__(self, path: Path | None, parent: QObject | None = None) -> None:
+    def __init__(self, path: Path | None, parent: QObject | None = None, patience_s: float | None = None) -> None:
+        """``patience_s``: another time for answers, of operations that take longer than a press may."""
         super().__init__(parent)
-        self._path = path
+        self._path, self._patience_s = path, patience_s
         self._socket: socket.socket | None = None
         self._notifier: QSocketNotifier | None = None
         self._waiting: deque[_Question] = deque()
@@ -111,13 +112,26 @@ class GuardLink(QObject):
             failed(ConsoleError("The request to the guard is too long.", "Give a shorter reason."))
             return
         now = monotonic()
-        self._waiting.append(_Question(answered, failed, now, now + ANSWER_S))
+        self._waiting.append(_Question(answered, failed, now, now + (self._patience_s or ANSWER_S)))
         try:
             is_sent = self._socket.send(line) == len(line)
         except OSError:
             is_sent = False
         if not is_sent:  # closed, or a guard that reads nothing: what is half sent could not be answered
             self._lost()
+
+    def ask_beside(self, op: str, answered: Answered, failed: Failed, patience_s: float, **fields: Any) -> None:
+        """One request over a connection of its own: an operation that takes seconds holds up no press."""
+        link = GuardLink(self._path, self, patience_s)
+
+        def over(then: Callable[[Any], object], given: Any) -> None:
+            link.stop()
+            link.deleteLater()
+            then(given)
+
+        link._connect()
+        link._late.start()
+        link.call(op, lambda answer: over(answered, answer), lambda error: over(failed, error), **fields)
 
     def ask_status(self) -> None:
         """Asks once; the answer comes by ``status_came``."""

@@ -13,6 +13,7 @@ from console.domain.errors import ConsoleError
 from console.panic.guard_link import GuardLink
 
 NO_START = -1
+SUSPECTS_S = 10.0
 
 
 class GuardPort(QObject):
@@ -52,6 +53,12 @@ class GuardPort(QObject):
             self.refused.emit(error)
 
         self._guard.call("let_go", lambda _answer: done(True), failed, hold_id=hold_id)
+
+    def end_suspects(
+        self, kill_id: str, pids: list[int], answered: Callable[[dict[str, Any]], object], failed: Callable[[ConsoleError], object]
+    ) -> None:
+        """Kills these suspects of a kill; the answer says of each what became of it."""
+        self._guard.ask_beside("suspects", answered, failed, SUSPECTS_S, kill_id=kill_id, pids=pids, by=self._by)
 
     def press(self) -> None:
         """Kills everything now."""

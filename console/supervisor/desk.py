@@ -97,6 +97,7 @@ class Desk:
             audit_records=records,
             audit_whole=False if self._losses.open else None if verdict is None or (verdict.whole and verdict.unknown) else verdict.whole,
             audit_why=self._losses.why or (verdict.why if verdict is not None else ""),
+            audit_lost=bool(self._losses.open),
             audit_checked_at=verdict.checked_at if verdict else None,
             audit_verified=verdict.records if verdict else None,
             operator=f"uid {os.geteuid()}",

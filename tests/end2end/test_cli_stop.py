@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.in_time import code_in_time, is_done
 from tests.fakes.terminal import Terminal, open_terminal, until
 
 SLEEP = ("sleep", "1000")
@@ -71,7 +72,8 @@ def test_kill_stops_one_agent_with_a_receipt_and_leaves_the_other(terminal: Term
     one, other = terminal.run(*SLEEP), terminal.run(*SLEEP)
     said = terminal("kill", one, "--reason", "this one", "--json")
     receipt = said.json
-    assert (said.code, receipt["verified_zero"], receipt["survivors"]) == (0, True, [])
+    assert (code_in_time(receipt), receipt["verified_zero"], receipt["survivors"]) == (0, True, [])
+    assert said.code == receipt["exit_code"]
     assert [(t["agent_id"], t["outcome"]) for t in receipt["targets"]] == [(one, "proven_zero")]
     assert until(lambda: terminal.agent(one)["state"] == "killed")
     assert terminal.agent(other)["state"] == "running" and terminal.processes()
@@ -82,7 +84,7 @@ def test_panic_kills_everything_and_the_kernel_agrees(terminal: Terminal) -> Non
     said = terminal("panic", "--reason", "test", "--json")
     receipt = said.json
     assert terminal.processes() == []
-    assert said.code == 0, said
+    assert code_in_time(receipt) == 0, said
     assert receipt["verified_zero"] and receipt["complete"] and {t["agent_id"] for t in receipt["targets"]} == agents
     assert [s["name"] for s in receipt["steps"]] == ["latch", "refuse", "signal", "zero", "second_look", "rotate", "remote", "evidence"]
     assert {s["name"]: s["status"] for s in receipt["steps"]}["remote"] == "skipped"
@@ -106,7 +108,7 @@ def test_panic_kills_everything_and_the_kernel_agrees(terminal: Terminal) -> Non
 def test_panic_reads_well(terminal: Terminal) -> None:
     terminal.run(*SLEEP)
     said = terminal("panic", "--reason", "because \x1b[31m")
-    assert said.code == 0 and said.out.startswith("All processes of 1 agent are dead.")
+    assert is_done(said.code, said.out) and said.out.startswith("All processes of 1 agent are dead.")
     assert "because \\e[31m" in said.out and "\x1b" not in said.out + said.err
     assert "proven zero" in said.out and "second_look" in said.out
 
@@ -122,7 +124,7 @@ def test_panic_kills_while_the_supervisor_is_stopped_and_says_what_is_unknown(te
     finally:
         os.kill(supervisor, signal.SIGCONT)
     steps = {s["name"]: s["status"] for s in said.json["steps"]}
-    assert said.code == 7 and said.json["verified_zero"] is True
+    assert code_in_time(said.json) == 7 and said.json["verified_zero"] is True
     assert (steps["zero"], steps["second_look"], steps["rotate"], steps["evidence"]) == ("ok", "ok", "unknown", "unknown")
 
 
@@ -135,14 +137,16 @@ def test_panic_kills_with_supervisor_and_guard_dead_and_then_finishes(terminal: 
     said = terminal("panic", "--reason", "all dead", "--json")
     assert terminal.processes() == []
     assert said.json["verified_zero"] is True and [t["outcome"] for t in said.json["targets"]] == ["proven_zero"]
-    assert said.code in (0, 7), said  # 0 when the supervisor it started finished in time
+    assert said.code == 8 and said.json["connections_state"] == "not recorded", "no guard looked at its connections"
+    assert code_in_time(said.json) in (0, 7), said  # 0 when the supervisor it started finished in time
     assert terminal("run", "--", "true").code == 4
 
 
 @pytest.mark.fault
 def test_the_kill_survives_a_restart_of_everything(terminal: Terminal) -> None:
     terminal.run(*SLEEP)
-    assert terminal("panic", "--reason", "stay down").code == 0
+    said = terminal("panic", "--reason", "stay down")
+    assert is_done(said.code, said.out), said
     for pid in (*terminal.supervisors, *terminal.guards):
         os.kill(pid, signal.SIGKILL)
     said = terminal("run", "--", *SLEEP)  # starts a new pair

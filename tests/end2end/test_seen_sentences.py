@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from console.api.messages import AgentView, SourceView
-from console.domain.verdict import verdict
+from tests.fakes.in_time import code_in_time
 from tests.fakes.instance import Instance, until
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code" / "projects-tree"
@@ -148,7 +148,7 @@ def test_a_program_we_started_and_the_session_seen_in_it_are_one_row_with_its_su
         assert (own.model, own.tree_usage["cost_usd"]) == ("claude-sonnet-4-5", 3.0)
         assert len(it.api.fleet().agents) == 2
         receipt = it.api.kill(agent, tree=True)
-        assert verdict(receipt).exit_code == 0 and receipt.verified_zero  # a part of a program is no target of its own
+        assert code_in_time(receipt) == 0 and receipt.verified_zero  # a part of a program is no target of its own
         assert "inside" in it.state_becomes(sub.id, "ended").state_reason or it.agent(sub.id).state_reason == "no longer seen"
 
 

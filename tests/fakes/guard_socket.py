@@ -29,6 +29,8 @@ class FakeGuard:
         self.latched = False
         self.frozen = 0
         self.kill: dict[str, Any] | None = None
+        self.suspects_asked: list[tuple[str, list[int]]] = []
+        self.suspects_answer: dict[str, Any] = {"ok": False, "error": "There is no kill 'k-0': nothing was killed.", "remedy": ""}
         self.kill_s = kill_s
         self.proven = proven
         self.lasting = False
@@ -77,6 +79,9 @@ class FakeGuard:
         if op in ("freeze", "thaw"):
             self.frozen = self._agents() if op == "freeze" else 0
             return {"ok": True, "agents": self._agents()}
+        if op == "suspects":
+            self.suspects_asked.append((str(message.get("kill_id")), list(message.get("pids", []))))
+            return self.suspects_answer
         return {"ok": False, "error": "Unknown op.", "remedy": ""}
 
     def _hold(self, held_s: float) -> dict[str, Any]:

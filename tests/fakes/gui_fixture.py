@@ -21,6 +21,7 @@ from console.api.messages import (
 )
 from console.api.sources import SourcesFileView, SourcesView
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
+from console.domain.verdict import code_words
 
 NOW = 1_795_269_731.0
 """The fixtures' moment (seconds since the epoch)."""
@@ -430,6 +431,7 @@ def kill_switch(now: float = NOW) -> KillSwitchView:
                 best_effort=best,
                 ms_total=ms,
                 exit_code=code,
+                short=f"{proven} of {targets} confirmed dead" if code in (0, 7) else code_words(code),
                 bad_steps=["rotate"] if code == 7 else [],
             )
             for kill_id, ago, scope, by, zero, proven, targets, best, ms, code in receipts

@@ -86,6 +86,7 @@ class FakeRooms:
             ("POST", "/api/rollback/{id}/restore", self._restore),
             ("GET", "/api/audit", self._audit_page),
             ("POST", "/api/audit/verify", self._verify),
+            ("POST", "/api/audit/acknowledge", self._acknowledge),
         ]
         return [Route(path, answer, methods=[verb]) for verb, path, answer in routes]
 
@@ -240,6 +241,10 @@ class FakeRooms:
                 break
         newest = self.audit[-1].seq if self.audit else 0
         return say(m.AuditPage(rows=found, total=newest, newest=newest))
+
+    async def _acknowledge(self, request: Request) -> Response:
+        self.log.append(("acknowledge", str((await request.json())["reason"]), {}))
+        return await self._verify(request)
 
     async def _verify(self, _request: Request) -> Response:
         self.log.append(("verify", "", {}))

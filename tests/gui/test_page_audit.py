@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AuditVerdict, Delta
+from console.gui.pages.audit.acknowledge import AcknowledgeDialog
 from console.gui.pages.audit.book import PAGE, TRIMMED, Book
 from console.gui.pages.audit.chain import Known, chain_words
 from console.gui.pages.audit.detail import as_json, checks
@@ -234,6 +235,32 @@ def test_a_broken_chain_is_red_and_leads_there(make_house: House, open_window: O
     assert page.badge() is not None and page.log.newer.isVisible()
     key(page.view, Qt.Key.Key_Home)
     qtbot.waitUntil(lambda: page.log.model.rows[0].seq == 2000)
+
+
+def test_a_loss_stays_red_until_it_is_acknowledged_with_a_reason(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
+    house = make_house("mockup")
+    hold(house, 6)
+    supervisor = house.supervisor
+    lost = {"audit_whole": False, "audit_lost": True, "audit_why": "the log before this one <b>is missing</b>"}
+    supervisor.status = supervisor.status.model_copy(update=lost)
+    window = open_window("audit")
+    page = page_of(window)
+    qtbot.waitUntil(page.chain.acknowledge.isVisible)
+    assert "records of before are lost" in page.chain.words.text() and "<b>is missing</b>" in page.chain.more.text()
+    page.chain.verify.click()  # the log that is there is whole in itself: that changes nothing
+    qtbot.waitUntil(lambda: any(verb == "verify" for verb, _, _ in supervisor.rooms.log) and not page.chain.is_verifying)
+    assert page.chain.acknowledge.isVisible() and "lost" in page.chain.words.text()
+    key(page.view, Qt.Key.Key_A)
+    dialog = window.findChild(AcknowledgeDialog)
+    assert dialog is not None and not dialog.main.isEnabled(), "a reason is needed"
+    dialog.reason.setText("disk failure, ticket 4711")
+    dialog.main.click()
+    qtbot.waitUntil(lambda: ("acknowledge", "disk failure, ticket 4711", {}) in supervisor.rooms.log)
+    supervisor.status = supervisor.status.model_copy(
+        update={"audit_whole": True, "audit_lost": False, "audit_why": "", "audit_checked_at": time.time()}
+    )
+    qtbot.waitUntil(lambda: not page.chain.acknowledge.isVisible() and "chain whole" in page.chain.words.text())
+    assert page.why_not("audit.acknowledge") == "No loss of records waits to be acknowledged."
 
 
 def test_a_chain_that_cannot_be_verified_is_never_called_whole(make_house: House, open_window: Opener, qtbot: QtBot) -> None:

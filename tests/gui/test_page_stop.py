@@ -16,16 +16,19 @@ from console.api.armed import ArmedView, PathView
 from console.api.context_messages import ContextView
 from console.api.persistence import FindingView, PersistenceReport
 from console.api.rotation_messages import RotationItemView, RotationView
-from console.domain.kill import Outcome, Receipt
+from console.domain.errors import ConsoleError
+from console.domain.kill import Connection, Outcome, Receipt, Suspect
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.fleet.workspace import WorkspaceDialog
 from console.gui.pages.kill_switch.cards import path_words, proof_words
 from console.gui.pages.kill_switch.page import KillSwitchPage
 from console.gui.pages.kill_switch.rotation import RotationDialog
 from console.gui.pages.receipt.page import ReceiptPage
+from console.gui.pages.receipt.suspects import SuspectsDialog
 from console.gui.widgets.facts import Facts
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
+from console.panic.guard_link import GuardLink
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.operator_server import FakeHouse
 
@@ -275,3 +278,52 @@ def test_a_workspace_is_shown_held_released_and_deleted_with_a_reason(make_house
     refused.main.click()
     qtbot.waitUntil(lambda: "no workspace" in card.none.text() and card.none.isVisible())
     assert [verb for verb, *_ in house.supervisor.log] == ["context-hold", "context-release", "context-delete", "context-delete"]
+
+
+# --- suspects ----------------------------------------------------------------------------------------------------------------------------
+
+
+def with_suspects() -> Receipt:
+    made = fixture.receipt(fixture.mockup_agents(), proven=True, kill_id="k-0036")
+    agent, peer = (
+        made.targets[0].agent_id,
+        Connection(made.targets[0].agent_id, "tcp", "127.0.0.1:5", "127.0.0.1:6", 40, 90, "postgres", 26, ""),
+    )
+    rows = [
+        Suspect(agent, 41, 1, "/bin/sleep", 0, "sleep 600 & true", "postgres (process 40) started it", "arguments", True, 40),
+        Suspect(agent, 42, 1, "/bin/sleep", 0, HOSTILE, "it works in the agent's folder", "working folder", False, 40),
+    ]
+    return replace(made, connections=(peer,), connections_state="recorded", suspects=tuple(rows))
+
+
+def test_suspects_are_ended_by_name_and_what_became_of_each_is_shown(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    house.supervisor.receipts["k-0036"] = with_suspects()
+    page = receipt_page(open_window("fleet"), "k-0036", qtbot)
+    assert page.side.end_suspects.isVisible() and page.why_not("receipt.suspects") == ""
+    page.do("receipt.suspects")
+    dialog = page.window().findChild(SuspectsDialog)
+    assert dialog is not None and dialog.chosen() == [41], "a suspect by working folder alone is never preselected"
+    assert all(is_plain(box.text()) for box, _ in dialog.boxes) and dialog.main.text() == "Kill 1 process"
+    dialog.boxes[1][0].click()
+    house.guard.suspects_answer = {"ok": False, "error": "Process 42 is no suspect: nothing was killed.", "remedy": "Read the receipt."}
+    dialog.main.click()
+    qtbot.waitUntil(lambda: "nothing was killed" in dialog.problem.text() and dialog.main.isEnabled())
+    dialog.boxes[0][0].click()
+    words = "not killed: its number belongs to another process by now"
+    ended = [{"pid": 42, "done": False, "words": words}, {"pid": 41, "done": True, "words": "killed"}]
+    house.guard.suspects_answer = {"ok": True, "ended": ended, "n": 2, "n_done": 1}
+    dialog.main.click()
+    qtbot.waitUntil(lambda: dialog.told[42].text() == words)
+    assert house.guard.suspects_asked == [("k-0036", [41, 42]), ("k-0036", [42])]
+    assert not dialog.main.isVisible(), "one that was answered is not asked again"
+    dialog.close()
+
+
+def test_a_kill_without_suspects_and_a_guard_that_is_away(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    house.supervisor.receipts["k-0036"] = replace(with_suspects(), suspects=())
+    page = receipt_page(open_window("fleet"), "k-0036", qtbot)
+    assert not page.side.end_suspects.isVisible() and page.why_not("receipt.suspects") == "This kill has no suspects."
+    GuardLink(None).ask_beside("suspects", print, (told := list[ConsoleError]()).append, 1.0)
+    assert "does not answer" in told[0].what

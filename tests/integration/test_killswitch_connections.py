@@ -304,3 +304,4 @@ def test_after_a_restart_of_the_guard_it_is_not_recorded_never_none(state_dir: P
         receipt = world.pressed()
         assert receipt.connections_state == "not recorded" and "not looked at from its start" in receipt.connections_detail
         assert receipt.uncovered == ("older",) and "not recorded" in verdict(receipt).headline
+        assert verdict(receipt).verified_zero and verdict(receipt).exit_code is ExitCode.BEST_EFFORT, "an unknown is never green"

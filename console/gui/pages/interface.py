@@ -8,18 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import Delta
+from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
 from console.gui.notices import Notices
 from console.gui.requests import Requests
 from console.gui.theme.tokens import NARROW
+
+EndSuspects = Callable[[str, list[int], Callable[[dict[str, Any]], object], Callable[[ConsoleError], object]], None]
+"""(kill id, pids, what gets the answer, what gets the refusal)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Desk:
     """``goto(page name, argument)``: for example ``goto("receipt", kill_id)``, ``goto("fleet", agent_id)``."""
     clock: Callable[[], float]
     """Seconds since the epoch."""
+    end_suspects: EndSuspects
+    """Kills suspects of a kill through the guard, as ``watchfloor kill --suspects`` does."""
     ask_sync: Callable[[], None]
     """Reads fleet, status and kill switch again soon (after something was changed)."""
 

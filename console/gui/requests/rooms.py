@@ -197,6 +197,10 @@ class AuditRequests:
     def verify(self) -> Pending[m.AuditVerdict]:
         return self._link.send("POST", "/api/audit/verify", m.AuditVerdict, timeout_s=CHANGE_S)
 
+    def acknowledge(self, reason: str) -> Pending[m.AuditVerdict]:
+        body = m.AcknowledgeLossBody(reason=reason)
+        return self._link.send("POST", "/api/audit/acknowledge", m.AuditVerdict, body, timeout_s=CHANGE_S)
+
 
 class Requests:
     """All rooms over one link."""

@@ -71,7 +71,7 @@ class Window(QWidget):
         self.sync = Sync(requests, self.wires.events, self.wires.guard, self.fleet, self.switch, notices, time)
         self.port = GuardPort(self.wires.guard, places.state_dir if places else None, "console", "panic from the console", self)
         self.machine = PanicMachine(self.port)
-        self.desk = Desk(requests, notices, self.fleet, self.switch, self.goto, time, self.sync.read_all)
+        self.desk = Desk(requests, notices, self.fleet, self.switch, self.goto, time, self.port.end_suspects, self.sync.read_all)
         self.pages: dict[str, Page] = {kind.spec.name: kind(self.desk, self) for kind in pages}
         self.page: Page | None = None
         self._build(places)

@@ -138,7 +138,7 @@ class StateView(QObject):
         if status.audit_whole is None:
             self._window.status.show_seal(f"Audit log {records} · chain not checked", True)
         elif not status.audit_whole:
-            self._window.status.show_seal(f"Audit log {records} · chain BROKEN", True)
+            self._window.status.show_seal(f"Audit log {records} · {'records lost' if status.audit_lost else 'chain BROKEN'}", True)
         else:
             verified = f" up to record {status.audit_verified:,}" if status.audit_verified else ""
             seal = f"Audit log {records} · chain whole{verified}, {age(status.audit_checked_at, now)}"

@@ -29,22 +29,27 @@ class Known:
     why: str = ""
     at: float | None = None
     ms: float | None = None
+    is_lost: bool = False
+    """Records of before are lost, and nobody acknowledged it."""
     unknown: tuple[str, ...] = ()
     """What cannot be told though the chain is whole; never green."""
 
 
 def known_of(verdict: AuditVerdict, ms: float) -> Known:
     """What an answer of Verify says."""
-    return Known(verdict.whole, verdict.records, verdict.first_bad, verdict.why, verdict.checked_at, ms, tuple(verdict.unknown))
+    return Known(verdict.whole, verdict.records, verdict.first_bad, verdict.why, verdict.checked_at, ms, unknown=tuple(verdict.unknown))
 
 
 def newer(known: Known, status: StatusView | None) -> Known:
     """The status knows of a verification that was asked for elsewhere."""
+    if status is not None and status.audit_lost:  # so it stays until it is acknowledged, whenever anything was verified
+        return Known(False, first_bad=known.first_bad, why=status.audit_why, at=status.audit_checked_at, is_lost=True)
+    known = Known() if known.is_lost and status is not None else known
     if status is None or status.audit_whole is None or status.audit_checked_at is None:
         return known
     if known.at is not None and status.audit_checked_at <= known.at + 0.001:
         return known
-    return Known(status.audit_whole, status.audit_verified, at=status.audit_checked_at)
+    return Known(status.audit_whole, status.audit_verified, why=status.audit_why, at=status.audit_checked_at)
 
 
 def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, str]:
@@ -52,6 +57,8 @@ def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, st
     records = plural(total, "record")
     if known.whole is None:
         return f"{records} · not verified yet", "V checks every hash, from the first record to the newest", "ring", "text2"
+    if known.is_lost:
+        return f"{records} · records of before are lost", known.why, "alert", "danger"
     if not known.whole:
         where = f" · first bad record {known.first_bad:,}" if known.first_bad is not None else "" if known.why else " · V shows where"
         return f"{records} · chain broken{where}", known.why, "alert", "danger"
@@ -86,11 +93,14 @@ class ChainBar(QWidget):
         self.took = Text("", 11, fonts.REGULAR, "text2", right=True)
         self.jump = Button("Go to it", "target", "danger", small=True, parent=self)
         self.jump.hide()
+        self.acknowledge = Button("Acknowledge…", kind="danger", keys="A", small=True, parent=self)
+        self.acknowledge.hide()
         self.verify = Button("Verify", "shield", keys="V", small=True, parent=self)
         row.addWidget(self.words)
         row.addWidget(self.more, 1)
         row.addWidget(self.took)
         row.addWidget(self.jump)
+        row.addWidget(self.acknowledge)
         row.addWidget(self.verify)
 
     def say(self, known: Known, total: int, now: float, *, silent: bool) -> None:
@@ -110,6 +120,7 @@ class ChainBar(QWidget):
         self.took.setText(
             f"verified {plural(known.records, 'record')} in {took(known.ms)}" if known.ms is not None and known.records is not None else ""
         )
+        self.acknowledge.setVisible(known.is_lost)
         self.jump.setVisible(known.first_bad is not None and known.whole is False)
         self.verify.setEnabled(not self.is_verifying)
         self.update()

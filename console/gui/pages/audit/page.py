@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.messages import AuditPage, AuditRow, AuditVerdict, Delta
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
+from console.gui.pages.audit.acknowledge import AcknowledgeDialog
 from console.gui.pages.audit.chain import ChainBar, known_of, newer
 from console.gui.pages.audit.detail import DetailPane
 from console.gui.pages.audit.log import Log
@@ -19,7 +20,7 @@ _ON_A_ROW = ("audit.agent", "audit.rollback", "audit.copy")
 
 
 class AuditLogPage(Page):
-    """Reads everything and changes nothing."""
+    """Reads everything, and changes nothing but the acknowledgement of a loss."""
 
     spec = PageSpec("audit", "Audit", "audit", "Investigate")
     verbs = (
@@ -30,6 +31,7 @@ class AuditLogPage(Page):
         ActionSpec("audit.agent", "Jump to the record's agent", "J", "jump to agent"),
         ActionSpec("audit.verify", "Verify the whole chain", "V", "verify"),
         ActionSpec("audit.rollback", "Open the record's rollback", "O", ""),
+        ActionSpec("audit.acknowledge", "Acknowledge the loss of records", "A", ""),
         ActionSpec("audit.bad", "Go to the first bad record", "B", ""),
         ActionSpec("audit.detail", "Show or hide the detail pane", "", "", cap="Enter"),
     )
@@ -58,6 +60,7 @@ class AuditLogPage(Page):
         self._look.setInterval(_LOOK_MS)
         self._look.timeout.connect(self._read_place)
         self.chain.verify.clicked.connect(lambda: self.do("audit.verify"))
+        self.chain.acknowledge.clicked.connect(lambda: self.do("audit.acknowledge"))
         self.chain.jump.clicked.connect(lambda: self.do("audit.bad"))
         self.pane.asked.connect(self.do)
         self.log.chosen.connect(lambda _row: self._chose())
@@ -124,6 +127,8 @@ class AuditLogPage(Page):
             return "This record has no rollback."
         if action_id == "audit.verify" and self.chain.is_verifying:
             return "It is being verified."
+        if action_id == "audit.acknowledge" and not self._is_lost():
+            return "No loss of records waits to be acknowledged."
         if action_id == "audit.bad" and self.chain.known.first_bad is None:
             broken = self.chain.known.whole is False
             return "The chain is broken, not at one record: the red bar says why." if broken else "No bad record is known."
@@ -139,6 +144,8 @@ class AuditLogPage(Page):
             self.log.search.setFocus()
         elif action_id == "audit.verify":
             self._verify()
+        elif action_id == "audit.acknowledge":
+            AcknowledgeDialog(self.desk, self.chain.known.why, self._acknowledged, self.window()).open()
         elif action_id == "audit.bad":
             self.log.go_to(self.chain.known.first_bad or 1)
         elif action_id == "audit.detail":
@@ -181,6 +188,16 @@ class AuditLogPage(Page):
         asked = self.desk.requests.audit.verify().while_alive(self)
         asked.then(lambda verdict: self._verified(verdict, (self.desk.clock() - began) * 1000)).failed(self._not_verified)
         self._show_chain()
+
+    def _is_lost(self) -> bool:
+        status = self.desk.switch.status
+        return status is not None and status.audit_lost
+
+    def _acknowledged(self, verdict: AuditVerdict) -> None:
+        """The button goes once the status says so: what is shown never runs ahead of it."""
+        self.log.know(verdict.records)
+        self._show_chain()
+        self.badge_changed.emit()
 
     def _verified(self, verdict: AuditVerdict, ms: float) -> None:
         self.chain.is_verifying = False

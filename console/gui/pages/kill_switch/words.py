@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console.api.messages import ReceiptRow
+from console.domain.errors import ExitCode
 
 PATHS = {
     "local": ("Local kill", "shield"),
@@ -28,7 +29,7 @@ LEVELS = {
 def result_words(row: ReceiptRow) -> tuple[str, str, str]:
     """(words, shape, colour) of an earlier kill; a tick needs a verified zero and no step in doubt."""
     if not row.complete:
-        return f"{row.headline} Not complete.".strip(), "triangle", "warn"
-    if row.exit_code == 8:
-        return row.headline, "alert", "warn"
-    return row.headline, *(("check", "text2") if row.exit_code == 0 else ("triangle", "warn"))
+        return f"{row.short}, not complete", "triangle", "warn"
+    if row.exit_code == ExitCode.BEST_EFFORT:
+        return row.short, "alert", "warn"
+    return row.short, *(("check", "text2") if row.exit_code == ExitCode.DONE else ("triangle", "warn"))

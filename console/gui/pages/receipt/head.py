@@ -83,6 +83,7 @@ class ReceiptHead(QWidget):
     def say(self, kill_id: str, head: Headline) -> None:
         self._crumb, self.headline = f"Kill switch  ›  Receipts  ›  {safe_text(kill_id, 60)}", head
         self.setAccessibleName(f"{head.text}. {safe_text(head.line)}")
+        self.setToolTip(tooltip(head.text))
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -99,9 +100,19 @@ class ReceiptHead(QWidget):
         shape = {"proven": "check", "late": "check", "doubt": "triangle"}.get(self.headline.kind, "pause")
         draw_mark(painter, shape, QRectF(middle.x() - 6, middle.y() - 6.5, 12, 11), colour)
         text = colours.warn if self.headline.kind == "doubt" else colours.text
-        draw_text(painter, QRectF(42, 36, self.width() - 42, 28), self.headline.text, fonts.ui(22, fonts.SEMIBOLD), text)
+        self._paint_headline(painter, QRectF(42, 36, self.width() - 42, 28), text)
         draw_text(painter, QRectF(42, 65, self.width() - 42, 18), safe_text(self.headline.line, 300), fonts.ui(12), colours.text2)
         painter.end()
+
+    def _paint_headline(self, painter: QPainter, box: QRectF, colour: str) -> None:
+        """One line, or two smaller ones: what speaks against a clean kill stands behind the first sentence."""
+        large, small = fonts.ui(22, fonts.SEMIBOLD), fonts.ui(13, fonts.SEMIBOLD)
+        if fonts.metrics(large).horizontalAdvance(self.headline.text) <= box.width():
+            draw_text(painter, box, self.headline.text, large, colour)
+            return
+        painter.setFont(small)
+        painter.setPen(QColor(colour))
+        painter.drawText(box.adjusted(0, -7, 0, 1), Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop, self.headline.text)
 
 
 class Timeline(QWidget):

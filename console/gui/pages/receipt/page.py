@@ -23,6 +23,7 @@ from console.gui.pages.receipt.findings import aged, finding_words, paint_findin
 from console.gui.pages.receipt.head import ReceiptHead, Timeline, headline, open_points
 from console.gui.pages.receipt.rows import COLUMNS, TargetRow, paint_target, target_words
 from console.gui.pages.receipt.side import ReceiptSide
+from console.gui.pages.receipt.suspects import SuspectsDialog
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills
@@ -72,6 +73,7 @@ class ReceiptPage(Page):
         ActionSpec("receipt.move", "Move in the targets", "", "move", cap="↑ ↓"),
         ActionSpec("receipt.side", "Show or hide the side pane", "", "details", cap="Enter"),
         ActionSpec("receipt.back-list", "What could bring an agent back", "B", "could come back"),
+        ActionSpec("receipt.suspects", "Kill suspects of this kill…", "S", "suspects…"),
         ActionSpec("receipt.copy", "Copy the receipt as JSON", "C", "copy JSON"),
         ActionSpec("receipt.rearm", "Rearm…", "R", "rearm…"),
         ActionSpec("receipt.back", "Back to the kill switch", "Backspace", "kill switch"),
@@ -105,6 +107,7 @@ class ReceiptPage(Page):
         self.view.opened.connect(lambda _row: self.do("receipt.side"))
         self.place_view.opened.connect(lambda _row: self.do("receipt.side"))
         self.side.verify.clicked.connect(lambda: self.do("receipt.copy"))
+        self.side.end_suspects.clicked.connect(lambda: self.do("receipt.suspects"))
         self.side.rearm.clicked.connect(lambda: self.do("receipt.rearm"))
 
     def _build(self) -> None:
@@ -170,6 +173,8 @@ class ReceiptPage(Page):
     def why_not(self, action_id: str) -> str:
         if action_id == "receipt.rearm":
             return "" if self._is_latched() else "This kill is not latched any more."
+        if action_id == "receipt.suspects" and not (self.receipt is not None and self.receipt.suspects):
+            return "This kill has no suspects."
         if action_id == "receipt.copy" and self.receipt is None:
             return "The receipt has not been read yet."
         return ""
@@ -178,6 +183,8 @@ class ReceiptPage(Page):
         if action_id == "receipt.copy" and self.receipt is not None:
             QGuiApplication.clipboard().setText(json.dumps(self.receipt.as_json(), indent=2))  # ASCII: escapes stay visible
             self.desk.notices.say("info", "The receipt is in the clipboard as JSON.")
+        elif action_id == "receipt.suspects" and self.receipt is not None and self.receipt.suspects:
+            SuspectsDialog(self.desk, self.receipt, self.window()).open()
         elif action_id == "receipt.rearm":
             RearmDialog(self.desk, self.kill_id, self.window()).open()
         elif action_id == "receipt.side":

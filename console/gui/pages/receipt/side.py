@@ -40,6 +40,7 @@ class ReceiptSide(SidePane):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedWidth(_SIDE)
+        self.end_suspects = Button("Kill suspects…", "alert", "danger", keys="S", parent=self)
         self.verify = Button("Copy as JSON", "copy", keys="C", parent=self)
         self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)
         column = QVBoxLayout(self)
@@ -59,6 +60,10 @@ class ReceiptSide(SidePane):
         for name, title in _SECTIONS.items():
             self._sections[name] = self._section(name, title)
         self._column.addStretch(1)
+        top = QHBoxLayout()
+        top.setContentsMargins(18, 12, 20, 0)
+        top.addWidget(self.end_suspects)
+        column.addLayout(top)
         foot = QHBoxLayout()
         foot.setContentsMargins(18, 12, 20, 12)
         foot.setSpacing(8)
@@ -89,6 +94,7 @@ class ReceiptSide(SidePane):
 
         ``seen``: names of agents that were only seen and still run.
         """
+        self.end_suspects.setVisible(receipt is not None and bool(receipt.suspects))
         if receipt is None:
             for name in self._sections:
                 self._say(name, [])
