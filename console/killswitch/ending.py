@@ -18,6 +18,8 @@ from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.snapshot import find_process
 from console.killswitch.kill.suspects import chosen, end
 
+MOST_SUSPECTS = 500
+"""That one request may name; the line that holds it is bounded too."""
 MOST_NAMED = 20
 """Of one answer, which is a line of 4 KiB."""
 
@@ -26,7 +28,7 @@ def end_suspects(guard: Guard, message: dict[str, Any], peer: int) -> dict[str, 
     """Kills the suspects that are named, or the preselected ones. Raises NotFound or UsageProblem before anything is killed."""
     kill_id, by = text(message, "kill_id", limit=60), text(message, "by", "", 100)
     kill, receipt = _receipt(guard, kill_id)
-    suspects = chosen(receipt, whole_list(message, "pids"))
+    suspects = chosen(receipt, whole_list(message, "pids", MOST_SUSPECTS))
     done = end(receipt, suspects, _spared(guard, peer) | {one.pid for one in suspects if _is_own(guard, one.pid)})
     words = [f"suspect process {one.pid}: {one.words}" + (f", as {by} asked" if by else "") for one in done]
     if kill is not None:

@@ -28,11 +28,11 @@ def whole(message: dict[str, Any], key: str, default: int | None = None) -> int:
     return int(number(message, key, default))
 
 
-def whole_list(message: dict[str, Any], key: str) -> tuple[int, ...]:
-    """A short list of whole numbers, or none."""
+def whole_list(message: dict[str, Any], key: str, most: int = 64) -> tuple[int, ...]:
+    """A list of whole numbers, or none."""
     value = message.get(key, [])
-    if not isinstance(value, list) or len(value) > 64 or not all(type(n) is int for n in value):
-        raise UsageProblem(f"Field {key!r} must be a list of at most 64 whole numbers.", "See the guard's operations.")
+    if not isinstance(value, list) or len(value) > most or not all(type(n) is int for n in value):
+        raise UsageProblem(f"Field {key!r} must be a list of at most {most} whole numbers.", "See the guard's operations.")
     return tuple(value)
 
 

@@ -51,7 +51,7 @@ class GuardLink(QObject):
     def __init__(self, path: Path | None, parent: QObject | None = None, patience_s: float | None = None) -> None:
         """``patience_s``: another time for answers, of operations that take longer than a press may."""
         super().__init__(parent)
-        self._path, self._patience_s = path, patience_s
+        self.path, self._patience_s = path, patience_s
         self._socket: socket.socket | None = None
         self._notifier: QSocketNotifier | None = None
         self._waiting: deque[_Question] = deque()
@@ -71,11 +71,11 @@ class GuardLink(QObject):
 
     def lead_to(self, path: Path) -> None:
         """An instance appeared; ``start`` connects to it."""
-        self._path = path
+        self.path = path
 
     def start(self, poll_ms: int = 1000) -> None:
         """Connects now and stays connected; asks for the status every ``poll_ms``."""
-        if self._path is None:
+        if self.path is None:
             return
         self._connect()
         self._retry.start(RETRY_MS)
@@ -93,7 +93,7 @@ class GuardLink(QObject):
         """Closes the socket. A hold that is open stays frozen: the guard sees to that."""
         for timer in (self._retry, self._late, self._poll):
             timer.stop()
-        self._path = None
+        self.path = None
         self._close()
 
     def poll_every(self, ms: int) -> None:
@@ -120,30 +120,17 @@ class GuardLink(QObject):
         if not is_sent:  # closed, or a guard that reads nothing: what is half sent could not be answered
             self._lost()
 
-    def ask_beside(self, op: str, answered: Answered, failed: Failed, patience_s: float, **fields: Any) -> None:
-        """One request over a connection of its own: an operation that takes seconds holds up no press."""
-        link = GuardLink(self._path, self, patience_s)
-
-        def over(then: Callable[[Any], object], given: Any) -> None:
-            link.stop()
-            link.deleteLater()
-            then(given)
-
-        link._connect()
-        link._late.start()
-        link.call(op, lambda answer: over(answered, answer), lambda error: over(failed, error), **fields)
-
     def ask_status(self) -> None:
         """Asks once; the answer comes by ``status_came``."""
         if not self._waiting:
             self.call("status", self.status_came.emit)
 
     def _connect(self) -> None:
-        if self._path is None or self._socket is not None:
+        if self.path is None or self._socket is not None:
             return
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
-            made.connect(str(self._path))  # a unix socket is connected at once, or refused (connect(2))
+            made.connect(str(self.path))  # a unix socket is connected at once, or refused (connect(2))
         except OSError:
             made.close()
             return
@@ -220,3 +207,16 @@ class GuardLink(QObject):
 
 def _silent() -> Unreachable:
     return Unreachable("The guard does not answer.", "A press works all the same: it kills from the registry on disk.")
+
+
+def ask_beside(link: GuardLink, patience_s: float, op: str, answered: Answered, failed: Failed, **fields: Any) -> None:
+    """One request over a connection of its own: an operation that takes seconds holds up no press."""
+    own = GuardLink(link.path, link, patience_s)
+
+    def over(then: Callable[[Any], object], given: Any) -> None:
+        own.stop()
+        own.deleteLater()
+        then(given)
+
+    own.start(REST_RETRY_MS)
+    own.call(op, lambda answer: over(answered, answer), lambda error: over(failed, error), **fields)

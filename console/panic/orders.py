@@ -10,7 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from console.domain.errors import ConsoleError
-from console.panic.guard_link import GuardLink
+from console.panic.guard_link import GuardLink, ask_beside
 
 NO_START = -1
 SUSPECTS_S = 10.0
@@ -58,7 +58,7 @@ class GuardPort(QObject):
         self, kill_id: str, pids: list[int], answered: Callable[[dict[str, Any]], object], failed: Callable[[ConsoleError], object]
     ) -> None:
         """Kills these suspects of a kill; the answer says of each what became of it."""
-        self._guard.ask_beside("suspects", answered, failed, SUSPECTS_S, kill_id=kill_id, pids=pids, by=self._by)
+        ask_beside(self._guard, SUSPECTS_S, "suspects", answered, failed, kill_id=kill_id, pids=pids, by=self._by)
 
     def press(self) -> None:
         """Kills everything now."""

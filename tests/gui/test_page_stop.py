@@ -28,7 +28,7 @@ from console.gui.pages.receipt.suspects import SuspectsDialog
 from console.gui.widgets.facts import Facts
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
-from console.panic.guard_link import GuardLink
+from console.panic.guard_link import GuardLink, ask_beside
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.operator_server import FakeHouse
 
@@ -325,5 +325,6 @@ def test_a_kill_without_suspects_and_a_guard_that_is_away(make_house: Make, open
     house.supervisor.receipts["k-0036"] = replace(with_suspects(), suspects=())
     page = receipt_page(open_window("fleet"), "k-0036", qtbot)
     assert not page.side.end_suspects.isVisible() and page.why_not("receipt.suspects") == "This kill has no suspects."
-    GuardLink(None).ask_beside("suspects", print, (told := list[ConsoleError]()).append, 1.0)
+    link, told = GuardLink(None), list[ConsoleError]()
+    ask_beside(link, 1.0, "suspects", print, told.append)
     assert "does not answer" in told[0].what

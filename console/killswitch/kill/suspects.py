@@ -25,7 +25,10 @@ from console.killswitch.kill.uncounted import is_installed
 from console.killswitch.processes import Handle
 
 MOST = 50
-"""Of one kill."""
+"""Of one kill, by its connections."""
+MOST_BESIDE = 500
+"""That one adoption left outside."""
+LOOKS_BESIDE = 6
 SHORTEST = 6
 """Letters of an argument that can tell an agent's work from any other."""
 END_S = 2.0
@@ -103,23 +106,44 @@ def beside(agent_id: str, first: tuple[int, int], origin: Origin, known: Collect
     ``first``: pid and start time of its first process. ``known``: processes that are the agent's, or never are. OSError when processes
     cannot be listed. Orphans of its cgroup are among them: a guess (findings, kill: in one run of thirty it named bystanders).
     """
-    table = recent_look().rows
     never = {first[0], os.getpid(), *known, *processes.ancestors(first[0]), *processes.ancestors(os.getpid())}
-    above, reapers, found = first[0], {1}, list[Suspect]()
+    found, table = dict[int, Suspect](), recent_look()
+    for _ in range(LOOKS_BESIDE):
+        is_settled = _add_beside(found, agent_id, first, origin, never, table.rows)
+        if is_settled:
+            break  # else an orphan was gone before it could be looked at: one that forks and ends all the time never stands still
+        table = recent_look(time.monotonic())
+    return tuple(one for one in found.values() if processes.is_alive(one.pid) or is_likely(one))
+
+
+def _add_beside(
+    found: dict[int, Suspect], agent_id: str, first: tuple[int, int], origin: Origin, never: Collection[int], table: dict[int, Row]
+) -> bool:
+    """One look; whether every orphan of it could still be looked at. What a suspect started is one as well."""
+    above, reapers, is_settled = first[0], {1}, True
     while (above := table[above].parent if above in table else 0) > 1:
         reapers = {1, above}  # the last one below process 1: a user's service manager takes in orphans
-    for pid, row in sorted(table.items()):
-        if len(found) >= MOST or pid in never or row.ticks < first[1] or not row.is_alive or row.parent == 2 or pid == 2:
+    rows = sorted((row.ticks, pid) for pid, row in table.items())  # a parent before what it started
+    for ticks, pid in rows:
+        row = table[pid]
+        if len(found) >= MOST_BESIDE or pid in never or pid in found or ticks < first[1] or not row.is_alive or 2 in (pid, row.parent):
             continue
-        if processes.uids(pid) != {origin.uid}:
+        uids = processes.uids(pid)
+        if not uids and row.parent in reapers:
+            is_settled = False
+        if uids != {origin.uid}:
             continue
         by, what = _shared(agent_id, pid, row, origin, reapers)
+        if row.parent in found and by not in ("marker", "account"):
+            by, what = "account", f"process {row.parent} started it, which may be the agent's"
         there = find_process(pid) if by else None
-        if there is not None and there.start_ticks == row.ticks:
+        if there is not None and there.start_ticks == ticks:
             command = processes.command_line(pid, 4096)[:200]
             why = f"it was left outside when {agent_id} was adopted; {what}"
-            found.append(Suspect(agent_id, pid, row.ticks, there.program, origin.uid, command, why, by, by == "marker", 0))
-    return tuple(found)
+            found[pid] = Suspect(agent_id, pid, ticks, there.program, origin.uid, command, why, by, by == "marker", 0)
+        elif by and row.parent in reapers:
+            is_settled = False
+    return is_settled
 
 
 def is_likely(one: Suspect) -> bool:
@@ -132,10 +156,10 @@ def _shared(agent_id: str, pid: int, row: Row, origin: Origin, reapers: Collecti
     with contextlib.suppress(OSError):
         if f"{AGENT_VARIABLE}={agent_id}".encode() in processes.environment(pid).split(b"\0"):
             return "marker", "its environment names the agent"
-    if row.session == origin.session and origin.session > 1:
-        return "session", f"it is in the agent's session {origin.session}"
     if row.parent in reapers and origin.cgroup and processes.cgroup_line(pid) == origin.cgroup:
         return "account", "an orphan of the agent's account and cgroup, started after it"
+    if row.session == origin.session and origin.session > 1:
+        return "session", f"it is in the agent's session {origin.session}"
     folder = _folder(pid)
     if folder and origin.folder not in ("", *_COMMON_FOLDERS) and (folder + "/").startswith(origin.folder + "/"):
         return "working folder", "it works in the agent's folder"

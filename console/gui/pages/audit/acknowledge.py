@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import AuditVerdict
@@ -17,11 +15,11 @@ _WHAT = (
 
 
 class AcknowledgeDialog(Dialog):
-    """``done`` gets the verdict after it."""
+    """What the page shows changes once the status says so."""
 
-    def __init__(self, desk: Desk, why: str, done: Callable[[AuditVerdict], object], parent: QWidget) -> None:
+    def __init__(self, desk: Desk, why: str, parent: QWidget) -> None:
         super().__init__("Acknowledge the loss of records?", "Acknowledge", "primary", parent, width=560)
-        self._desk, self._done = desk, done
+        self._desk = desk
         self.paragraph(_WHAT)
         self.paragraph(why or "What was lost is not known.", "warn", "triangle")
         self.reason = self.ask_reason(label="What you found out about it, for the record", needed=True)
@@ -38,5 +36,4 @@ class AcknowledgeDialog(Dialog):
         self._desk.ask_sync()
         left = "" if verdict.whole else " The log is still not intact."
         self._desk.notices.say("info" if verdict.whole else "amber", f"The loss is acknowledged.{left}")
-        self._done(verdict)
         self.accept()

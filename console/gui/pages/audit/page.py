@@ -127,7 +127,7 @@ class AuditLogPage(Page):
             return "This record has no rollback."
         if action_id == "audit.verify" and self.chain.is_verifying:
             return "It is being verified."
-        if action_id == "audit.acknowledge" and not self._is_lost():
+        if action_id == "audit.acknowledge" and not self.chain.known.is_lost:
             return "No loss of records waits to be acknowledged."
         if action_id == "audit.bad" and self.chain.known.first_bad is None:
             broken = self.chain.known.whole is False
@@ -145,7 +145,7 @@ class AuditLogPage(Page):
         elif action_id == "audit.verify":
             self._verify()
         elif action_id == "audit.acknowledge":
-            AcknowledgeDialog(self.desk, self.chain.known.why, self._acknowledged, self.window()).open()
+            AcknowledgeDialog(self.desk, self.chain.known.why, self.window()).open()
         elif action_id == "audit.bad":
             self.log.go_to(self.chain.known.first_bad or 1)
         elif action_id == "audit.detail":
@@ -188,16 +188,6 @@ class AuditLogPage(Page):
         asked = self.desk.requests.audit.verify().while_alive(self)
         asked.then(lambda verdict: self._verified(verdict, (self.desk.clock() - began) * 1000)).failed(self._not_verified)
         self._show_chain()
-
-    def _is_lost(self) -> bool:
-        status = self.desk.switch.status
-        return status is not None and status.audit_lost
-
-    def _acknowledged(self, verdict: AuditVerdict) -> None:
-        """The button goes once the status says so: what is shown never runs ahead of it."""
-        self.log.know(verdict.records)
-        self._show_chain()
-        self.badge_changed.emit()
 
     def _verified(self, verdict: AuditVerdict, ms: float) -> None:
         self.chain.is_verifying = False
