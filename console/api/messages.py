@@ -56,6 +56,7 @@ class AgentView(View):
     cost_unknown: str = ""
     """Why the cost is not known (no source reads it, or its answers have no price), or empty."""
     usage: dict[str, float] = {}
+    """By name. A cost that is not known is not in it, here and in ``tree_usage``."""
     limits: dict[str, float | None] = {}
     tree_usage: dict[str, float] = {}
     tree_limits: dict[str, float | None] = {}

@@ -90,7 +90,7 @@ class Lookout:
     def _changed(self, loop: asyncio.AbstractEventLoop, one: _Watched, paths: frozenset[str]) -> None:
         """From a watching thread."""
         spend = self._parts.spend
-        transcripts = [path for path in paths if path.endswith(".jsonl")]
+        transcripts = [path for path in paths if path.endswith((".jsonl", ".db", ".db-wal"))]
         if spend is not None and transcripts:
             spend.changed(transcripts)
         elif spend is not None and not paths:
