@@ -11,8 +11,6 @@ from console.api.bodies import SCHEMA_VERSION, Request, View
 PLACES = {
     "claude-code": ".claude/settings.json",
     "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "qwen": ".qwen/settings.json",
 }
 """Below the home: where each program reads hooks of its user."""
 

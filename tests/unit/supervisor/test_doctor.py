@@ -17,7 +17,17 @@ def test_each_source_says_what_it_sees_and_stops_and_where_it_looked(tmp_path: P
     (tmp_path / "home" / ".claude" / "sessions").write_text("no folder")
     places = find_places(str(tmp_path / "state"), create=True)
     said = doctor._sources(places, Options(discover_root=str(tmp_path / "home")))
-    assert list(said) == ["source claude_code", "source codex", "source processes", "source otlp"]
+    assert list(said) == [
+        "source claude_code",
+        "source codex",
+        "source gemini",
+        "source qwen",
+        "source opencode",
+        "source pi",
+        "source kilo",
+        "source processes",
+        "source otlp",
+    ]
     assert all("Sees: " in words and "Stops: " in words and "Not " in words for words in said.values())
     assert "Not a directory" in said["source claude_code"] and said["source codex"].startswith("available: 0 seen now.")
 
