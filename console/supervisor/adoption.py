@@ -103,6 +103,7 @@ class AdoptDesk:
         core = self._parts.core
         core.post(e.Adopted(*now(), agent.agent_id, process, int(done["moved"]), str(done["best_effort"]), by))
         await core.saved()
+        await self._parts.daemons.tell()  # a kill may follow at once: the guard knows session and daemon by then
         return v.AdoptedView(agent=agent.agent_id, orphans=len(done["orphans"]), **found)
 
     def _open_for_owner(self, agent_id: AgentId, process: ProcessIdentity, uid: int, by: str) -> dict[str, str]:
