@@ -35,6 +35,7 @@ from console.services.execute.judgement import CallJudging
 from console.services.execute.service import ExecuteDesk
 from console.services.fleet.core import Core
 from console.services.fleet.views import egress_view
+from console.services.hooks.service import hook_app, hook_routes
 from console.services.network.service import NetworkDesk
 from console.services.notices.shown import Notices
 from console.services.persistence.scan import Hunt
@@ -71,28 +72,27 @@ from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.adoption import keep_adopted
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.asgi import App, Door
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower, OneForAll
-from console.supervisor.gates import Trespasses
-from console.supervisor.hiding import hidden, hide_in_logs
-from console.supervisor.hooks import hook_app, hook_routes
+from console.supervisor.http.access import Trespasses
+from console.supervisor.http.asgi import App, Door
+from console.supervisor.http.peers import Peer, is_operator, may_hook
+from console.supervisor.http.redaction import hidden, hide_in_logs
+from console.supervisor.http.token_watch import watched
 from console.supervisor.launch import Launcher
 from console.supervisor.leftovers import keep_tidy
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
-from console.supervisor.peers import Peer, is_operator, may_hook
 from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
-from console.supervisor.token_watch import watched
 from console.supervisor.type_sources import TypeSources
 
 log = logging.getLogger(__name__)

@@ -40,7 +40,7 @@ from console.services.sessions.routes import context_routes
 from console.supervisor.adopt_routes import adopt_routes
 from console.supervisor.adoption import AdoptDesk
 from console.supervisor.desk import Desk
-from console.supervisor.gates import Gates, Handler
+from console.supervisor.http.access import Gates, Handler
 from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.supervisor.rearm import RearmAsk
 from console.supervisor.rearm_routes import rearm_routes

@@ -25,7 +25,7 @@ from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
 from console.sources.session_spend import SessionSpend
-from console.supervisor.gates import Trespasses
+from console.supervisor.http.access import Trespasses
 from console.supervisor.own_agents import OwnAgents
 
 if TYPE_CHECKING:

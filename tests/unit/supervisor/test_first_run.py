@@ -13,12 +13,12 @@ from console.api.armed import ArmedView, PathView
 from console.api.hook_messages import HooksView, ProgramHook
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.kept import Kept
+from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview
 from console.services.policy.service import PolicyDesk
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.hook_settings import with_hook
 from console.supervisor.first_run import NEVER, FirstLook, defaults, hook_look
-from console.supervisor.install_hook import LINES_MAX, SHOWN_MAX, command_for, preview
 
 
 @pytest.fixture
