@@ -31,7 +31,7 @@ for size in map(int, sizes):
 """
 
 
-def write(root: Path, trees: dict[str, Path], version: str) -> None:
+def write(trees: dict[str, Path], version: str) -> None:
     """Everything that is generated, into the trees."""
     python = trees["watchfloor"] / HOME / "bin" / "python3"
     said = subprocess.run([str(python), "-sPB", str(HERE / "click_tree.py")], capture_output=True, check=True).stdout
@@ -46,7 +46,7 @@ def write(root: Path, trees: dict[str, Path], version: str) -> None:
     _put(trees["watchfloor-guard"] / "usr/share/man/man8/watchfloor-guard.8.gz", _guard_page(version))
     for package in PACKAGES:
         documents = trees[package.name] / "usr" / "share" / "doc" / package.name
-        _put(documents / "copyright", _copyright(root, trees[package.name]))
+        _put(documents / "copyright", _copyright(trees[package.name]))
         _put(documents / "changelog.gz", _changelog(package.name, version))
 
 
@@ -187,7 +187,7 @@ def _icons(python: Path, tree: Path) -> None:
     subprocess.run([str(python), "-sPB", "-c", ICONS, str(source), str(target), *map(str, ICON_SIZES)], env=environment, check=True)
 
 
-def _copyright(root: Path, tree: Path) -> str:
+def _copyright(tree: Path) -> str:
     """Our licence, and by name the licence of everything that the package brings."""
     lines = ["Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/", "Upstream-Name: Watchfloor", "", "Files: *"]
     lines += [

@@ -48,8 +48,9 @@ def build(work: Path, out: Path, formats: list[str], version: str, compression: 
     """Every step in its order; ``out`` receives files only when all of them are there."""
     tools = stage.make_tools(ROOT, work / "tools")
     wheel = stage.make_wheel(ROOT, tools, work / "wheel")
-    trees = stage.stage(ROOT, tools, wheel, work / "stage")
-    documents.write(ROOT, trees, version)
+    source = wheel.parent / "source"  # the committed state: nothing that changes meanwhile comes along
+    trees = stage.stage(source, tools, wheel, work / "stage")
+    documents.write(trees, version)
     made = work / "out"
     made.mkdir()
     shutil.copy2(wheel, made)
@@ -57,7 +58,7 @@ def build(work: Path, out: Path, formats: list[str], version: str, compression: 
         needed = libraries.packages_of(elf.needed_outside(trees[package.name], *trees.values()))
         sbom.write(made / f"{package.name}_{version}.cdx.json", package.name, version, trees[package.name])
         for kind in formats:
-            describe.run_nfpm(ROOT, tools, package, trees[package.name], needed, version, kind, compression, made, work)
+            describe.run_nfpm(source, tools, package, trees[package.name], needed, version, kind, compression, made, work)
     (made / "SIZES.txt").write_text(stage.sizes(trees))
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in sorted(made.iterdir())]
     (made / "SHA256SUMS").write_text("\n".join(lines) + "\n")
