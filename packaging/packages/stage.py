@@ -52,11 +52,11 @@ def make_tools(root: Path, folder: Path) -> Path:
     return folder / "bin"
 
 
-def make_wheel(root: Path, tools: Path, folder: Path) -> Path:
+def make_wheel(root: Path, commit: str, tools: Path, folder: Path) -> Path:
     """The wheel of the committed state, which then lies in ``source`` beside it: nothing of a developer's folder comes along."""
     source = folder / "source"
     source.mkdir(parents=True)
-    archive = subprocess.run(["git", "-C", str(root), "archive", "HEAD"], capture_output=True, check=True).stdout
+    archive = subprocess.run(["git", "-C", str(root), "archive", commit], capture_output=True, check=True).stdout
     subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
     _pip(tools, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, source)
     return next(folder.glob("*.whl"))
