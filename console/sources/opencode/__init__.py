@@ -1,1 +1,0 @@
-"""OpenCode: one agent kind."""

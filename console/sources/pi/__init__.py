@@ -1,1 +1,0 @@
-"""pi: one agent kind."""
