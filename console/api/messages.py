@@ -42,10 +42,6 @@ class AgentView(View):
     best_effort: str = ""
     """Why a stop of it cannot be proven; empty: it can."""
     sandbox: str = "none"
-    profile: str = "strict"
-    """The rules that judge its calls: strict, coding, observe, or own (an operator's policy.json)."""
-    profile_note: str = ""
-    """"rules only, not contained", or that no tool call is blocked; amber. Empty: nothing to say."""
     network_mode: str = "FULL"
     network_enforced: bool = False
     network_note: str = ""
@@ -60,6 +56,7 @@ class AgentView(View):
     cost_unknown: str = ""
     """Why the cost is not known (no source reads it, or its answers have no price), or empty."""
     usage: dict[str, float] = {}
+    """By name. A cost that is not known is not in it, here and in ``tree_usage``."""
     limits: dict[str, float | None] = {}
     tree_usage: dict[str, float] = {}
     tree_limits: dict[str, float | None] = {}
@@ -477,8 +474,6 @@ class StatusView(View):
     mode_note: str = ""
     killed: bool
     soft_stop: str = ""
-    profiles: dict[str, str] = {}
-    """Profiles that an operator chose, by type of agent."""
     pid: int
     guard_pid: int | None = None
     guard_ok: bool = False

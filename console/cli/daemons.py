@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from console.cli import out
 from console.cli.plain import plain
 from console.domain.kill import Receipt, Return
+from console.domain.verdict import not_watched_words
 from console.domain.words import counted
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def show_after(receipt: Receipt) -> None:
             out.show(out.words(f"  to remove the session or job by hand: {one.command}", limit=500))
     for row in receipt.returns[:NAMED]:
         out.show(out.words(_returned(row), "bold red" if row.certain else "yellow", 400))
+    if receipt.not_watched:
+        out.show(out.words(not_watched_words(receipt.not_watched), "yellow", 400))
     if len(receipt.returns) > NAMED:
         out.show(out.words(f"and {len(receipt.returns) - NAMED} more (--json lists all)"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from console.api.messages import AgentDetailView, AgentView, FleetView
@@ -182,8 +183,8 @@ def in_tree_order(agents: list[AgentView]) -> list[tuple[str, AgentView]]:
 def _limits_used(agent: AgentView) -> str:
     parts: list[str] = []
     for name in LIMIT_NAMES:
-        unit, used_alone = _UNITS[name], agent.usage.get(name, 0.0)
-        own, tree = (agent.limits.get(name), used_alone), (agent.tree_limits.get(name), agent.tree_usage.get(name, 0.0))
+        unit, used_alone = _UNITS[name], _used(agent.usage, name)
+        own, tree = (agent.limits.get(name), used_alone), (agent.tree_limits.get(name), _used(agent.tree_usage, name))
         if name in GAUGES:  # of a tree they bound each of its agents
             own, tree = (min((cap for cap in (own[0], tree[0]) if cap is not None), default=None), used_alone), (None, 0.0)
         for (cap, used), scope in ((own, ""), (tree, " tree")):
@@ -192,6 +193,11 @@ def _limits_used(agent: AgentView) -> str:
     return ", ".join(parts) or "no limits"
 
 
+def _used(usage: dict[str, float], name: str) -> float:
+    """NaN: not known, which is left out of what is known."""
+    return usage.get(name, math.nan if usage else 0.0)
+
+
 def _number(value: float) -> str:
     """Whole numbers whole, however large; others with at most two digits behind the point, rounded."""
-    return f"{value:,.2f}".rstrip("0").rstrip(".")
+    return "unknown" if math.isnan(value) else f"{value:,.2f}".rstrip("0").rstrip(".")

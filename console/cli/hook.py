@@ -1,4 +1,4 @@
-"""``watchfloor hook claude-code | codex``: puts one tool call before the instance. 0 lets it through; whatever goes wrong is 2, a block."""
+"""``watchfloor hook PROGRAM``: puts one tool call before the instance. 0 lets it through; whatever goes wrong is 2, a block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STANDALONE = "console.integrations.hook"
 
 
 def hook(
-    program: Annotated[str, Argument(metavar="PROGRAM", help="claude-code or codex.")],
+    program: Annotated[str, Argument(metavar="PROGRAM", help=f"{', '.join(PLACES)}.")],
     state_dir: StateDir = None,
 ) -> int:
     """Judge one tool call, told on standard input as the program tells its hooks. Exit 0: allowed. Exit 2: blocked, for whatever reason.
@@ -36,7 +36,7 @@ def hook(
     """
     try:
         if program not in PLACES:
-            raise ConsoleError(f"There is no hook for {plain(program, 40)!r}.", "Programs: claude-code, codex.")
+            raise ConsoleError(f"There is no hook for {plain(program, 40)!r}.", f"Programs: {', '.join(PLACES)}.")
         places = seek_places(state_dir)
         if places is None:
             raise ConsoleError("There is no instance here; nothing is allowed without one.", "Name its folder with --state-dir.")

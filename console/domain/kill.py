@@ -103,6 +103,14 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
+class Unwatched:
+    """A time within the return watch in which nothing looked: the guard was gone, or stood still. Seconds since the epoch."""
+
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class Connection:
     """A connection of a target to a program outside, as it was at the kill."""
 
@@ -186,6 +194,8 @@ class Receipt:
     returns: tuple[Return, ...] = ()
     watch_until: float = 0.0
     """Seconds since the epoch; 0: no return watch."""
+    not_watched: tuple[Unwatched, ...] = ()
+    """Parts of that time in which a process may have run and ended unseen; what still ran afterwards was looked at."""
     connections: tuple[Connection, ...] = ()
     connections_state: str = "none"
     """``recorded``, ``not recorded``, or ``none``: never looked."""
@@ -227,6 +237,7 @@ def receipt_from_json(data: dict[str, Any]) -> Receipt:
     )
     known["survivors"] = _rows(Survivor, data.get("survivors", ()))
     known["returns"] = _rows(Return, data.get("returns", ()))
+    known["not_watched"] = _rows(Unwatched, data.get("not_watched", ()))
     known["connections"] = _rows(Connection, data.get("connections", ()))
     known["suspects"] = _rows(Suspect, data.get("suspects", ()))
     daemons = _rows(Daemon, data.get("daemons", ()))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus, worst_outcomes
+from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Unwatched, worst_outcomes
 from console.domain.words import counted
 
 _CHECKS = (StepName.ZERO, StepName.SECOND_LOOK)
@@ -113,6 +113,7 @@ def _not_done(receipt: Receipt) -> list[str]:
     """Later steps that failed or are unknown. Of an incomplete receipt that waits for no step, the end itself is unknown."""
     bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in _CHECKS]
     bad += ["persistence check"] if receipt.persistence else []
+    bad += ["return watch"] if receipt.not_watched else []
     return bad or (["completion"] if _is_cut_off(receipt) else [])
 
 
@@ -157,7 +158,9 @@ def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
     if proven and not doubts and receipt.proven_ms is not None:
         parts.append(f"Confirmed after {receipt.proven_ms / 1000:.2f} s.")
     if receipt.watch_until:
-        parts.append(f"Return watch: watching until {time.strftime('%H:%M:%S', time.localtime(receipt.watch_until))}.")
+        parts.append(f"Return watch: watching until {_clock(receipt.watch_until)}.")
+    if receipt.not_watched:
+        parts.append(f"{not_watched_words(receipt.not_watched)}.")
     return " ".join(parts)
 
 
@@ -193,6 +196,15 @@ def _other_programs(receipt: Receipt) -> list[str]:
     if receipt.suspects:
         found.append(f"{counted(len(receipt.suspects), 'process', 'processes')} outside may be an agent's work.")
     return found
+
+
+def not_watched_words(times: Iterable[Unwatched]) -> str:
+    """When no guard looked for processes that run again."""
+    return f"Return watch: not watched {', '.join(f'from {_clock(one.since)} to {_clock(one.until)}' for one in times)}"
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
 
 
 def _plain(words: str) -> str:

@@ -18,8 +18,8 @@ YOUNG = "young"
 """Status of a session that was told of just now: those who know more of it may see it yet, so it has no row of its own."""
 GONE = "gone"
 """Status of one that is not seen any more, though it is told for a moment longer what it used."""
-RANK = ("claude_code", "codex", "docker", "processes", TELEMETRY)
-"""Who knows most of an agent first; others come last."""
+LEAST = ("docker", "processes", TELEMETRY)
+"""Sources that know less of an agent than those that read the files of its kind, which come before them."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Own:
 
 def in_order(reports: Iterable[SourceReport]) -> list[Sighting]:
     """All that was seen, by those who know most of an agent first."""
-    able = sorted((one for one in reports if one.available), key=lambda one: RANK.index(one.source) if one.source in RANK else len(RANK))
+    able = sorted((one for one in reports if one.available), key=lambda one: LEAST.index(one.source) if one.source in LEAST else -1)
     return [one for report in able for one in report.sightings]
 
 

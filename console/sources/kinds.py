@@ -5,11 +5,15 @@ from __future__ import annotations
 from console.sources.claude_code.kind import CLAUDE_CODE
 from console.sources.codex.kind import CODEX
 from console.sources.daemons.interface import Daemons
+from console.sources.gemini.kind import GEMINI
 from console.sources.kind import Kind, Lacks
+from console.sources.opencode.kind import KILOCODE, OPENCODE
+from console.sources.pi.kind import OPENCLAW, PI
 from console.sources.processes_only import PROCESSES_ONLY
+from console.sources.qwen.kind import QWEN
 from console.sources.transcripts import TRANSCRIPTS
 
-KINDS: tuple[Kind, ...] = (CLAUDE_CODE, CODEX, *PROCESSES_ONLY)
+KINDS: tuple[Kind, ...] = (CLAUDE_CODE, CODEX, GEMINI, QWEN, OPENCODE, PI, KILOCODE, OPENCLAW, *PROCESSES_ONLY)
 PROGRAMS = tuple(kind.program for kind in KINDS)
 ACTIVITIES = {kind.activity.source: kind.activity for kind in KINDS if not isinstance(kind.activity, Lacks)}
 WOKEN_BY_SUMS = frozenset(one.source for kind in KINDS if kind.is_woken_by_sums and not isinstance(one := kind.transcripts, Lacks))

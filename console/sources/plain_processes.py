@@ -99,12 +99,20 @@ class ProcessSource:
 
 
 def folded(running: tuple[Running, ...]) -> list[Running]:
-    """Without wrappers (a script whose child is the same program) and without workers (a child of the same executable)."""
+    """Without wrappers (a script whose child is the same program, native) and without what a process of the same kind started itself.
+
+    A script that starts itself again is the one above: the process that stays, whatever it starts anew below.
+    """
     by_pid = {one.facts.identity.pid: one for one in running}
-    wrappers = {one.parent for one in running if (above := by_pid.get(one.parent)) and above.program == one.program and above.is_script}
+
+    def above(one: Running) -> Running | None:
+        found = by_pid.get(one.parent)
+        return found if found is not None and found.program == one.program else None
+
+    wrappers = {one.parent for one in running if not one.is_script and (top := above(one)) and top.is_script}
 
     def is_worker(one: Running) -> bool:
-        above = by_pid.get(one.parent)
-        return above is not None and above.program == one.program and above.facts.exe == one.facts.exe and not above.is_script
+        top = above(one)
+        return top is not None and top.facts.exe == one.facts.exe
 
     return [one for one in running if one.facts.identity.pid not in wrappers and not is_worker(one)]

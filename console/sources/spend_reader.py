@@ -203,7 +203,7 @@ class SpendReader:
 
     def _transcripts(self, found: Found) -> Iterator[tuple[Transcript, os.stat_result]]:
         for source, folder, ours in self._all_folders():
-            for path, seen in _walk(folder, found, self._kinds[source].is_one):
+            for path, seen in _walk(folder, found, self._kinds[source]):
                 yield Transcript(source, path, ours, seen.st_size), seen
 
 
@@ -222,7 +222,7 @@ def _is_of(path: str, sessions: frozenset[str]) -> bool:
     return stem in sessions or stem[-_ID:] in sessions or not sessions.isdisjoint(folder.rsplit("/", _DEPTH_MAX)[1:])
 
 
-def _walk(top: Path, found: Found, is_one: Callable[[str], bool]) -> Iterator[tuple[str, os.stat_result]]:
+def _walk(top: Path, found: Found, kind: Transcripts) -> Iterator[tuple[str, os.stat_result]]:
     """Every transcript below, no link followed, the newest folders' names last as they come; bounded."""
     waiting, count = [(str(top), 0)], 0
     while waiting:
@@ -235,9 +235,9 @@ def _walk(top: Path, found: Found, is_one: Callable[[str], bool]) -> Iterator[tu
                         found.troubles.append(f"more than {_FILES_MAX:,} files and folders below {plain(str(top))}: the rest was not read")
                         return
                     if entry.is_dir(follow_symlinks=False):
-                        if depth < _DEPTH_MAX:
+                        if depth < kind.depth:
                             waiting.append((entry.path, depth + 1))
-                    elif is_one(entry.path) and entry.is_file(follow_symlinks=False):
+                    elif kind.is_one(entry.path) and entry.is_file(follow_symlinks=False):
                         yield entry.path, entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue  # this person does not use the program, or the folder is gone

@@ -74,11 +74,16 @@ class Transcripts:
     vendor: str
     """Whose prices hold; empty: each answer's model begins with its vendor and a slash."""
     folders: tuple[Folder, ...]
-    lines: Callable[[Opened], Lines]
+    lines: Callable[[Opened], Lines] | None
+    """None: its files hold no lines, ``database`` reads them."""
     own: tuple[Folder, ...] = ()
     """The same in the home of an agent that was started here."""
     is_one: Callable[[str], bool] = lambda path: path.endswith(".jsonl")
     """By its path alone."""
+    depth: int = 8
+    """Levels below its folder that hold transcripts."""
+    database: Callable[[Opened], Iterator[tuple[Answer, str]]] = lambda _opened: iter(())
+    """Each answer in a database since ``Opened.state``, with the state behind it. Raises OSError with why it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +174,11 @@ def follow(
         goes_on = goes_on and before is not None and before.mark == _mark(fd, before.offset)
         offset = before.offset if before is not None and goes_on else 0
         state = before.state if before is not None and goes_on else ""
-        lines = kind.lines(Opened(transcript.path, seen.st_uid, transcript.ours, state, found.reading))
+        opened = Opened(transcript.path, seen.st_uid, transcript.ours, state, found.reading)
         found.read += 1
+        if kind.lines is None:
+            return _database(kind, opened, seen, answers, found, early)
+        lines = kind.lines(opened)
         until = min(seen.st_size, offset + PASS_MAX)
         for block, behind in _blocks(fd, offset, until, found):
             offset, session = behind, None
@@ -189,6 +197,19 @@ def follow(
         return None
     finally:
         os.close(fd)
+
+
+def _database(
+    kind: Transcripts, opened: Opened, seen: os.stat_result, answers: Answers, found: Found, early: Callable[[Answers], object]
+) -> Place:
+    """The same of a database, which is read from a moment on and not from a byte on. Raises OSError."""
+    state = opened.state
+    for answer, state in kind.database(opened):  # noqa: B007 - the last one is kept
+        found.sessions.add((answer.uid, answer.source, answer.session))
+        put(answers, answer)
+        if len(answers) >= 2 * ANSWERS_MAX:
+            early(answers)
+    return Place(seen.st_dev, _number(seen), seen.st_size, _mtime(seen), 0, "", state)
 
 
 def put(answers: Answers, answer: Answer) -> None:

@@ -21,7 +21,7 @@ from console.killswitch.notify import ALIVE, READY, STOPPING, notify, watchdog_s
 from console.settings.named_folder import real_folder
 from console.settings.options import Options, load_options, merged, save_options
 from console.settings.places import Places, find_places
-from console.supervisor.printing import complain
+from console.supervisor.verbs.printing import complain
 
 INTERRUPTED = 130
 GARBAGE = 10_000
@@ -99,8 +99,8 @@ def _log_to(places: Places) -> None:
 def serve(given: argparse.Namespace) -> int:
     """Runs the daemon until SIGTERM, SIGINT or a shutdown request; prints ``ready`` once operator.sock answers."""
     from console.supervisor.home import move_home
+    from console.supervisor.http.peers import Peer
     from console.supervisor.lock import take_lock
-    from console.supervisor.peers import Peer
 
     places = find_places(given.state_dir, create=True)
     mine = Peer(os.getpid(), os.geteuid(), Path("/proc/self/cgroup").read_text(), True)
@@ -169,7 +169,7 @@ def main() -> int:
     try:
         if given.verb == "serve":
             return serve(given)
-        from console.supervisor.oneshot import oneshot
+        from console.supervisor.verbs.oneshot import oneshot
 
         return oneshot(given.what, given.rest)
     except ConsoleError as error:

@@ -30,21 +30,21 @@ from console.services.execute.routes import Executing
 from console.services.execute.service import ExecuteDesk
 from console.services.fleet.core import Core, now
 from console.services.fleet.views import agent_view
+from console.services.hooks.calls import read_call
+from console.services.hooks.program_hooks import remove
+from console.services.hooks.service import HookDesk
 from console.services.records.record_writer import Scribe
 from console.services.routes.launch_body import request_from
 from console.services.routes.responses import answer, body_of, refusal, refusals, shown_once
 from console.services.secrets.calls import secret_call
 from console.settings.places import Places
-from console.supervisor.asgi import Door
-from console.supervisor.gates import Handler, Trespasses
-from console.supervisor.hiding import hidden
-from console.supervisor.hook_calls import read_call
-from console.supervisor.hooks import HookDesk
-from console.supervisor.peers import Peer, is_agent
-from console.supervisor.program_hooks import remove
-from console.supervisor.quick import quick
-from console.supervisor.resting import Resting
-from console.supervisor.token_watch import watched
+from console.supervisor.http.access import Handler, Trespasses
+from console.supervisor.http.asgi import Door
+from console.supervisor.http.fast_routes import quick
+from console.supervisor.http.keepalive_pool import Resting
+from console.supervisor.http.peers import Peer, is_agent
+from console.supervisor.http.redaction import hidden
+from console.supervisor.http.token_watch import watched
 
 SWITCH_S = 30.0
 TOKEN_S = 900

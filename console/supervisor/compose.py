@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from console.killswitch.spawn import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.services.activity.service import ActivityDesk
+from console.services.adoption.service import keep_adopted
 from console.services.approvals.approval_runner import Approving
 from console.services.daemons.service import DaemonService
 from console.services.evidence.case import Evidence
@@ -36,14 +36,15 @@ from console.services.execute.judgement import CallJudging
 from console.services.execute.service import ExecuteDesk
 from console.services.fleet.core import Core
 from console.services.fleet.views import egress_view
+from console.services.hooks.service import hook_app, hook_routes
 from console.services.network.service import NetworkDesk
 from console.services.notices.shown import Notices
+from console.services.observe.own_agents import OwnAgents
 from console.services.persistence.scan import Hunt
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.policy.git_memory import GitMemory
 from console.services.policy.page import PolicyLook
 from console.services.policy.page_routes import policy_page_routes
-from console.services.policy.profiles import Profiles
 from console.services.policy.review import PolicyReview
 from console.services.policy.routes import policy_routes
 from console.services.policy.service import PolicyDesk
@@ -71,30 +72,27 @@ from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
-from console.supervisor.adoption import keep_adopted
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.asgi import App, Door
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower, OneForAll
-from console.supervisor.gates import Trespasses
-from console.supervisor.hiding import hidden, hide_in_logs
-from console.supervisor.hooks import hook_app, hook_routes
+from console.supervisor.http.access import Trespasses
+from console.supervisor.http.asgi import App, Door
+from console.supervisor.http.peers import Peer, is_operator, may_hook
+from console.supervisor.http.redaction import hidden, hide_in_logs
+from console.supervisor.http.token_watch import watched
 from console.supervisor.launch import Launcher
 from console.supervisor.leftovers import keep_tidy
 from console.supervisor.operator_routes import OperatorRoutes
-from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
-from console.supervisor.peers import Peer, is_operator, may_hook
 from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
 from console.supervisor.program_routes import program_routes
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
-from console.supervisor.token_watch import watched
 from console.supervisor.type_sources import TypeSources
 
 log = logging.getLogger(__name__)
@@ -126,10 +124,9 @@ class Supervisor:
         types, above = TypeSources(parts), self.core.state.agents.get
         dangers = DangerDesk(places, parts.scribe, notice)
         git = GitMemory(SessionStart(self.ledger, above))
-        self.profiles = Profiles(self.core.state.profiles, self.ledger, parts.scribe, types)
-        alarm = partial(notice, level="red")
-        known = (types.declared_of, types.type_of, git.of, self.profiles)
-        self.policy = PolicyDesk(places, alarm, dangers.list.current, above, *known)
+        self.policy = PolicyDesk(
+            places, lambda text: notice(text, "red"), dangers.list.current, above, types.declared_of, types.type_of, git.of
+        )
         approving = Approving(self.core, parts.scribe, parts.keyring, notice, self.policy)
         judging = CallJudging(self.core, approving, self.policy.judgement)
         execute = ExecuteDesk(self.core, parts.scribe, parts.guard, parts.rollback, parts.keyring, places, options, notice, judging)
@@ -282,7 +279,7 @@ class Supervisor:
         self.follower.start()
         self.runner.task(self.runner.look_after())
         self.runner.task(self._keep_contexts())
-        self.runner.task(keep_adopted(self.parts))
+        self.runner.task(keep_adopted(self.core, self.parts.guard))
         self.runner.task(keep_tidy(self.parts, self.stop))
         self.runner.task(self.parts.daemons.keep_telling())
         self.runner.task(keep_telling(self.parts, self.places.is_default))
@@ -312,7 +309,7 @@ class Supervisor:
         secrets = SecretRoutes(self.core.agent_or_404, parts.scribe, parts.keyring, parts.rotator, self.doors.revoke, self.stop.correct)
         more = [*secrets.routes(), *program_routes(self.parts, self.launcher)]
         more += hook_routes(self.doors.hooks)
-        more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), self.profiles, asked_by)
+        more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), asked_by)
         more += policy_page_routes(PolicyLook(self.core, self.parts.scribe, self.policy))
         more += first_run_routes(self.parts, self.policy, self.doors, self.follower)
         routes = OperatorRoutes(self.desk, more)

@@ -15,12 +15,12 @@ from console.domain.conversation import Program, checked_text, started_as, what_
 from console.domain.errors import ConsoleError, Denied, TimedOut
 from console.enforcement.charging import nodes_of
 from console.enforcement.limiting import spent_out
+from console.services.hooks.program_hooks import furnish
 from console.sources.program_stream import encoded
 from console.supervisor.hearing import Hearing, kept_key
 from console.supervisor.listening import Follower, Following
 from console.supervisor.parts import Parts
 from console.supervisor.program_files import find_program
-from console.supervisor.program_hooks import furnish
 from console.supervisor.talk_channel import Channel
 
 CONFIRM_S = 10.0

@@ -19,6 +19,7 @@ from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity, mapping_of
 from console.policy.kept import Kept
+from console.services.hooks.installation import SHOWN_MAX, preview
 from console.services.policy.service import PolicyDesk
 from console.services.routes.responses import answer
 from console.settings.options import Options
@@ -27,7 +28,6 @@ from console.sources.homes import read_foreign
 from console.sources.kinds import HOOKS
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.follow import Follower
-from console.supervisor.install_hook import SHOWN_MAX, preview
 from console.supervisor.parts import Parts
 
 NEVER = "no call has reached the supervisor yet"

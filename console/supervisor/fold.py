@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,10 +33,10 @@ def _read(path: Path, after: int) -> list[dict[str, Any]]:
     return list(read_journal(path, after))
 
 
-async def fold_journal(parts: Parts, amend: Callable[[str], Awaitable[None]]) -> None:
+async def fold_journal(parts: Parts, amend: Callable[[str], Awaitable[str]]) -> None:
     """Once a second, for ever; what was folded is remembered in the ledger, so that a restart neither repeats nor skips.
 
-    ``amend``: told the kill of every receipt that the guard amended.
+    ``amend``: told the kill of every receipt that the guard amended; the new seal of the receipt goes on record with the guard's line.
     """
     path = parts.places.guard_dir / "journal.jsonl"
     done = int(await asyncio.to_thread(parts.scribe.ledger.kv_get, KEY) or 0)
@@ -45,10 +46,9 @@ async def fold_journal(parts: Parts, amend: Callable[[str], Awaitable[None]]) ->
         if now_size != size:
             size = now_size
             for line in await asyncio.to_thread(_read, path, done):
+                seal = await amend(str(line.get("kill_id"))) if line.get("kind") == "receipt_amended" else ""
                 if (record := record_of(line)) is not None:
-                    parts.scribe.record(record)
-                if line.get("kind") == "receipt_amended":
-                    await amend(str(line.get("kill_id")))
+                    parts.scribe.record(replace(record, data={**record.data, "seal_sha256": seal}) if seal else record)
                 done = max(done, int(line["seq"]))
             parts.scribe.job(partial(parts.scribe.ledger.kv_set, KEY, str(done)))
         await asyncio.sleep(PAUSE_S)

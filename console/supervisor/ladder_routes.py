@@ -14,7 +14,7 @@ from console.domain.errors import NotFound, UsageProblem
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
 from console.services.routes.responses import answer, asked_by, body_of
-from console.supervisor.gates import Handler
+from console.supervisor.http.access import Handler
 from console.supervisor.ladder import LadderDesk
 
 

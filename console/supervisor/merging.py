@@ -32,6 +32,7 @@ def together(receipts: list[Receipt], open_ids: list[AgentId]) -> Receipt:
         excluded=_each(r.excluded for r in receipts),
         amended=_each(r.amended for r in receipts),
         returns=_each(r.returns for r in receipts),
+        not_watched=_each(r.not_watched for r in receipts),
         connections=_each(r.connections for r in receipts),
         connections_detail="; ".join(_each((r.connections_detail,) for r in receipts if r.connections_detail)),
         uncovered=_each(r.uncovered for r in receipts),

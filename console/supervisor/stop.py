@@ -24,6 +24,7 @@ from console.domain.verdict import judged
 from console.killswitch.kill.receipt import new_kill_id
 from console.services.evidence.case import Evidence
 from console.services.fleet.core import now
+from console.services.observe.unknown_agents import beside, counted, kept
 from console.services.records.receipt_seal import Sealer, digest_of, keep_receipt
 from console.services.secrets.rotation_step import rotate_step
 from console.services.stop.line import StopLine, read_receipt_file
@@ -31,7 +32,6 @@ from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.merging import together
 from console.supervisor.parts import Parts
-from console.supervisor.unaccounted import beside, counted, kept
 
 log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0
@@ -246,7 +246,7 @@ class StopDesk:
         if local is None:
             local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
         self._parts.daemons.follow(local)
-        pressed, local = local.pressed_at, await counted(self._parts, local)
+        pressed, local = local.pressed_at, await counted(self._parts.core, self._parts.guard, local)
         self._receipts[kill_id] = merged = _merged(local, steps, complete=False)
         self._parts.core.post(e.KillJudged(*now(), local))
         at_zero.set()
@@ -263,12 +263,12 @@ class StopDesk:
         final = self._hunted(_merged(local, steps, complete=True))
         made = await asyncio.to_thread(lambda: self._bytes(final.as_json()))
         self._parts.core.post(e.KillJudged(*now(), final, self._put(final, made)))
-        self._parts.daemons.show(final, 0)
+        self._parts.daemons.show(final, None)
         if everything:
             await self.answer(order, final)
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
             asyncio.get_running_loop().create_task(self._retry(kill_id, reason, by))
-        await self.amend(kill_id)  # what was amended in the meantime
+        self._amended(kill_id, await self.amend(kill_id))  # what was amended in the meantime
 
     async def _hunt(self, kill_id: str, agents: set[str], evidence: asyncio.Task[Step]) -> None:
         await self._parts.hunt.after_kill(kill_id, agents, evidence)
@@ -336,17 +336,18 @@ class StopDesk:
                 await self._retry_once(receipt.kill_id, receipt.reason, receipt.by)
                 return
 
-    async def amend(self, kill_id: str) -> None:
-        """The guard goes on after a receipt: what it amended in one that was finished here is taken over and sealed again."""
-        local = await self._line.read(kill_id)
-        known = self._receipts.get(kill_id)
+    async def amend(self, kill_id: str) -> str:
+        """Takes over and seals what the guard amended in a receipt that was finished here. The seal's SHA-256 unless it is on record."""
+        local, known = await self._line.read(kill_id), self._receipts.get(kill_id)
         if local is None or known is None or not known.complete:
-            return  # still being followed: the guard's file is read once more at its end
+            return ""  # still being followed: the guard's file is read once more at its end
         local = beside(local, kept(known))
         final = self._hunted(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
+        self._parts.daemons.show(final, known)
         if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
             self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
-            self._parts.daemons.show(final, len(known.returns))
+            return ""
+        return self._put(final) if (final.returns, final.not_watched) != (known.returns, known.not_watched) else ""
 
     async def cancel_remote(self) -> None:
         """A rearm: every write of a kill that is still owed to the bucket is given up, durably, before anything is released."""

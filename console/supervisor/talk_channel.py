@@ -17,7 +17,7 @@ from pathlib import Path
 
 from console.domain.conversation import CHANNEL, ENDING
 from console.domain.errors import Conflict, Unavailable
-from console.supervisor.program_hooks import remove
+from console.services.hooks.program_hooks import remove
 
 SOCKET = "agent.sock"
 ROOM = 1 << 20

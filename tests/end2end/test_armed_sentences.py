@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from console.api.armed import ArmedView, PathView
-from console.supervisor.signing import keys
+from console.supervisor.verbs.signing import keys
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.strict_gcs import StrictGcs

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from console.supervisor.signing import keys
+from console.supervisor.verbs.signing import keys
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.strict_gcs import StrictGcs
 

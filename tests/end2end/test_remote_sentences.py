@@ -16,7 +16,7 @@ import pytest
 
 from console.domain.errors import Conflict
 from console.domain.kill import Receipt
-from console.supervisor.signing import keys
+from console.supervisor.verbs.signing import keys
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.strict_gcs import StrictGcs
 

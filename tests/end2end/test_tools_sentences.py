@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import ConsoleError
-from console.supervisor.oneshot import oneshot
+from console.supervisor.verbs.oneshot import oneshot
 from tests.fakes.instance import Instance, until
 
 ROOT = Path(__file__).resolve().parents[2]

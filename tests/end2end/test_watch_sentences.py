@@ -19,8 +19,8 @@ from console.killswitch.client import GuardClient
 from console.killswitch.durable import read_sealed
 from console.killswitch.processes import is_alive
 from console.settings.places import find_places
-from console.supervisor.signing import keys, release
-from console.supervisor.watch import watch
+from console.supervisor.verbs.signing import keys, release
+from console.supervisor.verbs.watch import watch
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.strict_gcs import StrictGcs
 

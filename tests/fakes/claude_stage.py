@@ -59,11 +59,15 @@ door = socket.socket(socket.AF_UNIX); door.bind(str(path)); door.listen(8)
 signal.pause()
 """
 STOP = """
-import pathlib, socket, sys
-here = pathlib.Path(__file__).parent / "sockets"
-one = socket.socket(socket.AF_UNIX); one.connect(str(here / "control.sock")); one.send(("stop " + sys.argv[1]).encode())
-(pathlib.Path(__file__).parent / "stopped").open("a").write(sys.argv[1] + "\\n")
+import os, pathlib, socket, sys
+if sys.orig_argv[1:2] == ["stop"]:
+    home = pathlib.Path(os.environ["HOME"])
+    one = socket.socket(socket.AF_UNIX); one.connect(str(home / "sockets" / "control.sock"))
+    one.send(("stop " + sys.orig_argv[2]).encode())
+    (home / "stopped").open("a").write(sys.orig_argv[2] + "\\n")
+    os._exit(0)
 """
+"""What the program does as ``claude stop SHORT``, wherever it is started: Python reads it from below HOME."""
 
 
 class Stage:
@@ -80,8 +84,11 @@ class Stage:
         (self.root / "package" / "package.json").write_text(json.dumps({"name": package, "version": "2.1.330"}))
         self.program, self.home, self.sockets = program, self.root / "home", self.root / "home" / "sockets"
         self.home.mkdir()
-        for name, text in (("daemon", DAEMON), ("host", HOST), ("session", SESSION), ("stop", STOP)):
+        for name, text in (("daemon", DAEMON), ("host", HOST), ("session", SESSION)):
             (self.home / name).write_text(text)
+        self.stop = self.home / ".local" / "lib" / Path(PYTHON).resolve().name / "site-packages" / "usercustomize.py"
+        self.stop.parent.mkdir(parents=True)
+        self.stop.write_text(STOP)
         self.sockets.mkdir(mode=0o700)
         if os.geteuid() == 0:
             for path in (self.home, self.sockets):

@@ -28,6 +28,7 @@ class FakeProc:
         name: str = "claude",
         state: str = "S",
         cgroup: str = "0::/",
+        cwd: str = "/home/dev/proj",
     ) -> Path:
         """One process; returns its folder."""
         folder = self.root / str(pid)
@@ -38,7 +39,7 @@ class FakeProc:
         (folder / "cmdline").write_bytes(b"\0".join(a.encode("utf-8", "surrogateescape") for a in argv) + b"\0")
         (folder / "cgroup").write_text(cgroup + "\n")
         (folder / "exe").symlink_to(exe)
-        (folder / "cwd").symlink_to("/home/dev/proj")
+        (folder / "cwd").symlink_to(cwd)
         return folder
 
     def open_file(self, pid: int, fd: int, target: Path) -> None:

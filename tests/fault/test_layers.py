@@ -25,8 +25,8 @@ from console.api import policy_data
 from console.api.review_messages import ImportBody
 from console.audit.verify import verify_file
 from console.domain.errors import ConsoleError
+from console.services.hooks.installation import SOURCE
 from console.sources.hook_settings import HookCommand
-from console.supervisor.install_hook import SOURCE
 from tests.fakes.broken import Broken
 from tests.fakes.instance import until
 from tests.fakes.invariants import check_invariants, living

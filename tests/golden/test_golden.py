@@ -10,7 +10,7 @@ import pytest
 from tests.fakes.guard_room import Room
 from tests.golden import guard_lines, story, texts
 from tests.golden.__main__ import difference
-from tests.unit.supervisor.test_gates import REFUSED, UP
+from tests.unit.supervisor.http.test_access import REFUSED, UP
 
 
 @pytest.fixture(scope="module", autouse=True)

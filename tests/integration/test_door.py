@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from console.supervisor import asgi
-from console.supervisor.asgi import MAX_BODY, Door, Scope
+from console.supervisor.http import asgi
+from console.supervisor.http.asgi import MAX_BODY, Door, Scope
 
 GOOD = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 

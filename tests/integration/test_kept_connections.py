@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from console.supervisor import asgi
-from console.supervisor.asgi import Door, Scope
-from console.supervisor.peers import Peer
-from console.supervisor.resting import EACH, Resting
+from console.supervisor.http import asgi
+from console.supervisor.http.asgi import Door, Scope
+from console.supervisor.http.keepalive_pool import EACH, Resting
+from console.supervisor.http.peers import Peer
 
 GOOD = b"POST /v1/usage HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
 

@@ -21,7 +21,7 @@ from console.remotekill.state_file import hold_state
 from console.settings.options import RemoteOptions
 from console.settings.places import Places, find_places
 from console.supervisor.remote import RemoteDesk
-from console.supervisor.signing import keys, release
+from console.supervisor.verbs.signing import keys, release
 from tests.fakes.instance import until
 from tests.fakes.strict_gcs import StrictGcs
 

@@ -13,7 +13,7 @@ _watchfloor_words() {  # the words that may follow those already typed
 _watchfloor_has() {
   local words=""
   case "$1" in
-    "") words="--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan hook install-hook audit rollback contexts rotation watch release keys supervisor demo screenshot completion" ;;
+    "") words="--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan hook install-hook audit rollback contexts rotation watch release keys open supervisor demo screenshot completion" ;;
     "fleet") words="-h --help --state-dir --json" ;;
     "activity") words="-h --help -n --count --search --kind -f --follow --whole --state-dir --json" ;;
     "status") words="-h --help --state-dir --json" ;;
@@ -73,12 +73,11 @@ _watchfloor_has() {
     "allowlist revert") words="-h --help --reason --state-dir --json" ;;
     "allowlist export") words="-h --help --state-dir --json" ;;
     "allowlist import") words="-h --help --reason --replace --dry-run --days --state-dir --json" ;;
-    "policy") words="-h --help import export sequences rules profile backtest draft save check explain lint test" ;;
+    "policy") words="-h --help import export sequences rules backtest draft save check explain lint test" ;;
     "policy import") words="-h --help --project --home --json" ;;
     "policy export") words="-h --help --json" ;;
     "policy sequences") words="-h --help --file --state-dir --json" ;;
     "policy rules") words="-h --help --state-dir --json" ;;
-    "policy profile") words="-h --help --type --reason --state-dir --json" ;;
     "policy backtest") words="-h --help --allow --ask --deny --days --state-dir --json" ;;
     "policy draft") words="-h --help --state-dir --json" ;;
     "policy save") words="-h --help --reason --allow --ask --deny --state-dir --json" ;;
@@ -116,6 +115,7 @@ _watchfloor_has() {
     "keys show") words="-h --help --state-dir --json" ;;
     "keys rotate") words="-h --help --state-dir --json" ;;
     "keys retire") words="-h --help --reason --key --state-dir --json" ;;
+    "open") words="-h --help --state-dir" ;;
     "supervisor") words="-h --help --state-dir" ;;
     "demo") words="-h --help --headless --seconds --agents --theme --state-dir" ;;
     "screenshot") words="-h --help --theme --state-dir" ;;

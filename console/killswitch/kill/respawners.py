@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.kill import Return
-from console.domain.verdict import judged
+from console.domain.kill import Return, Unwatched
+from console.domain.verdict import judged, not_watched_words
 from console.killswitch import processes
 from console.killswitch.fields import text, whole
 from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, KnownSession, Struck
@@ -98,27 +98,31 @@ class Respawners:
         self._returned(text(message, "kill_id", limit=60), row)
         return {}
 
-    def _returned(self, kill_id: str, row: Return) -> None:
+    def _returned(self, kill_id: str, row: Return | Unwatched) -> None:
         kill = self._kills.get(kill_id)
         if kill is None:
             self._amend_file(kill_id, row)
-        elif len(kill.returns) < MOST_TOLD:
-            kill.returns.append(row)
-            kill.amended = [*kill.amended, words(row)][-MOST:]
+        elif len(rows := kill.not_watched if isinstance(row, Unwatched) else kill.returns) < MOST_TOLD:
+            rows.append(row)  # type: ignore[arg-type]  # the list of its own kind
             self._amended(kill, [words(row)])
 
-    def _amend_file(self, kill_id: str, row: Return) -> None:
+    def _amend_file(self, kill_id: str, row: Return | Unwatched) -> None:
         """Of a kill that a guard before this one carried out."""
         receipt = read_receipt(self._guard_dir, kill_id)
-        if receipt is None or len(receipt.returns) >= MOST_TOLD:
+        if receipt is None or len(receipt.returns) + len(receipt.not_watched) >= MOST_TOLD:
             return
-        receipt = judged(replace(receipt, returns=(*receipt.returns, row), amended=(*receipt.amended, words(row))[-MOST:]))
+        if isinstance(row, Unwatched):
+            receipt = judged(replace(receipt, not_watched=(*receipt.not_watched, row)))
+        else:
+            receipt = judged(replace(receipt, returns=(*receipt.returns, row)))
         write_receipt(self._guard_dir, receipt)
         self._journal("receipt_amended", kill_id=kill_id, verified_zero=receipt.verified_zero, reason=words(row))
 
 
-def words(row: Return) -> str:
+def words(row: Return | Unwatched) -> str:
     """For journal, audit and notice; nothing in it is a program's own text."""
+    if isinstance(row, Unwatched):
+        return not_watched_words([row])
     if row.by == "transcript":
         return f"{row.agent_id}: its transcript grew {row.seconds:.0f} s after the kill; no process of it is known"
     what = f"process {row.pid} (parent {row.parent}), {row.seconds:.1f} s after the kill, by {row.by}"

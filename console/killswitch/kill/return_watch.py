@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
-from console.domain.kill import Return
+from console.domain.kill import Return, Unwatched
 from console.killswitch import processes
 from console.killswitch.closure import read_table
 from console.killswitch.durable import write_whole
@@ -37,6 +37,10 @@ YOUNG_LOOKS = 8
 """A process that has just begun is looked at this often before it counts as settled."""
 MOST = 50
 """Returns of one kill that its receipt lists."""
+BEAT_S = 1.0
+"""So often the file's time is set: by it the next guard knows until when this one looked."""
+GAP_S = 3.0
+"""A look that comes later than this after the one before it was missed, and that is said."""
 _OLD_PARENT = "its environment came from a process that lived before the kill"
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -85,6 +89,25 @@ class Match:
     why: str
 
 
+def unwatched(folder: Path, kill_id: str) -> Unwatched | None:
+    """Of a kill whose time is over: from when on no guard looked, by what is on disk. None: it was watched to its end."""
+    path = folder / WATCH_FILE
+    try:
+        found = [one for one in map(_watched, json.loads(path.read_bytes())) if one.kill_id == kill_id]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    since = max(_looked_until(path), found[0].killed_at) if found else 0.0
+    return Unwatched(round(since, 1), round(found[0].until, 1)) if found and found[0].until - since > GAP_S else None
+
+
+def _looked_until(path: Path) -> float:
+    """Seconds since the epoch; 0: not known."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def ticks_now() -> int:
     """Now, as field 22 of /proc/PID/stat counts."""
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
@@ -97,7 +120,7 @@ class ReturnWatch:
         self,
         instance_id: str,
         folder: Path,
-        told: Callable[[str, Return], None],
+        told: Callable[[str, Return | Unwatched], None],
         spared: Callable[[], frozenset[int]],
         registered: Callable[[], dict[int, int]],
     ) -> None:
@@ -107,6 +130,8 @@ class ReturnWatch:
         self._lock = threading.Lock()
         self._watched: list[Watched] = []
         self._is_running = False
+        self._looked_at = self._beat_at = 0.0
+        """Seconds since the epoch: the last look, and the last time of it that is on disk."""
         self._met: dict[_Key, bool] = {}
         """Returns by kill, pid and start time, and whether each was certain: told once."""
         self._likely: dict[_Key, tuple[float, Process, Match]] = {}
@@ -116,8 +141,9 @@ class ReturnWatch:
         """From now on, until its time is over; ``run`` False: it is only to be saved, for the guard that comes next."""
         with self._lock:
             self._watched = [*(w for w in self._watched if w.kill_id != one.kill_id), one]
-            if run:
-                self._start()
+            if run and not self._is_running:
+                threading.Thread(target=self._run, name="return-watch", daemon=True).start()
+                self._is_running = True
 
     def launched_again(self, agent_id: str) -> bool:
         """Its marker tells nothing of the killed one any more; its session's id still does. Returns whether a kill of it is watched."""
@@ -139,19 +165,24 @@ class ReturnWatch:
         left = [one for one in found if one.until > time.time()]
         for one in left:
             self.follow(one, run=run)
+        if run:
+            for one in found:
+                self._missed(one, _looked_until(self.path))
         return len(left)
 
-    def _start(self) -> None:
-        if not self._is_running:
-            threading.Thread(target=self._run, name="return-watch", daemon=True).start()
-            self._is_running = True
+    def _missed(self, one: Watched, since: float) -> None:
+        """Nothing looked from ``since`` until now: in the receipt, as far as it lies within the watch."""
+        since, until = max(since, one.killed_at), min(time.time(), one.until)
+        if since < until:
+            self._told(one.kill_id, Unwatched(round(since, 1), round(until, 1)))
 
     def _run(self) -> None:
-        scan = Scan()
+        scan, self._looked_at = Scan(), time.time()
         try:
             while watched := self._now():
                 try:
                     self._look(watched, scan)
+                    self._has_looked(watched)
                 except FAULTS as fault:  # one look may fail; the watch goes on
                     note_fault("return watch", fault)
                 time.sleep(LOOK_S)
@@ -160,6 +191,18 @@ class ReturnWatch:
                 self._is_running = False
             with contextlib.suppress(OSError):
                 self.save()
+
+    def _has_looked(self, watched: list[Watched]) -> None:
+        """Notes it for the next guard; says it when this process stood still before this look, or its looks failed."""
+        now = time.time()
+        if now - self._looked_at > GAP_S:
+            for one in watched:
+                self._missed(one, self._looked_at)
+        self._looked_at = now
+        if not 0 <= now - self._beat_at < BEAT_S:
+            self._beat_at = now
+            with contextlib.suppress(OSError):
+                os.utime(self.path)
 
     def _now(self) -> list[Watched]:
         with self._lock:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
-from console.domain.kill import Daemon, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect
+from console.domain.kill import Daemon, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Unwatched
 from console.domain.verdict import Verdict, verdict
 from console.domain.words import counted
 from console.killswitch.cgroups import Refused
@@ -78,6 +78,7 @@ class KillSession:
     survivors: tuple[Survivor, ...] = ()
     daemons: list[Daemon] = field(default_factory=list)
     returns: list[Return] = field(default_factory=list)
+    not_watched: list[Unwatched] = field(default_factory=list)
     watch_until: float = 0.0
     judged: Verdict | None = None
     """Of the last receipt, once the kill is over: consoles ask for it many times a second."""
@@ -330,6 +331,7 @@ class KillSession:
             amended=tuple(self.amended),
             returns=tuple(self.returns),
             watch_until=self.watch_until,
+            not_watched=tuple(self.not_watched),
             daemons=tuple(self.daemons),
         )
         if self.unrecorded:

@@ -54,22 +54,29 @@ class DaemonService:
         self._facts = Facts()
         self._known: dict[str, _Known] = {}
         self._followed: set[str] = set()
+        self._told: list[dict[str, Any]] | None = None
+        """What the guard heard last; None: nothing is known to have reached it."""
+        self._telling = asyncio.Lock()
 
     async def keep_telling(self) -> None:
         """Looks every two seconds, and tells the guard whatever changed. Forever."""
-        told: list[dict[str, Any]] | None = None
         while True:
+            await self.tell()
+            await asyncio.sleep(LOOK_S)
+
+    async def tell(self) -> None:
+        """A look that begins now, told to the guard where it is news. A guard that does not answer is told at the next one."""
+        async with self._telling:
             try:
                 facts = await self.refresh()
                 lines = facts.messages()
-                if lines != told and (told is not None or facts.sessions or facts.jobs):
+                if lines != self._told and (self._told is not None or facts.sessions or facts.jobs):
                     for line in lines:
                         await asyncio.to_thread(self._tell, "daemons", **line)
-                    told = lines
+                    self._told = lines
             except ConsoleError as error:
                 log.warning("the guard was not told of daemons: %s", error)
-                told = None
-            await asyncio.sleep(LOOK_S)
+                self._told = None
 
     async def refresh(self) -> Facts:
         """A look that begins now."""
@@ -109,10 +116,12 @@ class DaemonService:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def show(self, receipt: Receipt, before: int) -> None:
-        """A red notice for what ran again, an amber one for what may be. The record is the guard's line in its journal."""
-        for row in receipt.returns[before:]:
+    def show(self, receipt: Receipt, known: Receipt | None) -> None:
+        """Red notices for what ran again, amber ones for what may have or was not watched. The guard's journal has the record."""
+        for row in receipt.returns[len(known.returns) if known is not None else 0 :]:
             self._notice(f"return watch of {receipt.kill_id}: {words(row)}", "red" if row.certain else "amber")
+        for gap in receipt.not_watched[len(known.not_watched) if known is not None else 0 :]:
+            self._notice(f"kill {receipt.kill_id}: {words(gap)}", "amber")
 
     async def after_zero(self, receipt: Receipt) -> None:
         """Each daemon drops its killed sessions, then transcripts are watched."""

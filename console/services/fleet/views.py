@@ -58,9 +58,9 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         causes=list(agent.causes),
         cost_usd=None if unknown else round(agent.usage.cost_usd, 6),
         cost_unknown=unknown,
-        usage=_numbers(agent.usage),
+        usage=_numbers(agent.usage, is_known=not unknown),
         limits=_numbers(agent.limits),
-        tree_usage=_numbers(tree_usage),
+        tree_usage=_numbers(tree_usage, is_known=tree_usage.cost_usd > 0 or not _is_unknown_below(agent, state)),
         tree_limits=_numbers(root.tree_limits),
         budget_share=share,
         burn_usd_per_h=rate_of(burn),
@@ -86,8 +86,6 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         overshoot=agent.halt.overshoot if agent.halt is not None else None,
         overshoot_limit=agent.halt.limit if agent.halt is not None else "",
         dry_run=dry_words(state, agent),
-        profile=state.profiles.of(agent),
-        profile_note=state.profiles.note(agent),
         **_seen(agent, state),
     )
 
@@ -100,6 +98,12 @@ def cost_unknown(agent: Agent, state: EngineState) -> str:
     if seen.unread:
         return seen.unread
     return f"{counted(seen.unpriced, 'answer')} without a price" if seen.unpriced else ""
+
+
+def _is_unknown_below(agent: Agent, state: EngineState) -> bool:
+    """Whether it is not known of one of the agent's whole tree what it spent."""
+    tree = state.subtree(agent.root_id) if agent.root_id in state.children else (agent.root_id,)
+    return any(one in state.agents and cost_unknown(state.agents[one], state) for one in tree)
 
 
 def _metered(agent: Agent, state: EngineState) -> str:
@@ -140,11 +144,14 @@ def _seen(agent: Agent, state: EngineState) -> dict[str, Any]:
 _OPEN: dict[str, float | None] = dict.fromkeys(LIMIT_NAMES)
 
 
-def _numbers(values: Usage | Limits) -> dict[str, float | None]:
-    """A flat dataclass of numbers by name (``asdict`` copies deeply, which is the most of a second's work at 1,000 agents)."""
+def _numbers(values: Usage | Limits, *, is_known: bool = True) -> dict[str, float | None]:
+    """A flat dataclass of numbers by name (``asdict`` copies deeply, which is the most of a second's work at 1,000 agents).
+
+    A cost that is not known is left out: zero would be a measurement.
+    """
     if values is UNCAPPED:
         return _OPEN
-    return {name: getattr(values, name) for name in values.__dataclass_fields__}
+    return {name: getattr(values, name) for name in values.__dataclass_fields__ if is_known or name != "cost_usd"}
 
 
 def hardening_view(given: Given) -> m.HardeningView:

@@ -13,6 +13,7 @@ from console.sources.processes import ProcessTable, ticks_of_boot
 from console.sources.programs import Programs
 from tests.fakes.proc import FakeProc
 
+GEMINI = ("node", "/usr/lib/node_modules/@google/gemini-cli/bundle/gemini.js")
 SCRIPT = ("node", "/usr/lib/node_modules/@openai/codex/bin/codex.js")
 
 
@@ -35,16 +36,18 @@ def test_a_wrapper_and_what_it_wraps_are_one_and_a_worker_is_its_parent(proc: Fa
     add(proc, 10, exe="/usr/bin/node", argv=SCRIPT)
     add(proc, 11, 10, exe="/opt/codex/codex", argv=("codex",))
     add(proc, 12, 11, exe="/opt/codex/codex", argv=("codex",))
-    add(proc, 13, exe="/usr/bin/opencode", argv=("opencode",))
+    add(proc, 13, exe="/usr/bin/cursor-agent", argv=("cursor-agent",))
+    add(proc, 14, exe="/usr/bin/node", argv=GEMINI)  # it starts itself again: the one above stays
+    add(proc, 15, 14, exe="/usr/bin/node", argv=("node", "--max-old-space-size=1", GEMINI[1]))
     seen = source(proc).look()
-    assert [s.process for s in seen.sightings] == [ProcessIdentity(11, 1000), ProcessIdentity(13, 1000)]
-    assert [s.name for s in seen.sightings] == ["Codex", "OpenCode"] and "8 known programs" in seen.reason
+    assert [s.process for s in seen.sightings] == [ProcessIdentity(pid, 1000) for pid in (11, 13, 14)]
+    assert [s.name for s in seen.sightings] == ["Codex", "Cursor CLI", "Gemini CLI"] and f"{len(KINDS)} known programs" in seen.reason
 
 
 def test_a_young_one_is_left_to_the_source_that_knows_more(proc: FakeProc) -> None:
     add(proc, 10, start=ticks_of_boot())
-    add(proc, 11, start=ticks_of_boot(), exe="/usr/bin/opencode")
-    assert [s.name for s in source(proc).look().sightings] == ["OpenCode"]
+    add(proc, 11, start=ticks_of_boot(), exe="/usr/bin/cursor-agent")
+    assert [s.name for s in source(proc).look().sightings] == ["Cursor CLI"]
 
 
 def test_it_keeps_to_the_folder_it_is_confined_to(proc: FakeProc, tmp_path: Path) -> None:

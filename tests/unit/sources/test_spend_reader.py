@@ -173,7 +173,7 @@ def test_a_model_that_a_newer_table_knows_is_priced_then(world: World) -> None:
 
 def test_the_places_that_are_looked_in(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere/claude")
-    assert [str(f) for _, f in SpendReader(world.store, RATES, TRANSCRIPTS, world.home).folders()] == [
+    assert [str(f) for _, f in SpendReader(world.store, RATES, TRANSCRIPTS[:2], world.home).folders()] == [
         f"{world.home}/.claude/projects",
         f"{world.home}/.codex/sessions",
     ]

@@ -36,19 +36,26 @@ def test_an_amended_receipt_is_on_record_and_taken_over(tmp_path: Path) -> None:
     journal.append("receipt_amended", kill_id="k1", verified_zero=True, reason="a: proven zero, 61 s after the press")
     kinds: list[str] = []
     ledger = SimpleNamespace(kv_get=lambda key: None, kv_set=lambda key, value: None)
-    scribe = SimpleNamespace(ledger=ledger, record=lambda record: kinds.append(record.kind), job=lambda job: job())
+    scribe = SimpleNamespace(
+        ledger=ledger,
+        record=lambda record: kinds.append(f"{record.kind} {record.data.get('seal_sha256', '')}".strip()),
+        job=lambda job: job(),
+    )
     parts: Any = SimpleNamespace(places=SimpleNamespace(guard_dir=tmp_path), scribe=scribe)
 
     async def run() -> str:
         told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-        async def amend(kill_id: str) -> None:
+        async def amend(kill_id: str) -> str:
             told.set_result(kill_id)
+            return "5ea1"
 
         task = asyncio.create_task(fold_journal(parts, amend))
         try:
-            return await asyncio.wait_for(told, 20)
+            found = await asyncio.wait_for(told, 20)
+            await asyncio.sleep(0)
+            return found
         finally:
             task.cancel()
 
-    assert asyncio.run(run()) == "k1" and kinds == ["guard.press", "guard.receipt_amended"]
+    assert asyncio.run(run()) == "k1" and kinds == ["guard.press", "guard.receipt_amended 5ea1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console.domain.kill import Receipt
+from console.domain.verdict import not_watched_words
 from console.gui.widgets.facts import Fact
 
 NAMED = 20
@@ -49,7 +50,10 @@ def return_lines(receipt: Receipt) -> list[Fact]:
         lines.append(Fact(what, one.agent_id, "triangle", role, mono=True))
         then = "shown only" if not one.certain else "killed, confirmed dead" if one.proven else "NOT confirmed dead"
         lines.append(Fact(f"pid {one.pid} · {one.seconds:.0f} s after · by {one.by} · {then}", "", left_role=role, indent=True))
-    return lines + _more(len(receipt.returns))
+    lines += _more(len(receipt.returns))
+    if receipt.not_watched:
+        lines.append(Fact(not_watched_words(receipt.not_watched), "", "triangle", "warn", left_role="warn"))
+    return lines
 
 
 def suspect_lines(receipt: Receipt) -> list[Fact]:

@@ -36,7 +36,7 @@ def test_a_return_of_an_older_guard_s_kill_is_written_into_its_file(tmp_path: Pa
     assert first is not None and first.returns == (ROW,) and first.verified_zero  # it is dead again
     it._returned("kill-1", Return(**{**{f: getattr(ROW, f) for f in Return.__slots__}, "proven": False}))
     second = read_receipt(tmp_path, "kill-1")
-    assert second is not None and not second.verified_zero and len(second.amended) == 2
+    assert second is not None and not second.verified_zero and len(second.returns) == 2
     assert [line["kind"] for line in lines] == ["receipt_amended"] * 2 and lines[1]["verified_zero"] is False
     it._returned("kill-unknown", ROW)
     assert len(lines) == 2

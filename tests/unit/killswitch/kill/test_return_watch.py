@@ -7,17 +7,17 @@ import secrets
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
-from console.domain.kill import Return
+from console.domain.kill import Return, Unwatched
 from console.killswitch import processes
 from console.killswitch.kill.daemons import KnownSession
-from console.killswitch.kill.return_watch import WATCH_FILE, ReturnWatch, Watched, carries, ticks_now
+from console.killswitch.kill.return_watch import WATCH_FILE, ReturnWatch, Watched, carries, ticks_now, unwatched
 from tests.fakes.claude_stage import Stage
 from tests.fakes.instance import until
 
@@ -33,6 +33,7 @@ class Room:
     def __init__(self, folder: Path, stage: Stage) -> None:
         self.folder, self.stage = folder, stage
         self.rows: list[Return] = []
+        self.gaps: list[Unwatched] = []
         self.registered: dict[int, int] = {}
         self.spared: set[int] = set()
         words = ("--resume", "-r", "--session-id")
@@ -41,7 +42,9 @@ class Room:
         self.watch = self.make()
 
     def make(self) -> ReturnWatch:
-        told: Callable[[str, Return], None] = lambda kill_id, row: self.rows.append(row)  # noqa: E731
+        def told(_kill_id: str, row: Return | Unwatched) -> None:
+            self.gaps.append(row) if isinstance(row, Unwatched) else self.rows.append(row)
+
         return ReturnWatch(INSTANCE, self.folder, told, lambda: frozenset(self.spared), lambda: self.registered)
 
     def watched(self, seconds: float = 30.0) -> Watched:
@@ -198,11 +201,17 @@ def test_the_session_s_own_socket_below_its_daemon_is_a_return(tmp_path: Path) -
 
 
 def test_the_next_guard_goes_on_with_it(room: Room) -> None:
-    room.watch.follow(room.watched(), run=False)
-    room.watch.follow(replace(room.watched(-1), kill_id="kill-0"), run=False)
+    room.watch.follow(replace(room.watched(), killed_at=time.time() - 30), run=False)
+    room.watch.follow(replace(room.watched(-1), kill_id="kill-0", killed_at=time.time() - 30), run=False)
     room.watch.save()
+    last = time.time() - 20
+    os.utime(room.folder / WATCH_FILE, (last, last))
+    missed = unwatched(room.folder, "kill-0")
+    assert missed is not None and missed.until < time.time() and unwatched(room.folder, "kill-2") is None
     room.watch = room.make()
     assert room.watch.resume() == 1
+    gap = room.gaps[0]
+    assert last - 0.1 < gap.since <= gap.until <= time.time() and room.rows == [], "what nobody looked at is said"
     assert room.runs("--resume", ONE).wait(20) == -9
     (room.folder / WATCH_FILE).write_text("[{]")
     assert room.make().resume() == 0

@@ -43,9 +43,11 @@ def test_spend_that_nothing_reads_is_unknown_and_never_zero() -> None:
     process = Sighting("processes", "7-1", "Qwen Code", ProcessIdentity(7, 1), "", "/w", 1.0, unread="nothing reads what Qwen Code spends")
     row = seen_as(process)
     assert row["cost_usd"] is None and row["cost_unknown"] == "nothing reads what Qwen Code spends"
+    assert "cost_usd" not in str(row["usage"]) + str(row["tree_usage"]), "a nested zero would be a measurement too"
     read = Sighting("claude_code", "s1", "proj", ProcessIdentity(7, 1), "s1", "/w", 1.0)
     row = seen_as(read, replace(process, name="Claude Code"))
     assert row["cost_usd"] == 0.0 and row["cost_unknown"] == "", "a source reads it: nothing was spent yet"
+    assert "'cost_usd': 0.0" in str(row["usage"]) and "'cost_usd': 0.0" in str(row["tree_usage"])
 
 
 def test_answers_without_a_price_cost_something_unknown() -> None:

@@ -23,7 +23,7 @@ from console.services.secrets import calls as secret_calls
 from console.services.secrets.calls import secret_call
 from console.settings.options import Options
 from console.supervisor import launch
-from console.supervisor.gates import Gates
+from console.supervisor.http.access import Gates
 from console.supervisor.launch import Launcher
 from console.supervisor.type_sources import TypeSources
 

@@ -1,0 +1,89 @@
+"""The hook's file, the settings that name it, and what an installation would change in them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from pathlib import Path
+
+import console
+from console.api.first_run_messages import HookPreview
+from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
+from console.settings.durable import make_folder, replace_file
+from console.settings.options import load_options
+from console.settings.places import Places
+from console.sources.homes import read_foreign
+from console.sources.hook_settings import FILE_MAX, HookCommand
+from console.sources.kinds import HOOKS
+
+SOURCE = Path(console.__file__).resolve().parent / "integrations" / "hook.py"
+"""A file that is copied, never imported: it runs without this package."""
+HOOK_FILE = "watchfloor-hook.py"
+SHOWN_MAX = 256 * 1024
+"""Largest settings file that the supervisor reads for a look or a preview, in bytes: who may write it may be an agent."""
+LINES_MAX = 4000
+"""Most lines it compares."""
+GRACE_S = 10
+"""The hook waits so much longer than a request is kept for a human."""
+
+
+def preview(places: Places, program: str) -> HookPreview:
+    """What the verb would change in this user's settings now; nothing is written. Blocks; raises ConsoleError kinds."""
+    hook = HOOKS.get(program)
+    if hook is None:
+        raise NotFound(f"{program[:40]!r} has no hook of ours.", f"Programs are {', '.join(HOOKS)}.")
+    file = Path.home() / hook.place
+    before = settings_of(file, SHOWN_MAX)
+    after = hook.added(before, command_for(places, program), str(file))
+    if len(before.splitlines()) + len(after.splitlines()) > LINES_MAX:
+        raise UsageProblem(f"{file} is too long to be compared here.", f"watchfloor install-hook {program} --dry-run shows the diff.")
+    return HookPreview(program=program, file=str(file), changed=before != after, diff=diff_of(file, before, after), gaps=list(hook.gaps))
+
+
+def command_for(places: Places, program: str) -> HookCommand:
+    """What the program is told to run: an interpreter and a file that no agent can change, and this instance's socket."""
+    wait = int(load_options(places.settings_file).approvals.ttl_s) + GRACE_S
+    return HookCommand(sys.executable, places.hooks_dir / HOOK_FILE, program, places.hooks_sock, wait)
+
+
+def put_hook(places: Places) -> Path:
+    """The hook itself, in the state directory: it runs from there, whatever becomes of this installation."""
+    make_folder(places.hooks_dir, 0o755)
+    file = places.hooks_dir / HOOK_FILE
+    data = SOURCE.read_bytes()
+    if not file.is_file() or file.is_symlink() or file.read_bytes() != data:
+        replace_file(file, data, 0o644)
+    return file
+
+
+def put_hook_or_refuse(places: Places) -> None:
+    """The same. Raises ConsoleError with what to do."""
+    try:
+        put_hook(places)
+    except OSError as error:
+        raise ConsoleError(f"The hook cannot be written to {places.hooks_dir}: {error.strerror}.", "Mend the state directory.") from error
+
+
+def settings_of(file: Path, most: int = FILE_MAX) -> bytes:
+    """The program's settings; b"" where there is no file. Raises ConsoleError kinds for one that is not this user's to change."""
+    try:
+        found = read_foreign(file, most)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        if file.is_symlink():
+            raise UsageProblem(f"{file} is a link.", f"Name the file itself: --settings {file.resolve()}") from error
+        raise ConsoleError(f"{file} cannot be read: {error.strerror or error}.", "Mend it; nothing was changed.") from error
+    if found.uid not in (os.geteuid(), 0):
+        raise Denied(f"{file} belongs to uid {found.uid}, not to you.", "Run it as its owner.")
+    if not found.whole:
+        raise UsageProblem(f"{file} is larger than {most} bytes.", "It is left as it is.")
+    return found.data
+
+
+def diff_of(file: Path, before: bytes, after: bytes) -> list[str]:
+    """A unified diff; nothing in it acts on a terminal."""
+    old, new = (data.decode("utf-8", "backslashreplace").splitlines() for data in (before, after))
+    lines = difflib.unified_diff(old, new, str(file), f"{file} (new)", lineterm="")
+    return ["".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line) for line in lines]

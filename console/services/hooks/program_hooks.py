@@ -1,0 +1,45 @@
+"""The hook of a program that we start: it asks us before each tool call, from a folder that the program can read and not change."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from console.domain.conversation import HOOKED, Started
+from console.services.hooks.installation import GRACE_S, HOOK_FILE, SOURCE
+from console.settings.durable import replace_file
+from console.sources.hook_settings import HookCommand
+from console.sources.kinds import STARTS
+
+PYTHON = "/usr/bin/python3"
+"""As every sandbox has it; a sandbox without it blocks every call."""
+
+
+def is_judged(started: Started) -> bool:
+    """Whether it was started so; on record with its command line."""
+    words = STARTS[started.program.value].judged
+    return any(started.words[at : at + len(words)] == words for at in range(len(started.words)))
+
+
+def furnish(started: Started, folder: Path, socket: Path, ttl_s: float, *, boxed: bool) -> None:
+    """Puts the hook, and the words that tell the program of it, beside its socket; harmless words when its calls are not judged.
+
+    ``boxed``: its files are an image's; ``ttl_s``: how long a request waits for a human. Raises OSError.
+    """
+    start = STARTS[started.program.value]
+    if not is_judged(started):
+        replace_file(folder / HOOKED, f"{start.untold}\n".encode(), 0o644)
+        return
+    python = PYTHON if boxed or os.access(PYTHON, os.X_OK) else sys.executable
+    command = HookCommand(python, folder / HOOK_FILE, started.program.value, socket, int(ttl_s) + GRACE_S)
+    replace_file(folder / HOOK_FILE, SOURCE.read_bytes(), 0o644)
+    replace_file(folder / HOOKED, f"{start.told(command)}\n".encode(), 0o644)
+
+
+def remove(folder: Path) -> None:
+    """The agent has ended."""
+    for name in (HOOKED, HOOK_FILE):
+        with suppress(OSError):
+            (folder / name).unlink()

@@ -1,0 +1,241 @@
+"""Sources look, each in its own time: one that hangs or breaks says so and holds up no other. What changed wakes the one it concerns."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field
+
+from console.api import messages as m
+from console.domain import event as e
+from console.domain.agent import AgentId, ControlLevel, SourceReport
+from console.domain.budget import Usage
+from console.domain.command import Record
+from console.services.fleet.core import Core, now
+from console.services.fleet.spent import tell_spend
+from console.services.notices.shown import Notice
+from console.services.observe.own_agents import OwnAgents
+from console.services.records.record_writer import Scribe
+from console.sources.folder_watch import FolderWatch
+from console.sources.interface import GONE, Source
+from console.sources.kinds import WOKEN_BY_SUMS
+from console.sources.otlp import OtlpSource
+from console.sources.plain_processes import ProcessSource
+from console.sources.session_spend import SessionSpend
+
+log = logging.getLogger(__name__)
+PERIOD_S = 1.0
+SHARE = 12
+"""A source rests this many times as long as its look took: a bounded part of one core."""
+REST_S = (0.1, 0.8)
+"""Shortest and longest rest before a look that a change asked for."""
+REST_SHARE = 60
+"""The same as SHARE for such a look: a fleet of which somebody always writes is looked at about once a second, as one that is quiet."""
+LONGEST_S = 5.0
+SILENT_S = 10.0
+"""A look that takes longer is said; it is waited for, and no other source with it."""
+TOGETHER_S = 0.05
+NOBODY_LOOKS = "Not available, because nobody looks now: looking is begun again in a second."
+AGAIN_S = 2.0
+"""What sources say is taken again after so long though nothing of it changed."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One source and how it fares."""
+
+    source: Source
+    report: SourceReport | None = None
+    at: float = 0.0
+    trouble: str = ""
+    """``broken`` or ``silent``, or empty."""
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    watch: FolderWatch | None = None
+
+
+class Lookout:
+    """All sources of one supervisor, on its loop."""
+
+    def __init__(
+        self, core: Core, scribe: Scribe, sources: tuple[Source, ...], spend: SessionSpend | None, own_agents: OwnAgents, notice: Notice
+    ) -> None:
+        self._core, self._scribe, self._sources, self._spend, self._own_agents = core, scribe, sources, spend, own_agents
+        self._notice = notice
+        self._all: list[_Watched] = []
+        self._news = asyncio.Event()
+        self._taken = -1e9
+
+    async def run(self) -> None:
+        """Forever; ends its watches when it is cancelled."""
+        loop = asyncio.get_running_loop()
+        self._all = [_Watched(source) for source in self._sources]
+        fresh = self._spend.fresh if self._spend is not None else None
+        for one in self._all:
+            if isinstance(one.source, OtlpSource):
+                one.source.start()
+            elif not isinstance(one.source, ProcessSource):  # those two have no folders, and never will
+                one.watch = FolderWatch(one.source.name, one.source.folders, lambda paths, one=one: self._changed(loop, one, paths), fresh)  # type: ignore[misc]
+                one.watch.start()
+        if self._spend is not None:
+            self._spend.news = lambda sources: self._wake(loop, sources)
+            self._spend.begin()
+        tasks = [loop.create_task(self._take_all()), *(loop.create_task(self._look(one)) for one in self._all)]
+        has_broken = True
+        try:
+            await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            has_broken = False  # the supervisor ends
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            for one in self._all:
+                _end(one, has_broken=has_broken)
+
+    def _changed(self, loop: asyncio.AbstractEventLoop, one: _Watched, paths: frozenset[str]) -> None:
+        """From a watching thread."""
+        spend = self._spend
+        transcripts = [path for path in paths if path.endswith((".jsonl", ".db", ".db-wal"))]
+        if spend is not None and transcripts:
+            spend.changed(transcripts)
+        elif spend is not None and not paths:
+            spend.look_soon()
+        others = [path for path in paths if path.endswith(".json") or "." not in path.rpartition("/")[2][1:-1]]
+        is_worth = not paths or others or (transcripts and (spend is None or one.source.name not in WOKEN_BY_SUMS))
+        if is_worth and not loop.is_closed():
+            loop.call_soon_threadsafe(one.woken.set)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop, sources: frozenset[str]) -> None:
+        """From the thread that sums: what somebody spent is shown with the next look."""
+        if not loop.is_closed():
+            for one in self._all:
+                if one.source.name in sources:
+                    loop.call_soon_threadsafe(one.woken.set)
+
+    async def _look(self, one: _Watched) -> None:
+        while True:
+            began = time.monotonic()
+            self._own_agents.update(self._core.state)
+            one.woken.clear()
+            report = await self._report(one)
+            self._keep(one, report, "broken" if report.broken else "")
+            self._record_refusals(one.source)
+            took = time.monotonic() - began
+            least = min(max(REST_SHARE * took, REST_S[0]), REST_S[1])
+            await asyncio.sleep(least)
+            rest = max(0.0, min(max(PERIOD_S, SHARE * took), LONGEST_S) - least)
+            try:
+                await asyncio.wait_for(one.woken.wait(), rest)
+            except TimeoutError:
+                pass
+
+    def _record_refusals(self, source: Source) -> None:
+        """What telemetry sent that was not taken."""
+        for words in source.refused() if isinstance(source, OtlpSource) else ():
+            self._scribe.record(Record("supervisor", "telemetry.refused", words, verdict="refused"))
+
+    async def _report(self, one: _Watched) -> SourceReport:
+        """What it saw, or why it could not look."""
+        name = one.source.name
+        look = asyncio.create_task(asyncio.to_thread(one.source.look))
+        began = time.monotonic()
+        try:
+            while not (await asyncio.wait({look}, timeout=SILENT_S))[0]:
+                words = f"Not available, because it has not answered for {time.monotonic() - began:.0f} s."
+                self._keep(one, SourceReport(name, False, words), "silent")
+            return look.result()
+        # Whatever a source stumbles over, the others go on: a skip is a value with a reason.
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, MemoryError) as error:
+            log.error("source %s broke", name, exc_info=error)
+            words = f"Not available, because looking broke: {type(error).__name__}: {str(error)[:200]}."
+            one.trouble = "broken"
+            return SourceReport(name, False, words)
+
+    def _keep(self, one: _Watched, report: SourceReport, trouble: str = "") -> None:
+        had = one.report
+        one.trouble = trouble or ("" if report.available else one.trouble)
+        is_news = had is None or had != report
+        one.report, one.at = report, time.time()
+        name = one.source.name
+        if had is not None and had.available and not report.available:
+            self._notice(f"Source {name} can see nothing now. {report.reason} The other sources go on.")
+        elif had is None and one.trouble:
+            self._notice(f"Source {name} can see nothing. {report.reason} The other sources go on.")
+        elif had is not None and not had.available and report.available:
+            self._notice(f"Source {name} sees again.", "info")
+        # What says the same again changes nothing, but for what became of our own agents meanwhile.
+        if is_news or time.monotonic() - self._taken > AGAIN_S:
+            self._news.set()
+
+    async def _take_all(self) -> None:
+        """One step of the engine for what several sources say at the same moment."""
+        while True:
+            await self._news.wait()
+            await asyncio.sleep(TOGETHER_S)
+            self._news.clear()
+            self.take(tuple(one.report for one in self._all if one.report is not None))
+
+    def take(self, reports: tuple[SourceReport, ...]) -> None:
+        """Shows who is there, and meters what they spent since the last look."""
+        self._taken = time.monotonic()
+        core, event = self._core, e.Sighted(*now(), reports)
+        agents = core.state.agents
+        before = {i: agents[i] for i in core.state.seen}
+        core.post(event)
+        for agent_id in [i for i, agent in before.items() if agents[i] is not agent and i in core.state.seen]:
+            self._meter(agent_id, event.at, before[agent_id].usage)
+
+    def _meter(self, agent_id: AgentId, at: float, before: Usage) -> None:
+        agent, seen = self._core.state.agents[agent_id], self._core.state.seen[agent_id]
+        spent = agent.usage.cost_usd - before.cost_usd
+        if spent <= 0 or agent.source == OtlpSource.name:  # what telemetry alone says is in its row, and in no sum
+            return
+        if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or seen.inside is not None:
+            tell_spend(self._core, self._scribe, agent_id, at, spent, agent.usage.tokens - before.tokens)
+        elif before.cost_usd > 0:  # the first sum is the session's history, which burnt at other times
+            self._core.meters.add_seen(agent_id, at, spent)
+
+    def views(self) -> list[m.SourceView]:
+        """Each source's own words, where it looks and how it fares."""
+        return [_view(one) for one in self._all]
+
+
+def _end(one: _Watched, *, has_broken: bool) -> None:
+    if one.watch is not None:
+        one.watch.end()
+    if isinstance(one.source, OtlpSource):
+        one.source.close()
+    if has_broken:
+        one.report, one.trouble = SourceReport(one.source.name, False, NOBODY_LOOKS), "broken"
+
+
+def _view(one: _Watched) -> m.SourceView:
+    source, report = one.source, one.report
+    watched = one.watch is not None and not one.watch.problem and bool(source.folders())
+    state = one.trouble or ("absent" if report is not None and not report.available else _state(source, watched=watched))
+    return m.SourceView(
+        source=source.name,
+        available=report is not None and report.available,
+        reason=report.reason if report is not None else "Not looked yet.",
+        sees=sum(one.status != GONE for one in report.sightings) if report is not None else 0,
+        can_see=source.can_see,
+        can_stop=source.can_stop,
+        state=state,
+        watching=_words(one, watched=watched),
+        looks_in=[str(folder).encode("utf-8", "replace").decode() for folder in source.folders()[:20]],
+        looked_at=one.at,
+    )
+
+
+def _state(source: Source, *, watched: bool) -> str:
+    return "listening" if isinstance(source, OtlpSource) else "watching" if watched else "polling"
+
+
+def _words(one: _Watched, *, watched: bool) -> str:
+    if isinstance(one.source, OtlpSource):
+        return "It is told; what it was told is shown about once a second."
+    if watched:
+        return "Changes are seen at once; it looks once a second besides, at files of which no change was told every ten."
+    why = one.watch.problem if one.watch is not None and one.source.folders() else "nothing tells of changes there"
+    return f"Looks about once a second, because {why}."

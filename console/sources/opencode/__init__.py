@@ -1,0 +1,1 @@
+"""OpenCode: one agent kind."""

@@ -1,0 +1,61 @@
+"""OpenCode as an agent kind, and Kilo, which is made from it. Measured with OpenCode 1.18 from npm, driven against a model on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+from console.sources.foreign_text import plain
+from console.sources.interface import Source
+from console.sources.kind import Kind, Lacks, Outlook
+from console.sources.opencode.transcripts import KILO, KILO_TRANSCRIPTS, SOURCE, TRANSCRIPTS, connect
+from console.sources.programs import Program
+from console.sources.session_files import SessionFiles, Written, newest
+
+PROGRAM = Program("opencode", "OpenCode", ("opencode-ai", "opencode"))
+KILO_PROGRAM = Program("kilo", "Kilo", ("@kilocode/cli",), native=False)
+_SESSIONS = """
+select id, time_created, time_updated from session
+where directory = ? and (parent_id is null or parent_id = '') order by time_updated desc limit 20"""
+_NO_ACTIVITY = Lacks("what it did stands in a database, of which only what its answers used is read")
+_NOT_STARTED = Lacks("nobody has written how it is started and talked to; watchfloor run -- starts it as any command")
+
+
+def sessions(name: str, home: Path, cwd: str, uid: int) -> Iterator[Written]:
+    """Those of one folder, by the database of its account."""
+    import sqlite3
+
+    folder = home / ".local" / "share" / name
+    for path, _ in newest(folder, uid, lambda file: file.startswith(name) and file.endswith(".db"), 3):
+        try:
+            with closing(connect(str(path))) as database:
+                rows = database.execute(_SESSIONS, (cwd,)).fetchall()
+        except sqlite3.Error:
+            continue  # what is wrong with it is told where it is read
+        for session, created, updated in rows:
+            if isinstance(created, int | float) and isinstance(updated, int | float):
+                yield Written(plain(session, 64), created / 1000, updated / 1000, folder)
+
+
+def _look(source: str, program: Program, given: Outlook) -> Source:
+    return SessionFiles(source, program, partial(sessions, source), given, "sub-agents by the sessions below it")
+
+
+def _kind(name: str, program: Program) -> Kind:
+    return Kind(
+        name=name,
+        program=program,
+        look=partial(_look, name, program),
+        transcripts=TRANSCRIPTS if name == SOURCE else KILO_TRANSCRIPTS,
+        activity=_NO_ACTIVITY,
+        sub_agents="sessions whose parent is the session, in the same database",
+        hook=Lacks("its hooks are plug-ins that run inside it (tool.execute.before); ours for it is not written"),
+        start=_NOT_STARTED,
+        daemons=Lacks("a server that it was told to run (opencode serve) is a process of its own and a row of its own"),
+        quota=Lacks("its files do not say how much of a quota is used"),
+    )
+
+
+OPENCODE, KILOCODE = _kind(SOURCE, PROGRAM), _kind(KILO, KILO_PROGRAM)

@@ -1,0 +1,139 @@
+"""What OpenCode's database says that answers used and cost: ``~/.local/share/opencode/opencode.db`` (SQLite). Read of version 1.18.
+
+Kilo is made from OpenCode and writes the same tables. A database is somebody else's file: it is opened to be read alone, never written
+to, for a bounded time, and one that is locked, broken or of another layout is left out with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
+
+from console.domain.spend import Answer, Tokens
+from console.sources.foreign_text import plain
+from console.sources.reading import count, reported
+from console.sources.transcript_files import Folder, Opened, Transcripts
+
+if TYPE_CHECKING:
+    import sqlite3
+
+SOURCE, KILO = "opencode", "kilo"
+LOCKED_S = 0.25
+"""How long somebody else's lock is waited for."""
+READ_S = 20.0
+"""Longest time of one reading; the next goes on."""
+ROW_MAX = 1 << 20
+"""Bytes of one message that are taken apart."""
+SESSIONS_MAX = 100_000
+_DATABASE = re.compile(r"/(?:opencode(?:-[A-Za-z0-9_-]+)?|kilo)\.db(?:-wal)?\Z")
+_ABOVE = 20
+_MESSAGES = """
+select id, session_id, time_updated, data from message
+where time_updated >= ? and length(data) <= ? and data like '%"assistant"%' order by time_updated"""
+
+
+class Whose(NamedTuple):
+    """Of one session."""
+
+    parent: str
+    folder: str
+
+
+def read(source: str, opened: Opened) -> Iterator[tuple[Answer, str]]:
+    """Each answer since the state, with the state behind it. Raises OSError with the reason when it cannot be read."""
+    import sqlite3
+
+    since = int(opened.state) if opened.state.isdigit() else 0
+    try:
+        database = connect(opened.path.removesuffix("-wal"))
+        try:
+            sessions = _sessions(database)
+            for name, session, at, data in database.execute(_MESSAGES, (since, ROW_MAX)):
+                answer = _answer(source, opened, sessions, plain(name, 200), plain(session, 64), data)
+                if answer is not None:
+                    yield answer, str(at) if type(at) is int else opened.state
+        finally:
+            database.close()
+    except (sqlite3.Error, OverflowError) as error:
+        raise OSError(0, f"{error}"[:200]) from error
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """The database, to be read alone: nothing is written, not even beside it. Raises sqlite3.Error."""
+    import sqlite3
+
+    found = sqlite3.connect(f"file:{quote(path)}?mode=ro&readonly_shm=1", uri=True, timeout=LOCKED_S)
+    until = time.monotonic() + READ_S
+    found.set_progress_handler(lambda: int(time.monotonic() > until), 100_000)
+    for setting in ("query_only = on", "trusted_schema = off", "cell_size_check = on", "cache_size = -2000", "mmap_size = 0"):
+        found.execute(f"pragma {setting}")
+    return found
+
+
+def _sessions(database: sqlite3.Connection) -> dict[str, Whose]:
+    rows = database.execute("select id, parent_id, substr(directory, 1, 500) from session limit ?", (SESSIONS_MAX,))
+    return {str(name): Whose(str(parent or ""), plain(folder, 500)) for name, parent, folder in rows}
+
+
+def _root(sessions: dict[str, Whose], session: str) -> str:
+    for _ in range(_ABOVE):
+        above = sessions.get(session)
+        if above is None or not above.parent:
+            break
+        session = above.parent
+    return plain(session, 64)
+
+
+def _answer(source: str, opened: Opened, sessions: dict[str, Whose], name: str, session: str, data: object) -> Answer | None:
+    try:
+        record = json.loads(data) if isinstance(data, str) else None
+        if not isinstance(record, dict) or record.get("role") != "assistant" or not isinstance(record.get("tokens"), dict):
+            return None
+        tokens = _tokens(record["tokens"])
+        if not tokens.total:
+            return None
+        if not name or not tokens.is_sane():
+            raise ValueError("it names no answer, or no model gives such counts")
+        created = record.get("time")
+        at = count(created, "created") / 1000
+    except (ValueError, RecursionError):
+        opened.seen.odd += 1
+        return None
+    opened.seen.answers += 1
+    root, known = _root(sessions, session), sessions.get(session)
+    provider, model = plain(record.get("providerID"), 100), plain(record.get("modelID"))
+    where = (root, "" if root == session else session, known.folder if known is not None else "")
+    model = f"{provider}/{model}" if provider else model
+    return Answer(source, name, at, model, "", *where, tokens, reported(record.get("cost")), opened.uid, opened.ours)
+
+
+def _tokens(said: dict[str, Any]) -> Tokens:
+    """Raises ValueError. What the total holds beyond its parts is reasoning, which is billed as output."""
+    cache = said.get("cache")
+    parts = Tokens(count(said, "input"), count(cache, "read"), count(cache, "write"), 0, count(said, "output"))
+    total = count(said, "total")
+    more = max(0, total - parts.total) if total else count(said, "reasoning")
+    return parts._replace(output=parts.output + more)
+
+
+def _is_database(path: str) -> bool:
+    return bool(_DATABASE.search(path))
+
+
+def _of(source: str, folder: str) -> Transcripts:
+    return Transcripts(
+        source,
+        "",
+        (Folder("", f".local/share/{folder}"),),
+        None,
+        is_one=_is_database,
+        depth=0,
+        database=lambda opened: read(source, opened),
+    )
+
+
+TRANSCRIPTS, KILO_TRANSCRIPTS = _of(SOURCE, "opencode"), _of(KILO, "kilo")

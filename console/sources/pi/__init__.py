@@ -1,0 +1,1 @@
+"""pi: one agent kind."""

@@ -1,0 +1,1 @@
+"""Qwen Code: one agent kind."""

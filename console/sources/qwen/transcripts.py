@@ -1,0 +1,60 @@
+"""What Qwen Code's chats say that answers used: ``~/.qwen/projects/CWD/chats/SESSION.jsonl``. Read of version 0.24.
+
+``promptTokenCount`` holds what came from the cache: Alibaba's price sheet bills that part at the cache's price alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from console.domain.spend import Answer, Tokens
+from console.sources.foreign_text import plain
+from console.sources.reading import at_of, count, records
+from console.sources.transcript_files import Folder, Opened, Transcripts
+
+SOURCE = "qwen"
+_ID_MAX = 200
+
+
+class ChatLines:
+    """Nothing in a chat relies on what stood earlier."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._of = opened
+
+    def take(self, data: bytes) -> Iterator[Answer]:
+        for record in records(data, b'"usageMetadata"', self._of.seen):
+            try:
+                answer = self._answer(record)
+            except ValueError:
+                self._of.seen.odd += 1
+                continue
+            if answer is not None:
+                self._of.seen.answers += 1
+                yield answer
+
+    def state(self) -> str:
+        return ""
+
+    def _answer(self, record: dict[str, Any]) -> Answer | None:
+        used = record.get("usageMetadata")
+        if record.get("type") != "assistant" or not isinstance(used, dict):
+            return None
+        given, cached = count(used, "promptTokenCount"), count(used, "cachedContentTokenCount")
+        output = count(used, "candidatesTokenCount") + count(used, "thoughtsTokenCount")
+        tokens = Tokens(max(0, given - cached), cached, 0, 0, output or (count(used, "totalTokenCount") if not given else 0))
+        name = plain(record.get("uuid"), _ID_MAX)
+        if not name or not tokens.is_sane():
+            raise ValueError("it names no answer, or no model gives such counts")
+        session = plain(record.get("sessionId"), 64) or plain(self._of.path.rpartition("/")[2].removesuffix(".jsonl"), 64)
+        where = (session, plain(record.get("agentId"), 64), plain(record.get("cwd"), 500))
+        at, model = at_of(str(record.get("timestamp", ""))), plain(record.get("model"))
+        return Answer(SOURCE, name, at, model, "", *where, tokens, None, self._of.uid, self._of.ours)
+
+
+def _is_chat(path: str) -> bool:
+    return path.endswith(".jsonl") and "/chats/" in path
+
+
+TRANSCRIPTS = Transcripts(SOURCE, "", (Folder("", ".qwen", "projects"),), ChatLines, is_one=_is_chat)

@@ -1,0 +1,129 @@
+"""What the operator's door lets through, and when: while killed, reads and the ways out; at no time a token that is not an operator's.
+
+A route without a decision here is refused while killed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.domain.command import Record
+from console.domain.errors import Denied, Killed
+from console.services.secrets.calls import secret_call
+from console.supervisor.http.peers import Peer
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+UP_WHILE_KILLED = frozenset(
+    {
+        ("POST", "/api/kill-switch"),  # activate; rearm
+        ("POST", "/api/passphrase"),  # what a rearm takes; a reset needs the owner, a terminal and the typed kill
+        ("POST", "/api/agents/{id}/kill"),
+        ("POST", "/api/ladder"),  # a kill only: the handler refuses the other rungs
+        ("POST", "/api/ladder/preview"),  # a read
+        ("POST", "/api/allowlist/test"),  # a read
+        ("POST", "/api/allowlist/backtest"),  # a read
+        ("POST", "/api/policy/backtest"),  # a read
+        ("POST", "/api/policy/explain"),  # a read
+        ("POST", "/api/programs/preview"),  # a read
+        ("POST", "/api/programs/preview-command"),  # a read
+        ("POST", "/api/audit/verify"),  # a read
+        ("POST", "/api/audit/acknowledge"),  # only a record
+        ("POST", "/api/remote/retry"),
+        ("POST", "/api/rotation"),
+        ("POST", "/api/rotation/value"),  # what a rotation needs to prove itself
+        ("POST", "/api/agents/{id}/revoke-token"),  # only tightens
+        ("POST", "/api/keys/retire"),  # only tightens: whoever has a leaked key signs no release with it
+        ("POST", "/api/shutdown"),  # ends the supervisor, never the latch
+    }
+)
+"""Every GET is a read and stays up; of all else only these do."""
+TOKEN_CHECK = "/api/token-check"  # noqa: S105 - a path
+"""Presents tokens in order to hear whether they are refused."""
+PAUSE_S = 10.0
+ASKERS = 1000
+_LEAF = re.compile(r"/agents/([a-z0-9][a-z0-9-]{0,62})-[0-9a-f]{8}(?:/|$)", re.MULTILINE)
+
+
+class Scribe(Protocol):
+    """Who writes the audit."""
+
+    def record(self, record: Record) -> None: ...
+
+
+class Trespasses:
+    """Requests for what the asker has no right to: refused anyway, and here recorded and shown, without letting a flood in."""
+
+    def __init__(self, scribe: Scribe, notice: Callable[[str], None]) -> None:
+        self._scribe, self._notice = scribe, notice
+        self._last: dict[str, tuple[float, int]] = {}
+
+    def note(self, who: str, what: str) -> None:
+        """At most one record of an asker in PAUSE_S; how many were left out is in the next. On the loop's thread."""
+        at = time.monotonic()
+        last, left_out = self._last.get(who, (at - PAUSE_S, 0))
+        if at - last < PAUSE_S:
+            self._last[who] = (last, left_out + 1)
+            return
+        if len(self._last) >= ASKERS:
+            self._last.pop(next(iter(self._last)))
+        self._last[who] = (at, 0)
+        words = f"{who} asked for {what[:200]!r}, which it has no right to" + (f" ({left_out} more were not recorded)" if left_out else "")
+        self._scribe.record(Record(who[:100], "route.refused", words, verdict="deny", data={"asked": what[:200]}, must=True))
+        self._notice(words[:400])
+
+    def at_operators_door(self, peer: Peer) -> None:
+        """Somebody who is no operator connected to operator.sock."""
+        leaf = _LEAF.search(peer.cgroups)
+        gone = "" if peer.cgroups else ", gone before the kernel could say from where,"
+        self.note(f"agent:{leaf[1]}" if leaf else f"uid {peer.uid}{gone}", "operator.sock")
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What decides at the door."""
+
+    is_killed: Callable[[], bool]
+    is_operators: Callable[[str], bool]
+    """Whether a token is an operator's, and still good."""
+    trespasses: Trespasses
+
+    def before(self, routes: Iterable[Route]) -> list[Route]:
+        """The same routes behind the gates: a body is not even read when its request is refused."""
+        return [Route(route.path, self._gated(route.path, route.endpoint), methods=sorted(route.methods or ())) for route in routes]
+
+    def _gated(self, path: str, handler: Handler) -> Handler:
+        async def served(request: Request) -> Response:
+            header = request.headers.get("authorization")
+            # The place of the secrets may be slow: asked beside the loop, judged on it.
+            good = await secret_call(self._is_good, header) if header is not None and path != TOKEN_CHECK else False
+            self.check(request.method, path, header, is_good=good)
+            return await handler(request)
+
+        return served
+
+    def _is_good(self, authorization: str) -> bool:
+        kind, _, token = authorization.partition(" ")
+        return kind == "Bearer" and self.is_operators(token)
+
+    def check(self, method: str, path: str, authorization: str | None, *, is_good: bool | None = None) -> None:
+        """Raises Denied for a token that is not an operator's, Killed for what waits for rearm. ``is_good``: what was found out already."""
+        if authorization is not None and path != TOKEN_CHECK and not (self._is_good(authorization) if is_good is None else is_good):
+            self.trespasses.note("a token that is not an operator's", f"{method} {path}")
+            raise Denied("This token is not an operator's, or not any more.", "Ask for a new one, or use operator.sock without a token.")
+        if method not in ("GET", "HEAD") and (method, path) not in UP_WHILE_KILLED:
+            refuse_while(self.is_killed())
+
+
+def refuse_while(killed: bool) -> None:
+    """The documented refusal: status 503, ErrorView with exit code 4."""
+    if killed:
+        raise Killed("The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ...")

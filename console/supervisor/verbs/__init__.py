@@ -1,0 +1,1 @@
+"""Verbs that need machinery but no daemon: ``python -m console.supervisor oneshot VERB``."""

@@ -1,0 +1,135 @@
+"""``watchfloor install-hook KIND``: shows the diff, keeps what was there, and can be undone."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
+from console.services.hooks.installation import command_for, diff_of, put_hook_or_refuse, settings_of
+from console.settings.durable import make_folder, replace_file
+from console.settings.places import Places
+from console.sources.kind import Hook
+from console.sources.kinds import HOOKS
+from console.supervisor.verbs.printing import show
+
+
+def install_arguments(parser: argparse.ArgumentParser) -> None:
+    """The verb's own arguments."""
+    parser.add_argument("program", choices=tuple(HOOKS))
+    parser.add_argument("--settings", metavar="FILE", help="the program's settings file, if it is not in its usual place")
+    parser.add_argument("--undo", action="store_true", help="take the hook out again")
+    parser.add_argument("--check", action="store_true", help="say whether it is installed; change nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show the diff; change nothing")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def install_hook(places: Places | None, given: argparse.Namespace) -> int:
+    """0: done, or installed (--check). 1: not installed (--check). Raises ConsoleError kinds."""
+    assert places is not None
+    hook = HOOKS[given.program]
+    file = Path(given.settings).absolute() if given.settings else Path.home() / hook.place
+    before = settings_of(file)
+    if given.check:
+        return _check(given, hook, file, before)
+    if given.undo:
+        bare = hook.removed(before, str(file))
+        if bare == before:
+            raise NotFound(f"{file} has no hook of Watchfloor's.", "Nothing was changed.")
+        kept = _as_it_was(places, hook, file, before)
+        after = bare if kept is None else kept
+    else:
+        after = hook.added(before, command_for(places, given.program), str(file))
+    diff = diff_of(file, before, after)
+    told: dict[str, Any] = {"program": given.program, "file": str(file), "changed": before != after, "diff": diff}
+    if before == after:
+        show(given, told, [f"{file} is as it should be already."])
+        return 0
+    if given.dry_run:
+        show(given, told | {"changed": False}, [*diff, "", "nothing was changed (--dry-run)"])
+        return 0
+    _confirm(given, diff)
+    if not given.undo:
+        put_hook_or_refuse(places)
+    _keep(places, file, before, after)
+    _write(file, before, after)
+    words = "taken out of" if given.undo else "installed in"
+    lines = [] if given.json or not given.yes else diff
+    show(given, told, [*lines, f"the hook is {words} {file}", *_next_words(given)])
+    return 0
+
+
+def _check(given: argparse.Namespace, hook: Hook, file: Path, data: bytes) -> int:
+    command = hook.installed(data, str(file))
+    words = [f"installed in {file}: {command}"] if command else [f"{file} has no hook of Watchfloor's"]
+    skipped = hook.why_skipped(data, file) if command else ""
+    words += [f"{given.program} skips it: {skipped}"] if skipped else []
+    told = {"program": given.program, "file": str(file), "installed": bool(command), "command": command, "skipped": skipped}
+    show(given, told, words)
+    return 0 if command and not skipped else 1
+
+
+def _confirm(given: argparse.Namespace, diff: list[str]) -> None:
+    if given.yes:
+        return
+    if given.json or not sys.stdin.isatty():
+        raise UsageProblem("Nothing was changed: there is nobody to ask.", "Look at --dry-run, then use --yes.")
+    print("\n".join(diff))
+    if input("Write it? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise Conflict("Nothing was changed.", "")
+
+
+def _keep(places: Places, file: Path, before: bytes, after: bytes) -> None:
+    """The rollback record, on disk before the change (promise 5)."""
+    record = {
+        "file": str(file),
+        "at": time.time(),
+        "existed": file.exists(),
+        "before": before.decode("utf-8", "surrogateescape"),
+        "before_sha256": hashlib.sha256(before).hexdigest(),
+        "after_sha256": hashlib.sha256(after).hexdigest(),
+    }
+    try:
+        make_folder(places.hooks_dir, 0o755)
+        replace_file(places.hooks_dir / f"record-{time.time_ns()}.json", json.dumps(record).encode(), 0o600)
+    except OSError as error:
+        raise ConsoleError(f"No rollback record could be written: {error.strerror}.", "Nothing was changed.") from error
+
+
+def _as_it_was(places: Places, hook: Hook, file: Path, now: bytes) -> bytes | None:
+    """The bytes from before the hook came in, if nobody has changed the file since; None: only our part is taken out of it."""
+    newest: tuple[float, bytes] | None = None
+    for kept in sorted(places.hooks_dir.glob("record-*.json")):
+        try:
+            record = json.loads(kept.read_bytes())
+            if record["file"] == str(file) and record["after_sha256"] == hashlib.sha256(now).hexdigest():
+                newest = (float(record["at"]), str(record["before"]).encode("utf-8", "surrogateescape"))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return newest[1] if newest is not None and not hook.installed(newest[1], str(file)) else None
+
+
+def _write(file: Path, before: bytes, after: bytes) -> None:
+    try:
+        make_folder(file.parent)
+        if settings_of(file) != before:
+            raise Conflict(f"{file} was changed meanwhile.", "Look again; nothing was changed.")
+        replace_file(file, after, (file.stat().st_mode & 0o777) if file.exists() else 0o600)
+    except OSError as error:
+        raise ConsoleError(f"{file} cannot be written: {error.strerror}.", "Nothing was changed.") from error
+
+
+def _next_words(given: argparse.Namespace) -> list[str]:
+    if given.undo:
+        return []
+    hook = HOOKS[given.program]
+    return [
+        *hook.gaps,
+        f"{hook.advice} It is enforced once a first call has reached the supervisor; watchfloor status says so.".strip(),
+        f"While no supervisor runs, every tool call is blocked. To take it out: watchfloor install-hook {given.program} --undo",
+    ]

@@ -1,0 +1,111 @@
+"""The verb: diff, record first, undo to the byte, and what it refuses."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
+from console.services.hooks import installation
+from console.services.hooks.installation import HOOK_FILE, SOURCE
+from console.settings import durable
+from console.settings.places import Places
+from console.sources.hook_settings import installed
+from console.supervisor.verbs import install_hook as verb
+
+OWN = b'{"permissions":{"allow":["Bash(ls *)"]},   "hooks":{}}'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    made = tmp_path / "home" / "settings.json"
+    made.parent.mkdir()
+    made.write_bytes(OWN)
+    made.chmod(0o640)
+    return made
+
+
+def run(places: Places, file: Path, *flags: str, program: str = "claude-code") -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json", action="store_true")
+    verb.install_arguments(parser)
+    return verb.install_hook(places, parser.parse_args([program, f"--settings={file}", *flags]))
+
+
+def test_in_and_out_again_to_the_byte(places: Places, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(places, file, "--check") == 1
+    assert run(places, file, "--dry-run") == 0 and file.read_bytes() == OWN
+    assert run(places, file, "--yes") == 0 and run(places, file, "--check") == 0
+    settings = json.loads(file.read_bytes())
+    assert str(places.hooks_sock) in installed(settings, "f") and file.stat().st_mode & 0o777 == 0o640
+    assert (places.hooks_dir / HOOK_FILE).read_bytes() == SOURCE.read_bytes()
+    told = capsys.readouterr().out
+    assert "+" in told and "the program goes on: not enforced in that case, because" in told
+    assert run(places, file, "--undo", "--yes") == 0 and file.read_bytes() == OWN
+
+
+def test_what_was_changed_since_is_kept_when_it_comes_out(places: Places, file: Path) -> None:
+    run(places, file, "--yes")
+    settings = json.loads(file.read_bytes())
+    settings["model"] = "mine"
+    file.write_text(json.dumps(settings))
+    run(places, file, "--undo", "--yes")
+    assert json.loads(file.read_bytes()) == {"permissions": {"allow": ["Bash(ls *)"]}, "model": "mine"}
+
+
+def test_a_file_that_is_not_there_is_made_for_its_owner_alone(places: Places, tmp_path: Path) -> None:
+    file = tmp_path / "new" / ".codex" / "hooks.json"
+    run(places, file, "--yes", program="codex")
+    assert file.stat().st_mode & 0o777 == 0o600 and "codex" in installed(json.loads(file.read_bytes()), "f")
+
+
+def test_without_a_record_nothing_is_changed(places: Places, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = durable.replace_file
+
+    def full(path: Path, data: bytes, mode: int = 0o600) -> None:
+        if path.name.startswith("record-"):
+            raise OSError(28, "No space left on device")
+        real(path, data, mode)
+
+    monkeypatch.setattr(verb, "replace_file", full)
+    with pytest.raises(ConsoleError, match="No rollback record"):
+        run(places, file, "--yes")
+    assert file.read_bytes() == OWN
+
+
+def test_a_change_in_between_is_not_overwritten(places: Places, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verb, "_keep", lambda *_: file.write_bytes(b'{"other": 1}'))
+    with pytest.raises(Conflict):
+        run(places, file, "--yes")
+    assert file.read_bytes() == b'{"other": 1}'
+
+
+def test_what_is_refused(places: Places, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    with pytest.raises(UsageProblem, match="is a link"):
+        run(places, link, "--yes")
+    fifo = tmp_path / "fifo.json"
+    os.mkfifo(fifo)
+    with pytest.raises(ConsoleError):
+        run(places, fifo, "--yes")
+    with pytest.raises(NotFound):
+        run(places, file, "--undo", "--yes")
+    with pytest.raises(UsageProblem, match="nobody to ask"):
+        run(places, file, "--json")
+    file.write_bytes(b"{")
+    with pytest.raises(UsageProblem, match="not JSON"):
+        run(places, file, "--yes")
+    file.write_bytes(OWN)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    found: Any = type("F", (), {"data": OWN, "uid": 0, "whole": True})()
+    monkeypatch.setattr(installation, "read_foreign", lambda *_: type("F", (), {"data": OWN, "uid": 7, "whole": True})())
+    with pytest.raises(Denied):
+        run(places, file, "--yes")
+    monkeypatch.setattr(installation, "read_foreign", lambda *_: found)
+    assert run(places, file, "--check") == 1
