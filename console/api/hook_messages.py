@@ -8,24 +8,6 @@ from pydantic import Field
 
 from console.api.bodies import SCHEMA_VERSION, Request, View
 
-PLACES = {
-    "claude-code": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-    "gemini": ".gemini/settings.json",
-    "qwen": ".qwen/settings.json",
-}
-"""Below the home: where each program reads hooks of its user."""
-TITLES = {
-    "claude-code": "Claude Code",
-    "codex": "Codex",
-    "gemini": "Gemini CLI",
-    "qwen": "Qwen Code",
-    "opencode": "OpenCode",
-    "kilo": "Kilo",
-    "pi": "pi",
-}
-"""Names of programs whose sessions are seen, for people."""
-
 
 class HookBody(Request):
     """POST /v1/hook: the program, and what it told its hook. Hostile, and bounded by the door."""

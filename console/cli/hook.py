@@ -6,17 +6,18 @@ import os
 import sys
 import time
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from console.api.hook_messages import PLACES, HooksView
+from console.api.hook_names import PLACES
 from console.cli.options import StateDir, seek_places
 from console.cli.plain import plain
 from console.cli.syntax import Argument
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.words import counted
-from console.settings.options import load_options
+
+if TYPE_CHECKING:
+    from console.api.hook_messages import HooksView
 
 BLOCK = int(ExitCode.USAGE)
 GRACE_S = 10
@@ -40,7 +41,11 @@ def hook(
         places = seek_places(state_dir)
         if places is None:
             raise ConsoleError("There is no instance here; nothing is allowed without one.", "Name its folder with --state-dir.")
+        from console.settings.options import load_options
+
         wait = load_options(places.settings_file).approvals.ttl_s + GRACE_S
+        from importlib.util import find_spec
+
         found = find_spec(_STANDALONE)
         if found is None or not found.origin:
             raise ConsoleError("The hook's own file is missing.", "Install Watchfloor again.")

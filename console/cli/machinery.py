@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from console.api.hook_messages import PLACES
+from console.api.hook_names import PLACES
 from console.cli import out
 from console.cli.modules import become, folded, folder_arguments
 from console.cli.options import Json, Reason, StateDir

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from console.domain import event as e
-from console.domain.agent import CONTEXT_ID, Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unreachable
 from console.domain.failpoints import failpoint
+from console.domain.ids import CONTEXT_ID
 from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged

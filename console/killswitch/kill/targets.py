@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import AGENT_ID, ControlLevel
+from console.domain.agent import ControlLevel
 from console.domain.errors import UsageProblem
+from console.domain.ids import AGENT_ID
 from console.domain.kill import Outcome, Survivor, Target
 from console.killswitch import processes
 from console.killswitch.below import members

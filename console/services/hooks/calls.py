@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from console.api import policy_data
-from console.api.hook_messages import PLACES
+from console.api.hook_names import PLACES
 from console.domain.errors import UsageProblem
 from console.domain.permission import PermissionRequest
 from console.policy.tools.catalogue import tool_of

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from console.api.hook_messages import PLACES, HooksView, ProgramHook
+from console.api.hook_messages import HooksView, ProgramHook
+from console.api.hook_names import PLACES
 from console.cli.hook import hook_words, installed_in
 from tests.fakes.instance import ROOT
 

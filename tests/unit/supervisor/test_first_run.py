@@ -10,7 +10,8 @@ import pytest
 
 from console.api import policy_data
 from console.api.armed import ArmedView, PathView
-from console.api.hook_messages import PLACES, HooksView, ProgramHook
+from console.api.hook_messages import HooksView, ProgramHook
+from console.api.hook_names import PLACES
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.kept import Kept
 from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview

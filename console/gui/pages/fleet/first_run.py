@@ -7,7 +7,7 @@ from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QResizeEvent, 
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.api.first_run_messages import FirstRunView
-from console.api.hook_messages import PLACES
+from console.api.hook_names import PLACES
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
 from console.gui.pages.fleet.first_cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard

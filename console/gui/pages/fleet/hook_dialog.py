@@ -6,7 +6,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.api.first_run_messages import HookPreview
-from console.api.hook_messages import PLACES, TITLES
+from console.api.hook_names import PLACES, TITLES
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.widgets.buttons import Button

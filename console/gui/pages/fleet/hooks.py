@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.api.hook_messages import PLACES
+from console.api.hook_names import PLACES
 from console.api.messages import AgentDetailView
 
 NEVER = "not enforced: no call has reached the supervisor"

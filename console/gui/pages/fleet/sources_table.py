@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from console.api.hook_messages import PLACES, TITLES
+from console.api.hook_names import PLACES, TITLES
 from console.api.messages import SourceView
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
