@@ -31,6 +31,7 @@ from console.api.sources import SourcesView
 from console.api.wire import CHANGE_S, V, Wire, segment
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
+from console.domain.precedence import ahead
 from console.settings.places import Places
 
 LAUNCH_S = 300.0
@@ -86,7 +87,8 @@ class _FleetRoutes:
     def kill_scope(self, scope: la.ScopeBody, reason: str = "") -> Receipt:
         """POST /api/ladder, kill; returns the receipt once zero is proven or not. ``all`` latches."""
         body = la.LadderBody(action="kill", scope=scope, reason=reason)
-        return _receipt(self._wire.ask(m.RawView, "POST", "/api/ladder", body=body, timeout_s=LADDER_S))
+        with ahead():
+            return _receipt(self._wire.ask(m.RawView, "POST", "/api/ladder", body=body, timeout_s=LADDER_S))
 
     def preview(self, body: la.LadderBody) -> la.LadderPreview:
         """POST /api/ladder/preview: what it will do; nothing is done."""
@@ -95,7 +97,8 @@ class _FleetRoutes:
     def kill(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Receipt:
         """POST /api/agents/{id}/kill; returns the receipt once zero is proven or not."""
         path = f"/api/agents/{segment(agent_id)}/kill"
-        return _receipt(self._wire.ask(m.RawView, "POST", path, body=m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S))
+        with ahead():
+            return _receipt(self._wire.ask(m.RawView, "POST", path, body=m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S))
 
     def _act(self, verb: str, agent_id: str, tree: bool, reason: str) -> m.ActView:
         path = f"/api/agents/{segment(agent_id)}/{verb}"
@@ -113,7 +116,8 @@ class _SwitchRoutes:
 
     def activate(self, reason: str) -> Receipt:
         """POST /api/kill-switch, activate. The command line presses the guard itself; this is for those who cannot."""
-        return _receipt(self._switch(m.RawView, "activate", reason, ""))
+        with ahead():
+            return _receipt(self._switch(m.RawView, "activate", reason, ""))
 
     def rearm(self, reason: str, kill_id: str = "", proof: rm.RearmProof | None = None) -> m.KillSwitchView:
         """POST /api/kill-switch, rearm; refused with why while a remote order is latched, or without a proof of who asks."""

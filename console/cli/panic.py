@@ -11,13 +11,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from console.cli import out
-from console.cli.options import Json, StateDir, WaitWatch, existing_places, operator, seek_places
+from console.cli import out, receipts
+from console.cli.options import Json, StateDir, existing_places, operator, seek_places
 from console.cli.plain import plain
+from console.cli.return_watch import after_watch
 from console.cli.syntax import Option
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, UsageProblem
 from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
 from console.domain.verdict import verdict
+from console.killswitch import relocation
 from console.killswitch.press import press_and_wait, press_without_guard
 from console.settings.places import Places, choose_state_dir
 
@@ -30,6 +32,9 @@ REASON_BYTES = 2500
 _LOOK_S = 0.1
 NOTICED_S = 3.0
 """How long a guard may take to notice that its state directory is gone."""
+
+
+WaitWatch = Annotated[bool, Option("--wait-watch", help="Answer after the return watch; exit 9 if a process ran again.")]
 
 
 def panic(
@@ -48,12 +53,9 @@ def panic(
         out.note(f"killed: {verdict(local).headline}")
     # 2. What takes a supervisor: rotation, remote write, evidence.
     receipt = finished(places, local) if (places.state_dir / "instance.json").exists() else unfinished(places, local)
-    from console.cli.receipts import show_receipt
-    from console.cli.return_watch import after_watch
-
     if wait_watch:
         receipt = after_watch(places, receipt, quiet=as_json)
-    show_receipt(receipt, as_json=as_json)
+    receipts.show_receipt(receipt, as_json=as_json)
     return int(verdict(receipt).exit_code)
 
 
@@ -62,8 +64,6 @@ def places_to_kill(state_dir: str | None) -> Places:
     places = seek_places(state_dir)
     if places is not None:
         return places
-    from console.killswitch import relocation
-
     folder, is_default = choose_state_dir(state_dir)
     deadline = time.monotonic() + NOTICED_S
     while running := relocation.running_for(folder) or {instance: True for instance, _ in relocation.found_for(folder)}:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from console.domain import failpoints
 from console.domain.guard import HEARTBEAT_S, RETURN_WATCH_S
+from console.domain.precedence import NICE, lead_session
 from console.killswitch import processes
 from console.killswitch.desk import Desk
 from console.killswitch.doors import Doors
@@ -25,7 +26,6 @@ from console.killswitch.peers import inside_an_agent
 from console.killswitch.tidying import is_over, take_away
 
 ALREADY_RUNNING = 75
-NICE = -10
 SWITCH_S = 0.0005
 """How long a thread that computes (a receipt, the registry's text) may keep the loop waiting; Python's own 5 ms is a press's whole time."""
 DRAIN_S = 5.0
@@ -51,7 +51,8 @@ def main(words: list[str] | None = None) -> int:
         arguments.supervisor_uid,
         arguments.orphan_s,
         arguments.return_watch_s,
-        arguments.passphrase_file,
+        realtime=True,
+        passphrase_file=arguments.passphrase_file,
     )
     config.guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = _take_lock(config.guard_dir / "lock")
@@ -172,6 +173,7 @@ def _harden() -> None:
         Path("/proc/self/oom_score_adj").write_text("-900")
     with contextlib.suppress(OSError):  # ahead of what it is to stop, however busy that keeps the processors; only root may
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
+    lead_session(NICE)
     # core(5): no memory of ours is dumped, whatever the machine does with cores; a passphrase passes through here.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):

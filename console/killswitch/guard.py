@@ -15,6 +15,7 @@ from pathlib import Path
 
 from console.domain.errors import Unavailable
 from console.domain.guard import HEARTBEAT_S, LOST, RETURN_WATCH_S
+from console.domain.precedence import Precedence
 from console.killswitch import processes
 from console.killswitch.causes import Causes
 from console.killswitch.cgroups import Tree, find_mounts, make_tree
@@ -54,6 +55,8 @@ class Config:
     orphan_s: float = 900.0
     """Without supervisor, agent and latch for this many seconds the guard ends."""
     return_watch_s: float = RETURN_WATCH_S
+    realtime: bool = False
+    """Whether its kills are in the real-time class: only in a process that is nothing but the guard."""
     passphrase_file: Path | None = None
     """Where the operator's passphrase lies, or would: never beside the latch."""
 
@@ -96,6 +99,7 @@ class Guard:
         self.folder = config.guard_dir
         """Where it records: another one while the state directory is gone (relocation.py)."""
         self.lock = threading.RLock()
+        self.precedence = Precedence() if config.realtime else None
         self.reserve = Reserve(config.guard_dir / "reserve")
         self.latch = Latch(config.guard_dir, self.reserve, config.run_dir)
         self.registry = Registry(config.guard_dir)
@@ -114,7 +118,7 @@ class Guard:
         self.seen = SeenAgents(config.instance_id, config.guard_dir / SEEN_FILE)
         self.unheld = Unheld(config.guard_dir / UNHELD_FILE)
         self.connections = Connections(
-            lambda: [*self.seen.followed(), *self.registry.held.values()],
+            lambda: list(self.registry.held.values()),
             lambda one: is_own_part(one, self.supervisor_pid, self.tree, list(self.connections.records.values())),
         )
         self.supervisor_pid = 0

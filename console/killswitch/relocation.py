@@ -14,13 +14,11 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from console.killswitch.durable import write_whole
+from console.killswitch.guard import Guard
+from console.killswitch.tidying import is_over
 from console.killswitch.witness import Witness
-
-if TYPE_CHECKING:  # a panic looks for what was moved, and need not wait for what a guard is made of
-    from console.killswitch.guard import Guard
 
 NOTICE = "state-dir"
 PLACE_FILE = "place.json"
@@ -95,8 +93,6 @@ class Relocation:
     def must_end(self) -> bool:
         """Whether a guard without its state directory has nothing left to hold: it ends and leaves nothing behind."""
         is_gone = _identity(self._home) != self._identity
-        from console.killswitch.tidying import is_over
-
         return is_gone and not self._guard.latch.state.latched and is_over(self._guard)
 
     def _leave_home(self) -> None:

@@ -24,7 +24,6 @@ from console.domain.verdict import judged
 from console.killswitch.kill.receipt import new_kill_id
 from console.services.evidence.case import Evidence
 from console.services.fleet.core import now
-from console.services.observe.unknown_agents import beside, counted, kept
 from console.services.records.receipt_seal import Sealer, digest_of, keep_receipt
 from console.services.secrets.rotation_step import rotate_step
 from console.services.stop.line import StopLine, read_receipt_file
@@ -32,6 +31,7 @@ from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.merging import together
 from console.supervisor.parts import Parts
+from console.supervisor.unaccounted import beside, counted, kept
 
 log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0
@@ -69,12 +69,8 @@ class StopDesk:
     async def press(self, ids: list[AgentId] | None, reason: str, by: str, order: str = "") -> str:
         """Presses the guard (None: everything, latched); returns the kill id once the first SIGKILL wave went out."""
         scope: str | list[str] = "all" if ids is None else [str(i) for i in ids]
-        self._line.begin()
-        try:
-            kill_id = await self._line.order(scope, reason, by, order, new_kill_id())
-            self.began(kill_id, ids, reason, by, order)
-        finally:
-            self._line.end()
+        kill_id = await self._line.order(scope, reason, by, order, new_kill_id())
+        self.began(kill_id, ids, reason, by, order)
         return kill_id
 
     async def kill(self, members: Callable[[], list[AgentId]], reason: str, by: str, scope: Scope | None = None) -> Receipt:
@@ -229,13 +225,13 @@ class StopDesk:
 
     async def _follow(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str) -> None:
         at_zero = self._at_zero[kill_id]
-        urgent = asyncio.create_task(self._line.urgent_until(at_zero))
+        first = asyncio.create_task(self._line.first_until(at_zero))
         try:
             await self._see_through(kill_id, ids, reason, by, order, at_zero)
         finally:
             at_zero.set()  # whatever went wrong: nobody is left waiting
             del self._at_zero[kill_id]
-            await urgent
+            await first
 
     async def _see_through(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str, at_zero: asyncio.Event) -> None:
         pressed, everything = time.time(), ids is None
@@ -246,7 +242,7 @@ class StopDesk:
         if local is None:
             local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
         self._parts.daemons.follow(local)
-        pressed, local = local.pressed_at, await counted(self._parts.core, self._parts.guard, local)
+        pressed, local = local.pressed_at, await counted(self._parts, local)
         self._receipts[kill_id] = merged = _merged(local, steps, complete=False)
         self._parts.core.post(e.KillJudged(*now(), local))
         at_zero.set()

@@ -13,15 +13,13 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from console.domain.guard import ANSWER_S
 from console.domain.kill import KILL_ID
 from console.killswitch import processes
 from console.killswitch.kill.receipt import read_receipt
-
-if TYPE_CHECKING:
-    from console.killswitch.registry import Held
+from console.killswitch.registry import Held
 
 PREFIX = "order-"
 KEPT_S = 3600.0
@@ -54,8 +52,7 @@ def is_claimed(message: dict[str, Any], run_dir: Path, guard_dir: Path) -> bool:
 
 def unfinished(held: Iterable[Held], guard_dir: Path) -> list[Unfinished]:
     """Kills of which something lives, or whose receipt is not complete; each goes on under its id, with its own words."""
-    found: list[Unfinished] = []
-    scopes: dict[str, list[Held]] = {}
+    found, scopes = list[Unfinished](), dict[str, list[Held]]()
     for one in held:
         if one.entry.killed:
             scopes.setdefault(one.entry.killed, []).append(one)

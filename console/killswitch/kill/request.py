@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from console.domain.kill import StepName, StepStatus
+from console.domain.precedence import Precedence
 from console.killswitch import processes
 from console.killswitch.cgroups import Tree
 from console.killswitch.engine_socket import Engine
@@ -54,6 +55,10 @@ class Keeper(Protocol):
     def journal(self) -> Journal: ...
 
     @property
+    def precedence(self) -> Precedence | None:
+        """None: the process has other work, and stays where it is."""
+
+    @property
     def connections(self) -> Connections | None:
         """What a regular look keeps of the agents' connections; None: there was no look, and the receipt says so."""
 
@@ -78,7 +83,7 @@ class Keeper(Protocol):
 
 def carry_out(keeper: Keeper, order: Order, ids: Iterable[str], spare: Iterable[int], heard_at: float = 0.0) -> KillSession:
     """Kill these agents. Never raises; returns after the first wave of SIGKILL, the rest goes on in a thread."""
-    registry, listed = keeper.registry, list(ids)
+    registry, listed, thread = keeper.registry, list(ids), keeper.precedence.take() if keeper.precedence else 0
     aims = [Aim(i, registry.held.get(i)) for i in listed]
     kill = KillSession(order, _field(keeper, tuple(spare)), aims, heard_at=heard_at)
     if keeper.connections is not None and not kill.is_canary:  # one a minute: what it is connected to is known
@@ -99,7 +104,7 @@ def carry_out(keeper: Keeper, order: Order, ids: Iterable[str], spare: Iterable[
     kill.note(StepName.REFUSE, StepStatus.OK, keeper.refusal if order.is_all else "These agents start nothing any more.")
     recorder = in_thread(lambda: _record(keeper, kill), "press-record")
     kill.on_zero = lambda: _zero(keeper, kill, struck)
-    kill.on_done = lambda: _finish(keeper, kill, recorder)
+    kill.on_done = lambda: _finish(keeper, kill, recorder, thread)
     in_thread(kill.run, "kill")
     return kill
 
@@ -152,7 +157,9 @@ def _record(keeper: Keeper, kill: KillSession) -> None:
     _save_registry(keeper)
 
 
-def _finish(keeper: Keeper, kill: KillSession, recorder: threading.Thread | None) -> None:
+def _finish(keeper: Keeper, kill: KillSession, recorder: threading.Thread | None, thread: int) -> None:
+    if keeper.precedence is not None:
+        keeper.precedence.give_back(thread)  # before anything that lasts is begun on this thread
     if recorder is not None:
         recorder.join(RECORD_S)
     if StepName.LATCH not in kill.steps:

@@ -8,28 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 from console.domain.kill import Receipt, StepName, receipt_from_json
+from console.domain.precedence import Precedence
 from console.killswitch.client import GuardClient
 from console.killswitch.press import place_order
 from console.settings.places import Places
 
-NICE = -10
-"""As the guard's: ahead of what it is to stop, however busy that keeps the processors. Only root may."""
 CALM_S = 2.0
-"""After zero the caller is answered, and what the dead held is released; then the loop is an ordinary thread again."""
+"""After zero the caller is answered, and what the dead held is released; then this is an ordinary program again."""
 ORDERS, READERS = 8, 4
 """Threads that say orders, and threads that read receipts: a reader that waits for a disk keeps no order waiting."""
 FIRST_LOOK_S, LOOK_S = 0.005, 0.03
 """Between two looks for a receipt: shorter during the first second."""
-
-
-_ORDINARY = os.getpriority(os.PRIO_PROCESS, 0)
 
 
 class StopLine:
@@ -37,10 +31,13 @@ class StopLine:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._orders = ThreadPoolExecutor(ORDERS, thread_name_prefix="stop", initializer=be_urgent)
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="receipt", initializer=be_urgent)
-        self._open = 0
-        """Kills whose callers have no answer yet."""
+        self.precedence = Precedence()
+        self._orders = self.pool(ORDERS, "stop")
+        self._readers = self.pool(READERS, "receipt")
+
+    def pool(self, threads: int, name: str) -> ThreadPoolExecutor:
+        """Threads that go first when this program does."""
+        return ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=self.precedence.join)
 
     async def order(self, scope: str | list[str], reason: str, by: str, order: str, kill_id: str) -> str:
         """Have it carried out; the id of the kill once the first SIGKILL wave went out. Raises Denied, Conflict, UsageProblem."""
@@ -51,7 +48,11 @@ class StopLine:
             done = place_order(*spot, scope, reason, by, order=order, kill_id=kill_id, sock=places.guard_supervisor_sock)
             return done if isinstance(done, str) else done.kill_id
 
-        return await asyncio.get_running_loop().run_in_executor(self._orders, say)
+        self.precedence.take_all()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._orders, say)
+        finally:
+            self.precedence.give_all_back()
 
     async def halt(self, ids: list[str], reason: str, kill_id: str) -> str:
         """As ``order``, of agents that a limit stopped, and by the guard alone. Raises ConsoleError when it did not take it."""
@@ -80,43 +81,16 @@ class StopLine:
         """Where the guard keeps a kill's receipt."""
         return self._places.guard_dir / "receipts" / f"{kill_id}.json"
 
-    def begin(self) -> None:
-        """A kill is asked for: until ``end`` the loop's thread goes first."""
-        self._open += 1
-        be_urgent()
-
-    def end(self) -> None:
-        """Its caller can be answered."""
-        asyncio.get_running_loop().call_later(CALM_S, self._calm)
-
-    async def urgent_until(self, at_zero: asyncio.Event) -> None:
-        """``begin`` now, and ``end`` at zero."""
-        self.begin()
+    async def first_until(self, at_zero: asyncio.Event) -> None:
+        """This program goes first until zero, until the caller is answered, and what the dead held is released."""
+        self.precedence.take_all()
         await at_zero.wait()
-        self.end()
-
-    def _calm(self) -> None:
-        self._open -= 1
-        if self._open == 0:
-            be_calm()
+        asyncio.get_running_loop().call_later(CALM_S, self.precedence.give_all_back)
 
     def close(self) -> None:
         """Lets the threads end; nothing waits for one that hangs."""
         for pool in (self._orders, self._readers):
             pool.shutdown(wait=False)
-
-
-def be_urgent() -> None:
-    """This thread goes ahead of ordinary ones (setpriority(2): on Linux of the thread alone). Nothing where that is not allowed."""
-    with suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, NICE)
-
-
-def be_calm() -> None:
-    """This thread is an ordinary one: also whatever it starts, agents among it."""
-    with suppress(OSError):
-        if os.getpriority(os.PRIO_PROCESS, 0) == NICE:
-            os.setpriority(os.PRIO_PROCESS, 0, _ORDINARY)
 
 
 class _Looks:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from console.api.hook_names import PLACES
 from console.api.messages import AgentDetailView
 
 NEVER = "not enforced: no call has reached the supervisor"
-_SOURCES = {program.replace("-", "_"): program for program in PLACES}
+_SOURCES = {"claude_code": "claude-code", "codex": "codex"}
 
 
 def hook_words(detail: AgentDetailView) -> str:

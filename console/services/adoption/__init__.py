@@ -1,1 +1,0 @@
-"""Adoption: which process an agent is, taking it over, and when nothing of it is left."""

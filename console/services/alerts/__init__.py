@@ -1,1 +1,0 @@
-"""Notices that an owner finds beside the work: why an agent was halted."""
