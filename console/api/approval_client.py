@@ -35,6 +35,14 @@ class ApprovalRoutes:
         """POST /api/policy. Raises UsageProblem, Conflict."""
         return self._wire.ask(p.PolicyView, "POST", "/api/policy", body=body)
 
+    def profiles(self) -> p.ProfilesView:
+        """GET /api/policy/profiles."""
+        return self._wire.ask(p.ProfilesView, "GET", "/api/policy/profiles")
+
+    def choose_profile(self, body: p.ProfileBody) -> p.ProfilesView:
+        """POST /api/policy/profiles. Raises UsageProblem, NotFound."""
+        return self._wire.ask(p.ProfilesView, "POST", "/api/policy/profiles", body=body)
+
     def draft_rule(self, approval_id: str) -> p.DraftView:
         """GET /api/approvals/{id}/draft. Raises NotFound."""
         return self._wire.ask(p.DraftView, "GET", f"/api/approvals/{segment(approval_id)}/draft")

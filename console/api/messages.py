@@ -42,6 +42,10 @@ class AgentView(View):
     best_effort: str = ""
     """Why a stop of it cannot be proven; empty: it can."""
     sandbox: str = "none"
+    profile: str = "strict"
+    """The rules that judge its calls: strict, coding, observe, or own (an operator's policy.json)."""
+    profile_note: str = ""
+    """"rules only, not contained", or that no tool call is blocked; amber. Empty: nothing to say."""
     network_mode: str = "FULL"
     network_enforced: bool = False
     network_note: str = ""
@@ -474,6 +478,8 @@ class StatusView(View):
     mode_note: str = ""
     killed: bool
     soft_stop: str = ""
+    profiles: dict[str, str] = {}
+    """Profiles that an operator chose, by type of agent."""
     pid: int
     guard_pid: int | None = None
     guard_ok: bool = False

@@ -100,3 +100,39 @@ class DraftView(View):
     schema_version: int = SCHEMA_VERSION
     rules: list[str] = []
     why_not: str = ""
+
+
+class ProfileRow(View):
+    """One profile."""
+
+    name: str
+    title: str
+    why: str
+
+
+class ProfileChoice(View):
+    """A profile that an operator chose for a type of agents."""
+
+    agent_type: str
+    profile: str
+    reason: str
+    by: str
+    at: float
+
+
+class ProfilesView(View):
+    """GET /api/policy/profiles."""
+
+    schema_version: int = SCHEMA_VERSION
+    profiles: list[ProfileRow] = []
+    choices: list[ProfileChoice] = []
+    own_rules: bool = False
+    """There is a policy.json: it holds where no profile was chosen."""
+
+
+class ProfileBody(Request):
+    """POST /api/policy/profiles. An empty profile takes the choice back."""
+
+    agent_type: Annotated[str, Field(min_length=1, max_length=64)]
+    profile: Annotated[str, Field(max_length=40)] = ""
+    reason: Reason

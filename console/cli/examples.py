@@ -72,6 +72,7 @@ EXAMPLES = {
         "policy import": "claude-code settings.json",
         "policy export": "claude-code settings.json",
         "policy rules": "",
+        "policy profile": "coding --type claude-code --reason 'works in a sandbox'",
         "policy backtest": "settings.json --days 7",
         "policy save": "settings.json --reason 'reviewed'",
         "policy draft": "p-1b2c3d4e",

@@ -1,11 +1,11 @@
-"""``watchfloor policy rules | backtest | draft | save``: the rules that a running supervisor judges by."""
+"""``watchfloor policy rules | profile | backtest | draft | save``: the rules that a running supervisor judges by."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-from console.api.policy_messages import DAYS, PolicySaveBody, PolicyTryBody, PolicyTryView
+from console.api.policy_messages import DAYS, PolicySaveBody, PolicyTryBody, PolicyTryView, ProfileBody
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
@@ -21,7 +21,7 @@ Days = Annotated[int, Option("--days", metavar="N", help="Try it on the recorded
 
 def add_live(app: Verbs) -> None:
     """The verbs, to the family."""
-    for verb in (rules, backtest, draft, save):
+    for verb in (rules, profile, backtest, draft, save):
         app.command(verb.__name__)(verb)
 
 
@@ -42,6 +42,39 @@ def rules(state_dir: StateDir = None, as_json: Json = False) -> int:
     out.show(table)
     out.say(f"{'the product’s own rules' if view.is_default else 'policy.json'}; {view.recorded} recorded calls to try a change on")
     return 1 if view.problem else 0
+
+
+def profile(
+    name: Annotated[str | None, Argument(metavar="[NAME]", help="strict, coding or observe; default takes a choice back.")] = None,
+    agent_type: Annotated[str, Option("--type", metavar="TYPE", help="Which agents: claude-code, codex, or your own type.")] = "",
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it is on record.")] = "",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Which profile of rules judges which agents. With NAME, --type and --reason, chooses one; agents cannot."""
+    if name is not None and not (agent_type and reason.strip()):
+        raise UsageProblem(
+            "A profile is chosen for a type of agents, with a reason.", f"policy profile {name} --type claude-code --reason WHY"
+        )
+    with connect(state_dir) as client:
+        if name is None:
+            view = client.profiles()
+        else:
+            chosen = "" if name == "default" else name
+            view = client.choose_profile(build(ProfileBody, agent_type=agent_type, profile=chosen, reason=reason))
+    if as_json:
+        out.emit_view(view)
+        return 0
+    for one in view.profiles:
+        out.say(f"{one.name}: {one.title}")
+    table = new_table("TYPE", "PROFILE", "SINCE", "BY", "REASON")
+    for choice in view.choices:
+        table.add_row(choice.agent_type, choice.profile, moment(choice.at), out.words(choice.by), out.words(choice.reason, limit=200))
+    if view.choices:
+        out.show(table)
+    rest = "policy.json" if view.own_rules else "coding for programs that write code, strict for the rest"
+    out.say(f"{'Other agents' if view.choices else 'Every agent'}: {rest}.")
+    return 0
 
 
 def backtest(

@@ -15,6 +15,7 @@ from console.cli.plain import plain
 from console.cli.sources import discovery_lines
 from console.cli.tables import new_table
 from console.domain.errors import ConsoleError, ExitCode
+from console.domain.profile import OBSERVE, OBSERVED
 from console.domain.words import counted
 from console.killswitch.client import GuardClient
 from console.killswitch.latch import Latch
@@ -53,6 +54,9 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
         _print_status(places, guard, guard_why, supervisor, switch, supervisor_why, kept)
         for program, is_there in there.items():
             out.say_folded(f"hook of {program}: {hook_words(program, installed=is_there, view=hooks)}")
+        for kind, name in sorted(supervisor.profiles.items()) if supervisor is not None else ():
+            words = f"; {OBSERVED}" if name == OBSERVE else ""
+            out.say_folded(f"profile of {plain(kind, 80)}: {plain(name)}{words}")
         for line in discovery_lines(supervisor.sources) if supervisor is not None else ():
             out.say_folded(f"source {line}")
     return int(ExitCode.DONE if guard is not None else ExitCode.UNREACHABLE)

@@ -10,7 +10,7 @@ from console.domain import dry_run as d
 from console.domain import event as e
 from console.domain.permission import Decision, Verdict
 from console.enforcement import approvals, dry_run, lineages
-from console.enforcement.permitting import NOT_ALIVE, permit, stopped
+from console.enforcement.permitting import NOT_ALIVE, forbidden, permit, stopped
 from console.enforcement.state import EngineState
 
 
@@ -34,8 +34,7 @@ def judged(state: EngineState, event: e.CallJudged) -> Iterator[c.Command]:
         dry_run.judged(state, agent, event)
     if agent is not None and denied is None and event.decision.verdict is not Verdict.DENY:
         state.lineages.matches[event.request_id] = event.matches
-        also = dry_run.marks_for(state, agent, event.request_id, event.request)
-        denied = lineages.forbidden(state.lineages, agent, event.request_id, also)  # nobody approves what no approval can loosen
+        denied = forbidden(state, agent, event.request_id, event.request)  # nobody approves what no approval can loosen
     if agent is None or denied is not None:
         yield c.AnswerPermission(event.agent_id, event.request_id, denied or NOT_ALIVE)
     elif event.decision.verdict is Verdict.ALLOW:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId
 from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.profile import OBSERVE
 from console.enforcement import dry_run, lineages
 from console.enforcement.state import EngineState
 
@@ -25,12 +26,19 @@ def stopped(state: EngineState, agent: Agent | None) -> Decision | None:
     return None
 
 
+def forbidden(state: EngineState, agent: Agent, request_id: str, request: PermissionRequest) -> Decision | None:
+    """Why no approval lets a call through: it completes a forbidden sequence. Of an agent that is only observed, nothing is blocked."""
+    if state.profiles.of(agent) == OBSERVE:
+        return None
+    return lineages.forbidden(state.lineages, agent, request_id, dry_run.marks_for(state, agent, request_id, request))
+
+
 def permit(state: EngineState, agent_id: AgentId, request_id: str, request: PermissionRequest, decision: Decision) -> Iterator[c.Command]:
     """Answers an allow; a destructive call gets its rollback record first (promise 5), a URL the allowlist's word."""
     agent = state.agents.get(agent_id)
     why_not = stopped(state, agent)  # asked again: whatever was pressed while it was judged, or while a human thought, wins
     if agent is not None and why_not is None:
-        why_not = lineages.forbidden(state.lineages, agent, request_id, dry_run.marks_for(state, agent, request_id, request))
+        why_not = forbidden(state, agent, request_id, request)
     if agent is None or why_not is not None:
         yield c.AnswerPermission(agent_id, request_id, why_not or NOT_ALIVE)
     elif head := dry_run.held_by(state, agent, request_id):

@@ -10,6 +10,7 @@ from console.domain.budget import Usage
 from console.domain.ladder import Scope
 from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
 from console.domain.open_end import OPEN_END
+from console.domain.profile import ProfileTable
 from console.enforcement.approval_state import Approvals
 from console.enforcement.budget_state import BudgetState
 from console.enforcement.dry_state import DryRuns
@@ -78,6 +79,8 @@ class EngineState:
     budget: BudgetState = field(default_factory=BudgetState)
     approvals: Approvals = field(default_factory=Approvals)
     lineages: Lineages = field(default_factory=Lineages)
+    profiles: ProfileTable = field(default_factory=ProfileTable)
+    """Which rules judge an agent; kept by the service of the rules."""
     dry_run: DryRuns = field(default_factory=DryRuns)
     contexts: dict[str, tuple[Sensitivity, NetworkMode]] = field(default_factory=dict)
     known_contexts: set[str] = field(default_factory=set)

@@ -98,6 +98,14 @@ class ApprovalTables(Database):
             row = connection.execute(query.order_by(APPROVALS.c.asked_at.desc()).limit(1)).first()
         return None if row is None else _read(row)
 
+    def was_approved(self, rule: str, session: ContextId | None, root: AgentId) -> bool:
+        """Whether a human approved what a rule asked about, in a session, or (None) in a tree."""
+        place = APPROVALS.c.root_id == root if session is None else APPROVALS.c.context_id == session
+        states = (ApprovalState.APPROVED.value, ApprovalState.USED.value)
+        query = select(APPROVALS.c.approval_id).where(APPROVALS.c.rule == rule, place, APPROVALS.c.state.in_(states)).limit(1)
+        with self.reading() as connection:
+            return connection.execute(query).first() is not None
+
     def open_approvals(self) -> list[Approval]:
         """Those that may still let a call through, oldest first."""
         query = select(APPROVALS).where(APPROVALS.c.state.in_(_OPEN)).order_by(APPROVALS.c.asked_at, APPROVALS.c.approval_id)

@@ -98,7 +98,7 @@ def _settled(part: Part, profile: Profile, standing: Standing) -> Part:
         return replace(part, verdict=Verdict.ASK) if part.rule in profile.softened else part
     if part.verdict is not Verdict.ASK:
         return part
-    if part.rule == "devices" or (part.step == "danger" and part.danger in profile.denied):
+    if profile.denied and (part.rule == "devices" or (part.step == "danger" and part.danger in profile.denied)):
         return replace(part, verdict=Verdict.DENY)
     if part.rule == WORK and standing is not Standing.OPEN:
         return replace(part, verdict=Verdict.ALLOW, reason=_CONTAINED if standing is Standing.CONTAINED else _ACCEPTED)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 import posixpath
-import re
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -20,26 +18,20 @@ from console.policy.dangers import Danger, danger_of
 from console.policy.declared import Declared
 from console.policy.git.calls import Known, NothingKnown, judge_git
 from console.policy.hosts import HostRules
-from console.policy.lexer import Refused, Word, check_text
+from console.policy.lexer import Refused, check_text
 from console.policy.lines import Simple, simple_commands
 from console.policy.loading import Settings
 from console.policy.made_steps import DEPTH, StepMaker
 from console.policy.paths import FileRules, Files, Once, absolute
-from console.policy.profiles import NOT_CONTAINED, PATTERN, WORK, Profile
+from console.policy.profiles import NOT_CONTAINED, WORK, Profile
 from console.policy.programs import Catalogue, Description
 from console.policy.redirects import judge_redirect
 from console.policy.rules import Rule, read_rule
 from console.policy.uses import UseRules
 from console.policy.verdicts import NO_RULE, Judgement, Part, Redirect, Step, denied, worst
+from console.policy.workspace_programs import SHELLS, WorkspacePrograms, script_of
 
 _APPLETS = frozenset({"busybox", "toybox", "coreutils"})
-_BEFORE_MAGIC = re.compile(r"((?:[^*?\[\\/]*/)*)[^/\\]*[*?\[]")
-"""The folder before the first component of a path that is a pattern."""
-_ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_./:,@%+=-]* +)+(?=\S)")
-"""Variables with plain values before a program. A program that runs what the agent can write, nobody holds by them."""
-_LITERAL = re.compile(r"\"\$\(cat <<'(?P<end>[A-Z_]{1,20})'\n(?P<text>.*?\n)(?P=end)\n *\)\"", re.DOTALL)
-"""``"$(cat <<'EOF' ...)"``: a here-document whose end is quoted is a literal text (bash(1), Here Documents)."""
-_SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +82,7 @@ class ShellJudge:
         self._known = known
         self._files = files if isinstance(files, Once) else Once(files)
         self._steps = StepMaker(policy.catalogue, self._files)
+        self._work = WorkspacePrograms(policy.profile, policy.settings.workspace, policy.files, self._files)
         self._uses = UseRules(policy.files, policy.hosts, self._files, policy.declared)
 
     def text(self, text: str, cwd: str = "") -> Judgement:
@@ -132,48 +125,21 @@ class ShellJudge:
                 part, moved = judge_redirect(target, place.cwd, self._policy.files, self._files)
                 found.append(part)
                 redirects += moved
-            parts += found + self._oddities(simple, found, place)
+            parts += found + _oddities(simple, found, place, self._work)
             # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
             steps.append(self._steps.made(simple.argv, program, place.cwd, (before or simple.joined) if steps else "", tuple(redirects)))
             before = ""
         return worst(parts, tuple(steps))
 
     def _plainer(self, text: str, place: Place) -> Judgement | None:
-        """The same text in words that are judged, where there are such: only where a profile allows programs of the workspace."""
-        if self._policy.profile is None or not self._policy.profile.work or place.depth > DEPTH:
+        """The same text in words that are judged, where there are such."""
+        plain, is_literal = self._work.plainer(text) if place.depth <= DEPTH else ("", False)
+        if not plain:
             return None
-        deeper = replace(place, depth=place.depth + 1)
-        if (literal := _LITERAL.sub(lambda found: shlex.quote(found["text"].rstrip("\n")), text)) != text:
-            return self._text(literal, deeper)
-        assigned = _ASSIGNED.match(text)
-        if assigned is None:
-            return None
-        found = self._text(text[assigned.end() :], deeper)
-        is_work = bool(found.parts) and found.parts[0].rule == WORK
-        return replace(found, steps=()) if is_work else None
-
-    def _oddities(self, simple: Simple, found: list[Part], place: Place) -> list[Part]:
-        """What the shell would put in place of words, and what it would not wait for."""
-        parts = []
-        for word in simple.words:
-            if word.pattern or word.tilde:
-                why = "the shell would put names in its place; as an argument it stays as it is written"
-                asked = Part(word.value, Verdict.ASK, "static shell only", "parse", why)
-                parts.append((self._names(word, found, place) if self._policy.profile is not None else None) or asked)
-        if simple.behind:
-            parts.append(Part(" ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "nobody would wait for it (&)"))
-        return parts
-
-    def _names(self, word: Word, found: list[Part], place: Place) -> Part | None:
-        """A pattern of names that are only read: all of them lie below its folder. None: it may be more than that."""
-        folder = _BEFORE_MAGIC.match(word.value)
-        changes = any(part.action in ("write", "delete") for part in found)
-        if word.tilde or changes or folder is None or ".." in word.value.split("/"):
-            return None
-        part = self._policy.files.judge("read", folder[1] or ".", place.cwd, self._files)
-        if part.verdict is not Verdict.ALLOW:
-            return part
-        return replace(part, text=word.value, verdict=Verdict.ASK, rule=PATTERN, reason=f"every name that it can mean lies in {part.text}")
+        found = self._text(plain, replace(place, depth=place.depth + 1))
+        if is_literal:
+            return found
+        return replace(found, steps=()) if found.parts and found.parts[0].rule == WORK else None
 
     def _folder(self, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
         """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
@@ -202,7 +168,7 @@ class ShellJudge:
         words = reading.words if described.is_described else None
         if rule := self._policy.commands.forbidding("deny", program, argv, words, place.cwd, self._files):
             return [Part(shown, Verdict.DENY, rule.text, "program", "the deny list has it")], program
-        if why := self._never(program, argv, place):
+        if why := _never(program, argv, place, self._policy.catalogue.builtins):
             return [Part(shown, Verdict.DENY, "never", "program", why)], program
         if self._policy.declared is not None and (refused := self._policy.declared.manager(program.names, argv)):
             return [refused], program
@@ -234,24 +200,13 @@ class ShellJudge:
     def _base(self, use: Use, reading: Reading, place: Place) -> str:
         return place.cwd if use.why == "option -C" or not reading.base else absolute(reading.base, place.cwd)
 
-    def _never(self, program: Program, argv: tuple[str, ...], place: Place) -> str:
-        if place.depth > DEPTH:
-            return "commands within commands are too deep"
-        if program.called in self._policy.catalogue.builtins:
-            return f"{program.called} is a builtin of the shell, not a program"
-        if "=" in program.called.partition("/")[0]:
-            return "it sets a variable for a program"
-        if program.name.startswith(("ld-", "ld.so")) or (program.path and "/proc/" in absolute(argv[0], place.cwd)):
-            return "it runs a program by a way around its name"
-        return ""
-
     def _allowed(self, argv: tuple[str, ...], program: Program, described: Description, reading: Reading, place: Place, shown: str) -> Part:
         """Steps 3 to 6 for the program itself."""
         words = reading.words if described.is_described else None
         rule = self._policy.commands.allowing(program, argv, words, place.cwd, self._files)
         marked = rule is not None and rule.unconfined
         wraps = described.operands[:1] == ("inner",)
-        if not program.path and "/" in program.called and not self._is_work(argv, program, place):
+        if not program.path and "/" in program.called and not self._work.runs(argv, program, place.cwd):
             return Part(shown, Verdict.ASK, NO_RULE, "program", f"there is no program {program.called}")
         if wraps and reading.inners and not (reading.exact or marked):
             name = rule.text if rule else NO_RULE
@@ -260,25 +215,11 @@ class ShellJudge:
             return Part(shown, Verdict.ALLOW, "unwrapped", "program", f"{program.name} runs the command that is judged by itself")
         if described.runner and not marked:
             return Part(shown, Verdict.DENY, "runners", "program", f"{program.name} {described.swallows}")
-        if rule is None and self._is_work(argv, program, place):
+        if rule is None and self._work.runs(argv, program, place.cwd):
             return Part(shown, Verdict.ASK, WORK, "program", NOT_CONTAINED)
         if rule is None:
             return Part(shown, Verdict.ASK, NO_RULE, "program", f"no rule says whether {program.name} may run")
         return self._by_rule(rule, program, described, reading, shown)
-
-    def _is_work(self, argv: tuple[str, ...], program: Program, place: Place) -> bool:
-        """Whether it builds, tests or runs what the agent can write: by its name, or because it lies in the workspace."""
-        profile = self._policy.profile
-        if profile is None or not profile.work:
-            return False
-        if program.names & _SHELLS and not (_script_of(argv) or any(not word.startswith("-") for word in argv[1:])):
-            return False  # what it would read from its input, nobody has seen
-        if "/" not in program.called or program.in_search:
-            return program.name in profile.work or program.name.rstrip("0123456789.-") in profile.work
-        home = self._files.look(self._policy.settings.workspace).real.rstrip("/")
-        target = program.real or self._files.look(absolute(program.called, place.cwd)).real
-        own = self._files.look(posixpath.dirname(absolute(program.called, place.cwd))).real
-        return bool(home) and f"{own}/".startswith(f"{home}/") and (target.startswith(f"{home}/") or _is_named(target, profile.work))
 
     def _by_rule(self, rule: Rule, program: Program, described: Description, reading: Reading, shown: str) -> Part:
         if rule.unconfined:
@@ -312,9 +253,9 @@ class ShellJudge:
         if program.names & _APPLETS and len(argv) > 1 and place.depth <= DEPTH:
             inner = self._command(argv[1:], replace(place, depth=place.depth + 1))[0]
             parts += [part for part in inner if part.verdict is Verdict.DENY]
-        if program.names & _SHELLS and place.depth <= DEPTH and (script := _script_of(argv)):
+        if program.names & SHELLS and place.depth <= DEPTH and (script := script_of(argv)):
             found = self._text(script, replace(place, depth=place.depth + 1))
-            if self._policy.profile is not None and self._policy.profile.work:
+            if self._work.programs:
                 return [*parts, *found.parts]
             parts += [part for part in found.parts if part.verdict is Verdict.DENY and part.step != "parse"]
         return parts
@@ -330,20 +271,6 @@ class ShellJudge:
         return [part for part in parts if part.verdict is Verdict.DENY]
 
 
-def _script_of(argv: tuple[str, ...]) -> str:
-    """What ``sh -c`` would run."""
-    for at, word in enumerate(argv[1:], 1):
-        if word.startswith("-") and not word.startswith("--") and "c" in word:
-            return next((one for one in argv[at + 1 :] if not one.startswith("-")), "")
-    return ""
-
-
-def _is_named(path: str, programs: frozenset[str]) -> bool:
-    """Whether a file is one of the programs by its own name (a virtual environment's ``python`` is a link to the system's)."""
-    name = posixpath.basename(path)
-    return name in programs or name.rstrip("0123456789.-") in programs
-
-
 def _source(text: str, simple: Simple) -> str:
     return text[simple.start : simple.end]
 
@@ -356,3 +283,28 @@ def _flat(folder: str, cwd: str) -> str:
         elif piece:
             pieces.append(piece)
     return "/" + "/".join(pieces)
+
+
+def _oddities(simple: Simple, found: list[Part], place: Place, work: WorkspacePrograms) -> list[Part]:
+    """What the shell would put in place of words, and what it would not wait for."""
+    parts = []
+    for word in simple.words:
+        if word.pattern or word.tilde:
+            why = "the shell would put names in its place; as an argument it stays as it is written"
+            asked = Part(word.value, Verdict.ASK, "static shell only", "parse", why)
+            parts.append(work.names(word, found, place.cwd) or asked)
+    if simple.behind:
+        parts.append(Part(" ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "nobody would wait for it (&)"))
+    return parts
+
+
+def _never(program: Program, argv: tuple[str, ...], place: Place, builtins: frozenset[str]) -> str:
+    if place.depth > DEPTH:
+        return "commands within commands are too deep"
+    if program.called in builtins:
+        return f"{program.called} is a builtin of the shell, not a program"
+    if "=" in program.called.partition("/")[0]:
+        return "it sets a variable for a program"
+    if program.name.startswith(("ld-", "ld.so")) or (program.path and "/proc/" in absolute(argv[0], place.cwd)):
+        return "it runs a program by a way around its name"
+    return ""

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ from console.services.policy.dangerous_operations import DangerDesk
 from console.services.policy.git_memory import GitMemory
 from console.services.policy.page import PolicyLook
 from console.services.policy.page_routes import policy_page_routes
+from console.services.policy.profiles import Profiles
 from console.services.policy.review import PolicyReview
 from console.services.policy.routes import policy_routes
 from console.services.policy.service import PolicyDesk
@@ -123,9 +125,10 @@ class Supervisor:
         types, above = TypeSources(parts), self.core.state.agents.get
         dangers = DangerDesk(places, parts.scribe, notice)
         git = GitMemory(SessionStart(self.ledger, above))
-        self.policy = PolicyDesk(
-            places, lambda text: notice(text, "red"), dangers.list.current, above, types.declared_of, types.type_of, git.of
-        )
+        self.profiles = Profiles(self.core.state.profiles, self.ledger, parts.scribe, types)
+        alarm = partial(notice, level="red")
+        known = (types.declared_of, types.type_of, git.of, self.profiles)
+        self.policy = PolicyDesk(places, alarm, dangers.list.current, above, *known)
         approving = Approving(self.core, parts.scribe, parts.keyring, notice, self.policy)
         judging = CallJudging(self.core, approving, self.policy.judgement)
         execute = ExecuteDesk(self.core, parts.scribe, parts.guard, parts.rollback, parts.keyring, places, options, notice, judging)
@@ -309,7 +312,7 @@ class Supervisor:
         secrets = SecretRoutes(self.core.agent_or_404, parts.scribe, parts.keyring, parts.rotator, self.doors.revoke, self.stop.correct)
         more = [*secrets.routes(), *program_routes(self.parts, self.launcher)]
         more += hook_routes(self.doors.hooks)
-        more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), asked_by)
+        more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), self.profiles, asked_by)
         more += policy_page_routes(PolicyLook(self.core, self.parts.scribe, self.policy))
         more += first_run_routes(self.parts, self.policy, self.doors, self.follower)
         routes = OperatorRoutes(self.desk, more)

@@ -87,6 +87,7 @@ class Desk:
             mode_note=note,
             killed=parts.core.state.killed,
             soft_stop=parts.core.state.soft_stop,
+            profiles=dict(parts.core.state.profiles.chosen),
             pid=os.getpid(),
             guard_pid=guard.get("pid"),
             guard_ok=bool(guard.get("ok")),

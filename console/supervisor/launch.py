@@ -245,7 +245,8 @@ class Launcher:
         if narrowing is not None:
             self.cutter.narrowings[agent.agent_id] = narrowing
         if narrowing is not None or command.request.agent_type or agent.parent_id is not None:
-            await asyncio.to_thread(self.sources.keep, agent.agent_id, narrowing)
+            kind = await asyncio.to_thread(self.sources.type_for, command.request)
+            await asyncio.to_thread(self.sources.keep, agent.agent_id, narrowing, kind)
         parts.places.output_dir.mkdir(exist_ok=True, mode=0o700)
         return LaunchSpec(
             agent_id=agent.agent_id,

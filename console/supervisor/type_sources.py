@@ -46,7 +46,8 @@ class TypeSources:
         self._ledger = parts.scribe.ledger
         self._own_sandbox = frozenset(parts.options.agents.own_sandbox)
         self._folder = parts.places.state_dir / "sources"
-        self._types: dict[AgentId, str] = {}
+        self.known: dict[AgentId, str] = {}
+        """Types of agents, as far as they were looked up."""
         self._declared: dict[str, tuple[tuple[int, ...], Declared | None]] = {}
 
     def of(self, request: LaunchRequest) -> AgentSources | None:
@@ -70,9 +71,11 @@ class TypeSources:
             names |= {program.program.value if program is not None else Path(request.argv[0]).name}
         return not names.isdisjoint(self._own_sandbox)
 
-    def keep(self, agent_id: AgentId, narrowing: Narrowing | None) -> None:
+    def keep(self, agent_id: AgentId, narrowing: Narrowing | None, kind: str = "") -> None:
         """On disk before it runs: what its type takes away from it holds for its whole life. Blocks. Raises NotRecorded."""
         self._ledger.kv_set(_key(agent_id), json.dumps(asdict(narrowing) if narrowing is not None else None))
+        if kind:
+            _room(self.known)[agent_id] = kind
 
     def _kept(self, agent_id: AgentId) -> Narrowing | None:
         """As it was started; what cannot be read leaves it nothing. None: nothing narrows it, or nothing was kept."""
@@ -83,7 +86,7 @@ class TypeSources:
         """What an agent starts has its own type."""
         given = stored(self._ledger, agent_id)
         if given is not None:
-            _room(self._types)[agent_id] = given.agent_type
+            _room(self.known)[agent_id] = given.agent_type
             return given.agent_type
         if is_damaged(self._ledger, agent_id):
             raise ConsoleError(f"What type {agent_id} has cannot be read.", "Launch it as a root of its own, with its type.")
@@ -105,7 +108,7 @@ class TypeSources:
         """Empty: it has none, or is only seen. Blocks. Raises ConsoleError."""
         if agent.control_level is ControlLevel.OBSERVED:
             return ""
-        kind = self._types.get(agent.agent_id)
+        kind = self.known.get(agent.agent_id)
         if kind is None:  # it is on disk before an agent runs, and for its whole life
             kind = self._type_of(agent.agent_id)
         return kind

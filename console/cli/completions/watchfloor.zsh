@@ -74,11 +74,12 @@ _watchfloor_has() {
     "allowlist revert") words="-h --help --reason --state-dir --json" ;;
     "allowlist export") words="-h --help --state-dir --json" ;;
     "allowlist import") words="-h --help --reason --replace --dry-run --days --state-dir --json" ;;
-    "policy") words="-h --help import export sequences rules backtest draft save check explain lint test" ;;
+    "policy") words="-h --help import export sequences rules profile backtest draft save check explain lint test" ;;
     "policy import") words="-h --help --project --home --json" ;;
     "policy export") words="-h --help --json" ;;
     "policy sequences") words="-h --help --file --state-dir --json" ;;
     "policy rules") words="-h --help --state-dir --json" ;;
+    "policy profile") words="-h --help --type --reason --state-dir --json" ;;
     "policy backtest") words="-h --help --allow --ask --deny --days --state-dir --json" ;;
     "policy draft") words="-h --help --state-dir --json" ;;
     "policy save") words="-h --help --reason --allow --ask --deny --state-dir --json" ;;

@@ -86,6 +86,8 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         overshoot=agent.halt.overshoot if agent.halt is not None else None,
         overshoot_limit=agent.halt.limit if agent.halt is not None else "",
         dry_run=dry_words(state, agent),
+        profile=state.profiles.of(agent),
+        profile_note=state.profiles.note(agent),
         **_seen(agent, state),
     )
 

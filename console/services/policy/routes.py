@@ -10,12 +10,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import policy_messages as p
+from console.services.policy.profiles import Profiles
 from console.services.policy.review import PolicyReview
 from console.services.routes.responses import answer, body_of
 
 
-def policy_routes(review: PolicyReview, by: Callable[[Request], str]) -> list[Route]:
-    """GET and POST /api/policy, POST /api/policy/backtest, GET /api/approvals/{id}/draft."""
+def policy_routes(review: PolicyReview, profiles: Profiles, by: Callable[[Request], str]) -> list[Route]:
+    """GET and POST /api/policy and /api/policy/profiles, POST /api/policy/backtest, GET /api/approvals/{id}/draft."""
 
     async def view(_request: Request) -> Response:
         return answer(await asyncio.to_thread(review.view))
@@ -30,7 +31,15 @@ def policy_routes(review: PolicyReview, by: Callable[[Request], str]) -> list[Ro
         approval = await asyncio.to_thread(review.approval_or_404, request.path_params["id"])
         return answer(await asyncio.to_thread(review.draft_of, approval))
 
+    async def chosen(_request: Request) -> Response:
+        return answer(profiles.view())
+
+    async def choose(request: Request) -> Response:
+        return answer(await profiles.choose(await body_of(request, p.ProfileBody), by(request)))
+
     return [
+        Route("/api/policy/profiles", chosen, methods=["GET"]),
+        Route("/api/policy/profiles", choose, methods=["POST"]),
         Route("/api/policy", view, methods=["GET"]),
         Route("/api/policy", save, methods=["POST"]),
         Route("/api/policy/backtest", attempt, methods=["POST"]),

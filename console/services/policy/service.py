@@ -21,6 +21,7 @@ from console.domain.approval import AskedPart
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.profile import is_contained
 from console.policy.dangers import Danger
 from console.policy.declared import Declared
 from console.policy.disk import Disk
@@ -30,6 +31,7 @@ from console.policy.kept import Kept
 from console.policy.lint import Severity, lint
 from console.policy.loading import MAX_BYTES, read_settings
 from console.policy.paths import TEXT_MAX, Facts, Files, NoFiles
+from console.policy.profiles import WORK, Standing, observed
 from console.policy.scopes import ALL, read_scopes
 from console.policy.shell import Policy
 from console.policy.verdicts import NO_RULE, Judgement, Part
@@ -37,6 +39,7 @@ from console.policy.walk import Listing
 from console.services.policy.config_fallback import LastGood
 from console.services.policy.evaluate import Judged
 from console.services.policy.matrix import MatrixDesk
+from console.services.policy.profiles import Profiles
 from console.services.policy.sequences import SequenceDesk
 from console.services.policy.working_folder import working_folder
 from console.settings.places import Places
@@ -104,12 +107,13 @@ class PolicyDesk:
         declared_of: Callable[[Agent], Declared | None] = lambda _agent: None,
         type_of: Callable[[Agent], str] = lambda _agent: "",
         known_of: Callable[[Agent], Known] = lambda _agent: _NO_SESSION,
+        profiles: Profiles | None = None,
     ) -> None:
-        """``dangers``: what asks whatever the rules say. ``above`` finds a parent."""
+        """``dangers``: what asks whatever the rules say. ``above`` finds a parent. ``profiles`` None: there are none."""
         self._file, self._name = places.policy_file, str(places.policy_file)
         self._last = LastGood(self._file, self._file.with_name(".policy-last-good.json"), alarm)
         self._workspaces, self._alarm = places.workspaces_dir, alarm
-        self._declared_of, self._known_of = declared_of, known_of
+        self._declared_of, self._known_of, self._profiles = declared_of, known_of, profiles
         self.dangers, self._above = dangers, above
         self.sequences = SequenceDesk(places, alarm)
         self.matrix = MatrixDesk(places, alarm, type_of)
@@ -175,8 +179,18 @@ class PolicyDesk:
             problem=self.problem,
             known=self._known(agent, workspace),
         )
-        found = judge(call, context)
-        return _held(found, request, agent, workspace, context.files) if own else found
+        found = self._judged(call, context, agent)
+        found = _held(found, request, agent, workspace, context.files) if own else found
+        profile = context.policy.profile if context.policy is not None else None
+        return observed(found) if profile is not None and profile.observes else found
+
+    def _judged(self, call: Call, context: Context, agent: Agent) -> Judgement:
+        """By the standing of an agent; what a human accepted for its session is looked up only where it decides."""
+        found = judge(call, replace(context, standing=Standing.CONTAINED if is_contained(agent) else Standing.OPEN))
+        asks = any(part.rule == WORK and part.verdict is Verdict.ASK for part in found.parts)
+        if asks and self._profiles is not None and self._profiles.is_accepted(agent):
+            return judge(call, replace(context, standing=Standing.ACCEPTED))
+        return found
 
     def _known(self, agent: Agent, workspace: Path) -> Known:
         """What is known of the session's beginning; with its first call, what its own repository names is looked at."""
@@ -197,16 +211,18 @@ class PolicyDesk:
     def _policy(self, agent: Agent, workspace: Path, data: bytes | None) -> Policy | None:
         declared, dangers = self._declared_of(agent), self.dangers()
         words = self._words_of(declared)
+        profile = self._profiles.of(agent, self.kept) if self._profiles is not None and data is None else None
         with self._lock:
-            good = self.kept.good if data is None else data
-            if data is None and (self.kept.settings is None or self._last.trouble):
+            good = data if data is not None else policy_data.profile_rules(profile.name) if profile is not None else self.kept.good
+            if data is None and profile is None and (self.kept.settings is None or self._last.trouble):
                 return None
             context_id = agent.context_id if agent.control_level is not ControlLevel.OBSERVED else ""
-            key = (good, context_id, str(workspace), f"{words} {id(dangers)}")  # a policy that is kept keeps its list
+            kind = f"{words} {id(dangers)} {profile.name if profile else ''}"  # a policy that is kept keeps its list
+            key = (good, context_id, str(workspace), kind)
             found = self._compiled.get(key)
         if found is None:
             settings = read_settings(good, context_id, str(workspace))
-            found = Policy(settings, policy_data.catalogue(), dangers, declared)
+            found = Policy(settings, policy_data.catalogue(), dangers, declared, profile)
             with self._lock:
                 while len(self._compiled) >= COMPILED_MAX:
                     del self._compiled[next(iter(self._compiled))]
