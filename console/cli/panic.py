@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from console.cli import out, receipts
@@ -16,9 +17,9 @@ from console.cli.options import Json, StateDir, existing_places, operator, seek_
 from console.cli.plain import plain
 from console.cli.return_watch import after_watch
 from console.cli.syntax import Option
-from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut, UsageProblem
+from console.domain.errors import ConsoleError, Denied, ExitCode, NotFound, TimedOut, UsageProblem
 from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
-from console.domain.verdict import verdict
+from console.domain.verdict import verdict, worst
 from console.killswitch import relocation
 from console.killswitch.press import press_and_wait, press_without_guard
 from console.settings.places import Places, choose_state_dir
@@ -46,9 +47,12 @@ def panic(
     """Kill everything at once and print the receipt. Exit: 0 confirmed, 7 a later step is open, 8 not all confirmed, 9 NOT PROVEN."""
     if not reason.strip() or len(reason) > 500:
         raise UsageProblem("A reason has 1 to 500 characters.", 'For example: watchfloor panic --reason "agents write to production"')
-    places = places_to_kill(state_dir)
     # 1. The kill itself: guard first, without it from the registry, by the same code.
-    local = pressed(places, fitting(reason), operator())
+    done = [(places, pressed(places, fitting(reason), operator())) for places in places_to_kill(state_dir)]
+    return int(worst([_seen_through(places, local, as_json=as_json, wait_watch=wait_watch) for places, local in done]))
+
+
+def _seen_through(places: Places, local: Receipt, *, as_json: bool, wait_watch: bool) -> ExitCode:
     if not as_json:
         out.note(f"killed: {verdict(local).headline}")
     # 2. What takes a supervisor: rotation, remote write, evidence.
@@ -56,27 +60,34 @@ def panic(
     if wait_watch:
         receipt = after_watch(places, receipt, quiet=as_json)
     receipts.show_receipt(receipt, as_json=as_json)
-    return int(verdict(receipt).exit_code)
+    return verdict(receipt).exit_code
 
 
-def places_to_kill(state_dir: str | None) -> Places:
-    """The places of the instance; of one whose state directory was moved or deleted, where its guard records now. Raises NotFound."""
+def places_to_kill(state_dir: str | None) -> list[Places]:
+    """The places of the instance. Where its state directory was moved or deleted: of each instance that may be it. Raises NotFound."""
     places = seek_places(state_dir)
     if places is not None:
-        return places
+        return [places]
     folder, is_default = choose_state_dir(state_dir)
     deadline = time.monotonic() + NOTICED_S
-    while running := relocation.running_for(folder) or {instance: True for instance, _ in relocation.found_for(folder)}:
-        for instance_id, elsewhere in relocation.found_for(folder):
-            out.note(f"the state directory {plain(str(folder), 300)} is gone; the guard records in {elsewhere}")
-            return Places(elsewhere, elsewhere, instance_id, is_default)
-        instance_id, has_guard = max(running.items(), key=lambda found: found[1])
-        if not has_guard or time.monotonic() > deadline:
-            out.note(f"the state directory {plain(str(folder), 300)} is gone and no guard answers; doing its work here")
-            elsewhere = relocation.make_folder(instance_id, folder, was_in_use=True)
-            return Places(elsewhere, folder / "run", instance_id, is_default)
+    while True:
+        found, passed_over = relocation.candidates(folder)
+        if time.monotonic() > deadline or not any(one.has_guard and one.folder is None for one in found):
+            break
         time.sleep(_LOOK_S)
-    return existing_places(state_dir)
+    for words in passed_over:
+        out.note(f"passed over: {plain(words, 400)}")
+    return [_gone(folder, one, is_default) for one in found] or [existing_places(state_dir)]
+
+
+def _gone(folder: Path, one: relocation.Candidate, is_default: bool) -> Places:
+    """Where an instance records whose state directory is gone."""
+    if one.folder is not None and one.is_heard:
+        out.note(f"the state directory {plain(str(folder), 300)} is gone; the guard records in {one.folder}")
+        return Places(one.folder, one.folder, one.instance_id, is_default)
+    out.note(f"the state directory {plain(str(folder), 300)} is gone and no guard answers; doing its work here")
+    elsewhere = one.folder or relocation.make_folder(one.instance_id, folder, was_in_use=True)
+    return Places(elsewhere, folder / "run", one.instance_id, is_default)
 
 
 def unfinished(places: Places, local: Receipt) -> Receipt:

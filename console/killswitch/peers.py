@@ -75,9 +75,9 @@ def is_among(folder: Path | None, folders: Iterable[Path]) -> bool:
     return folder is not None and any(folder == f or f in folder.parents for f in folders)
 
 
-def inside_an_agent() -> bool:
-    """Whether this very process runs in a cgroup of some instance's agents."""
-    line = processes.cgroup_line("self") or ""
+def inside_an_agent(pid: int | str = "self") -> bool:
+    """Whether a process (this one) runs in a cgroup of some instance's agents."""
+    line = processes.cgroup_line(pid) or ""
     parts = line.strip("/").split("/")
     return any(a.startswith("watchfloor-") and b == "agents" for a, b in zip(parts, parts[1:], strict=False))
 

@@ -11,18 +11,24 @@ import json
 import os
 import re
 import shutil
+import socket
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from console.domain.guard import SILENT_S
+from console.killswitch import processes
 from console.killswitch.durable import write_whole
 from console.killswitch.guard import Guard
+from console.killswitch.peers import find_peer, inside_an_agent
 from console.killswitch.tidying import is_over
 from console.killswitch.witness import Witness
 
 NOTICE = "state-dir"
 PLACE_FILE = "place.json"
 _ID = re.compile(r"[0-9a-f]{8}")
+_CGROUP = re.compile(r"/watchfloor-([0-9a-f]{8})/")
 _WORKSPACE, _SOCKET, _INSTANCE = b"WATCHFLOOR_WORKSPACE", b"WATCHFLOOR_AGENT_SOCKET", b"WATCHFLOOR_INSTANCE"
 Listen = Callable[[Path], None]
 
@@ -142,25 +148,79 @@ def _identity(folder: Path) -> tuple[int, int] | None:
     return seen.st_dev, seen.st_ino
 
 
-def running_for(state_dir: Path) -> dict[str, bool]:
-    """The instances with processes that name this state directory, each with whether its guard is among them.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An instance that may have run in a state directory that is gone."""
 
-    Read from command lines and environments: enough to look for an instance, never enough to signal a process.
+    instance_id: str
+    has_guard: bool = False
+    folder: Path | None = None
+    """Where its guard records instead; None: nowhere yet."""
+    is_heard: bool = True
+    """False: what listens in that folder is not its guard."""
+
+
+def candidates(state_dir: Path) -> tuple[list[Candidate], list[str]]:
+    """The instances to look at, and in words what was passed over because it can be forged, or is.
+
+    A folder counts by its owner, a guard by its account and place, an agent by its cgroup. What only a process without a cgroup of an
+    instance says of itself counts where nothing better is found; an agent that names another instance hides none.
     """
-    found: dict[str, bool] = {}
+    found, claims, words = dict[str, Candidate](), set[str](), list[str]()
+    for instance, folder in found_for(state_dir):
+        if why := _why_not_its_guard(folder / "guard.sock"):
+            words.append(f"what listens in {folder} is not the guard: {why}")
+        found[instance] = Candidate(instance, True, folder, not why)
+    for pid, instance, is_guard in _marked(state_dir):
+        place = _CGROUP.search(f"{processes.cgroup_line(pid) or ''}/")
+        if is_guard and (why := _why_not_guard(pid)):
+            words.append(f"process {pid} is not the guard of {instance}: {why}")
+        elif is_guard:
+            found.setdefault(instance, Candidate(instance, True))
+        elif place is None:
+            claims.add(instance)
+        else:
+            found.setdefault(place[1], Candidate(place[1]))
+            if place[1] != instance:
+                words.append(f"process {pid} names instance {instance}, and its cgroup is of {place[1]}")
+    if not found:
+        return [Candidate(instance) for instance in sorted(claims)], words
+    words += [f"instance {instance} is named by processes without a cgroup alone" for instance in sorted(claims - found.keys())]
+    return list(found.values()), words
+
+
+def _marked(state_dir: Path) -> Iterator[tuple[int, str, bool]]:
+    """(pid, instance, whether it reads as a guard) of processes that name this state directory, by command line or environment."""
     below = f"{state_dir}/".encode()
-    for pid in (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()):
+    for pid in processes.every_pid():
         with contextlib.suppress(OSError):
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             given = dict(zip(words, words[1:], strict=False))
-            if b"console.killswitch" in words and given.get(b"--state-dir") == os.fsencode(state_dir):
-                found[os.fsdecode(given.get(b"--instance", b""))] = True
-                continue
+            is_guard = b"console.killswitch" in words and given.get(b"--state-dir") == os.fsencode(state_dir)
             pairs = (v.partition(b"=") for v in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
             own = {name: value for name, _, value in pairs}
-            if own.get(_WORKSPACE, b"").startswith(below) or own.get(_SOCKET, b"").startswith(below):
-                found.setdefault(os.fsdecode(own.get(_INSTANCE, b"")), False)
-    return {instance: is_guard for instance, is_guard in found.items() if _ID.fullmatch(instance)}
+            instance = os.fsdecode(given.get(b"--instance", b"") if is_guard else own.get(_INSTANCE, b""))
+            is_agent = own.get(_WORKSPACE, b"").startswith(below) or own.get(_SOCKET, b"").startswith(below)
+            if (is_guard or is_agent) and _ID.fullmatch(instance):
+                yield pid, instance, is_guard
+
+
+def _why_not_guard(pid: int) -> str:
+    """Empty: it runs under this account, and in no cgroup of agents."""
+    if processes.uids(pid) != {os.geteuid()}:
+        return "it runs under another account"
+    return "it is in a cgroup of agents" if inside_an_agent(pid) else ""
+
+
+def _why_not_its_guard(path: Path) -> str:
+    """Of whoever listens at a socket; empty where it is a guard's, or nothing answers."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as one:
+            one.settimeout(SILENT_S)
+            one.connect(str(path))
+            return _why_not_guard(find_peer(one).pid)
+    except OSError:
+        return ""
 
 
 def found_for(state_dir: Path) -> Iterator[tuple[str, Path]]:

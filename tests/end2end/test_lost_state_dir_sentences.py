@@ -35,9 +35,9 @@ def watchfloor(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "console", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
-def panic(home: Path) -> tuple[int, dict[str, Any]]:
+def panic(home: Path) -> tuple[int, dict[str, Any], str]:
     done = watchfloor("panic", "--reason", "its state directory is gone", "--json", "--state-dir", str(home))
-    return done.returncode, json.loads(done.stdout)
+    return done.returncode, json.loads(done.stdout), done.stderr
 
 
 def test_moved_it_is_panicked_from_the_old_name_and_is_killed_still_once_it_is_back(home: Path) -> None:
@@ -49,7 +49,7 @@ def test_moved_it_is_panicked_from_the_old_name_and_is_killed_still_once_it_is_b
         home.rename(moved)
         try:
             until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
-            code, receipt = panic(home)
+            code, receipt, _ = panic(home)
             assert not is_the_same(pid, ticks)
             assert code == 7 and receipt["verified_zero"] is True, receipt
             assert any(t["agent_id"] == agent for t in receipt["targets"])
@@ -67,6 +67,9 @@ def test_moved_it_is_panicked_from_the_old_name_and_is_killed_still_once_it_is_b
 def test_deleted_with_supervisor_and_guard_dead_its_agents_are_found_by_their_cgroups_and_nothing_is_called_proven(home: Path) -> None:
     with Instance(home) as it:
         agent = it.launch("sleep", "600")
+        marks = ("console.killswitch", "--state-dir", str(home), "--instance", "deadbeef")
+        it.launch("python3", "-c", "import time; time.sleep(600)", *marks)
+        it.launch("env", "WATCHFLOOR_INSTANCE=0badcafe", "sleep", "600")
         pid, guard = it.agent_pid(agent), os.pidfd_open(it.living_guard())
         ticks = start_ticks(pid)
         assert ticks is not None and it.process is not None
@@ -75,8 +78,9 @@ def test_deleted_with_supervisor_and_guard_dead_its_agents_are_found_by_their_cg
         it.stop(signal.SIGKILL)
         os.close(guard)
         shutil.rmtree(home)
-        code, receipt = panic(home)
-        assert not is_the_same(pid, ticks)
+        code, receipt, said = panic(home)
+        assert not is_the_same(pid, ticks) and receipt["instance_id"] == it.places.instance_id, receipt
+        assert "is not the guard of deadbeef" in said and "names instance 0badcafe" in said, said
         assert code == 9 and receipt["verified_zero"] is False, "what the lost record knew is unknown"
 
 

@@ -157,7 +157,7 @@ def test_the_press_waits_for_no_heavy_import() -> None:
         "import sys\nfrom console.cli import main, panic\n"
         "heavy = {'pydantic', 'httpx', 'sqlalchemy', 'rich', 'console.api.messages'}\n"
         "panic.pressed = lambda *given: print(sorted(heavy & set(sys.modules))) or sys.exit(0)\n"
-        "panic.places_to_kill = lambda state_dir: None\n"
+        "panic.places_to_kill = lambda state_dir: [None]\n"
         "main.main(['panic', '--reason', 'r'])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

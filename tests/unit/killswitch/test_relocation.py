@@ -33,8 +33,10 @@ def test_instances_are_looked_for_by_command_lines_and_environments_that_name_th
     hostile = {"WATCHFLOOR_INSTANCE": "../../etc", "WATCHFLOOR_WORKSPACE": "/gone/st/x"}
     other = subprocess.Popen([sys.executable, "-c", waits], stdin=subprocess.PIPE, env=hostile)
     try:
-        assert relocation.running_for(Path("/gone/st")) == {"01234567": True, "89abcdef": False}
-        assert relocation.running_for(Path("/gone/s")) == {}
+        found, passed_over = relocation.candidates(Path("/gone/st"))
+        assert [(one.instance_id, one.has_guard, one.folder) for one in found] == [("01234567", True, None)]
+        assert passed_over == ["instance 89abcdef is named by processes without a cgroup alone"]
+        assert relocation.candidates(Path("/gone/s")) == ([], [])
     finally:
         for process in (guard, agent, other):
             process.communicate()
