@@ -8,12 +8,6 @@ from pydantic import Field
 
 from console.api.bodies import SCHEMA_VERSION, Request, View
 
-PLACES = {
-    "claude-code": ".claude/settings.json",
-    "codex": ".codex/hooks.json",
-}
-"""Below the home: where each program reads hooks of its user."""
-
 
 class HookBody(Request):
     """POST /v1/hook: the program, and what it told its hook. Hostile, and bounded by the door."""

@@ -50,10 +50,6 @@ class LadderAgent(View):
     """Of a kill: what it is connected to on this host, or could be, or that its sandbox allows no such connection. Empty: not known."""
 
 
-COUNT_OLD_S = 2.0
-"""A number of processes that is older is said to be."""
-
-
 class LadderPreview(View):
     """POST /api/ladder/preview, GET /api/ladder/preview?action=&reach=&target=: what will happen, before it happens. Nothing is done.
 
@@ -93,13 +89,6 @@ class LadderPreview(View):
     """Left alone: why."""
     unnamed: int = 0
     """Agents counted but not named in the three lists."""
-
-    @property
-    def count_age(self) -> str:
-        """What must be said of the number of processes; empty: it is of now."""
-        if self.counted_s is None:
-            return "not counted: the guard has not answered yet"
-        return "" if self.counted_s < COUNT_OLD_S else f"as counted {self.counted_s:.0f} s ago: the guard was slow to count again"
 
 
 class SwitchBody(KillSwitchBody):

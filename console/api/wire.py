@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import http.client
+import json
 import shlex
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 
-from pydantic import BaseModel, ValidationError
-
-from console.api import messages as m
+import console
 from console.domain.errors import (
     AlreadyEnded,
     Conflict,
@@ -34,7 +33,10 @@ from console.domain.errors import (
 )
 from console.settings.places import Places
 
-V = TypeVar("V", bound=BaseModel)
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+V = TypeVar("V", bound="BaseModel")
 
 CONNECT_S = 2.0
 CONNECT_PAUSE_S = 0.01
@@ -82,14 +84,14 @@ def error_from(status: int, body: bytes) -> ConsoleError:
     """The ConsoleError kind of an answer that is not 2xx; words and exit code are the supervisor's own when it sent them."""
     kind = _KINDS.get(status, ConsoleError)
     try:
-        view = m.ErrorView.model_validate_json(body)
-    except ValidationError:
+        said = json.loads(body)
+        error, code = kind(str(said["error"]), str(said.get("remedy", ""))), int(said.get("exit_code", 1))
+    except (ValueError, KeyError, TypeError, AttributeError):
         return kind(f"The supervisor answered {status} without saying why.", "watchfloor status shows its state.")
-    error = kind(view.error, view.remedy)
     error.http_status = status
     try:
         # A refusal is never a success, but for one: there is nothing left to kill.
-        error.exit_code = ExitCode.DONE if kind is AlreadyEnded else ExitCode(view.exit_code) or ExitCode.FAILURE
+        error.exit_code = ExitCode.DONE if kind is AlreadyEnded else ExitCode(code) or ExitCode.FAILURE
     except ValueError:
         error.exit_code = ExitCode.FAILURE
     return error
@@ -148,6 +150,25 @@ class Wire:
     ) -> V:
         """Raises Unreachable, TimedOut, or the kind the supervisor's answer names."""
         content = None if body is None else body.model_dump_json().encode()
+        received, _ = self._sent(method, path, content, query, timeout_s)
+        return _read(view, path, received)
+
+    def look(self, view: Callable[[], type[V]], method: str, path: str, content: dict[str, Any] | None = None) -> V:
+        """As `ask`, for verbs that must not wait for the messages to load: the answer's fields as they came, where its supervisor is of
+        this version. ``view`` imports the message, which is taken for an answer of any other version.
+        """
+        received, server = self._sent(method, path, None if content is None else json.dumps(content).encode())
+        if server != f"watchfloor/{console.__version__}":
+            return _read(view(), path, received)
+        try:
+            return cast("V", json.loads(received, object_hook=Answer))
+        except ValueError as error:
+            raise _unreadable(path) from error
+
+    def _sent(
+        self, method: str, path: str, content: bytes | None, query: Mapping[str, Any] | None = None, timeout_s: float | None = None
+    ) -> tuple[bytes, str]:
+        """The body of the answer, and what its supervisor calls itself."""
         wanted = {k: v for k, v in (query or {}).items() if v is not None}
         target = f"{path}?{urlencode(wanted)}" if wanted else path
         with self._opened(timeout_s or self._timeout_s) as connection:
@@ -165,12 +186,7 @@ class Wire:
                 ) from error
         if not 200 <= answer.status < 300:
             raise error_from(answer.status, received)
-        try:
-            return view.model_validate_json(received)
-        except ValidationError as error:
-            raise ConsoleError(
-                f"The supervisor's answer to {path} cannot be read.", "Run console and supervisor of the same version."
-            ) from error
+        return received, answer.headers.get("server", "")
 
     def stream(self, path: str, headers: dict[str, str]) -> Iterator[str]:
         """Lines of an endless answer; ends when the supervisor closes it. Raises Unreachable when it breaks or falls silent."""
@@ -198,6 +214,31 @@ class Wire:
             yield connection
         finally:
             connection.close()
+
+
+class Answer(dict[str, Any]):
+    """A JSON object whose fields are attributes too, as those of a message."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def model_dump(self, *, exclude: Collection[str] = ()) -> dict[str, Any]:
+        """The fields, as a message gives them."""
+        return {name: value for name, value in self.items() if name not in exclude}
+
+
+def _read(view: type[V], path: str, received: bytes) -> V:
+    try:
+        return view.model_validate_json(received)
+    except ValueError as error:
+        raise _unreadable(path) from error
+
+
+def _unreadable(path: str) -> ConsoleError:
+    return ConsoleError(f"The supervisor's answer to {path} cannot be read.", "Run console and supervisor of the same version.")
 
 
 def segment(text: str) -> str:

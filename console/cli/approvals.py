@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from console.api.approval_messages import ApprovalDetailView, ApprovalRow, DecideBody, Decided, DecideView, EndGrantBody
-from console.api.client import ApiClient
 from console.cli import out
-from console.cli.link import build, connect
+from console.cli.link import build, connect, look
 from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain, plain_block
 from console.cli.syntax import Argument, Option, Verbs
 from console.cli.tables import new_table
 from console.domain.errors import Conflict, NotFound
+
+if TYPE_CHECKING:
+    from console.api.approval_messages import ApprovalDetailView, ApprovalRow, DecideBody, DecideView
+    from console.api.client import ApiClient
 
 app = Verbs("What waits for a human: see it whole, approve it once or for its session, or deny it with a reason.")
 Which = Annotated[list[str], Argument(metavar="APPROVAL...", help="Ids, as approvals list shows them.")]
@@ -26,8 +28,7 @@ def list_approvals(
     as_json: Json = False,
 ) -> int:
     """What waits, the worst danger first, then the least time left."""
-    with connect(state_dir) as client:
-        view = client.approvals()
+    view = look(state_dir).approvals()
     if as_json:
         out.emit_view(view)
         return 0
@@ -117,6 +118,8 @@ def end(
     as_json: Json = False,
 ) -> int:
     """Take back all that a session was given."""
+    from console.api.approval_messages import EndGrantBody
+
     with connect(state_dir) as client:
         view = client.end_grants(build(EndGrantBody, session=session, reason=reason))
     if as_json:
@@ -128,6 +131,8 @@ def end(
 
 def _body(client: ApiClient, which: list[str], digest: str, **fields: str) -> DecideBody:
     """Bound to what the supervisor says these requests are now, or to the digest the caller names."""
+    from console.api.approval_messages import DecideBody, Decided
+
     waiting = {row.id: row for row in client.approvals().waiting}
     for name in which:
         if name not in waiting:

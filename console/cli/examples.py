@@ -22,6 +22,7 @@ EXAMPLES = {
         "tools check": "c-1b2c3d4e",
         "panic": "--reason 'agents write to production'",
         "panic-button": "",
+        "open": "approvals",
         "kill": f"{_AGENT} --tree --reason 'it loops'",
         "freeze": f"{_AGENT} --tree --reason 'I want to look first'",
         "thaw": f"{_AGENT} --tree",

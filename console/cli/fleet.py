@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from console.api.messages import AgentDetailView, AgentView, FleetView
 from console.cli import out
-from console.cli.agent import show
-from console.cli.link import connect
+from console.cli.link import look
 from console.cli.options import Json, StateDir
 from console.cli.plain import plain
 from console.cli.syntax import Argument
 from console.cli.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.words import counted
+
+if TYPE_CHECKING:
+    from console.api.messages import AgentDetailView, AgentView, FleetView
 
 _STATE_STYLES = {
     "running": "green",
@@ -53,11 +54,11 @@ def fleet(
     as_json: Json = False,
 ) -> int:
     """Agent trees: depth, control level, network mode, cost, limits used, state."""
-    with connect(state_dir) as client:
-        if agent is not None:
-            return _one(client.agent(agent), as_json=as_json)
-        seen = client.fleet()
-        waiting = [] if seen.agents else [one.source for one in client.status().sources if not one.looked_at]
+    client = look(state_dir)
+    if agent is not None:
+        return _one(client.agent(agent), as_json=as_json)
+    seen = client.fleet()
+    waiting = [] if seen.agents else [one.source for one in client.status().sources if not one.looked_at]
     if as_json:
         out.emit({"killed": seen.killed, "kill_reason": seen.kill_reason, "agents": [_as_json(a) for a in seen.agents]})
         return 0
@@ -77,6 +78,8 @@ def _one(seen: AgentDetailView, *, as_json: bool) -> int:
     if as_json:
         out.emit(seen.model_dump(exclude={"schema_version"}) | {"agent": _as_json(seen.agent)})
     else:
+        from console.cli.agent import show
+
         used = f"{cost_words(seen.agent)}; {_limits_used(seen.agent)}"
         show(seen, network_words(seen.agent), control_words(seen.agent), used)
     return 0

@@ -1,4 +1,4 @@
-"""``watchfloor hook claude-code | codex``: puts one tool call before the instance. 0 lets it through; whatever goes wrong is 2, a block."""
+"""``watchfloor hook PROGRAM``: puts one tool call before the instance. 0 lets it through; whatever goes wrong is 2, a block."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import os
 import sys
 import time
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from console.api.hook_messages import PLACES, HooksView
+from console.api.hook_names import PLACES
 from console.cli.options import StateDir, seek_places
 from console.cli.plain import plain
 from console.cli.syntax import Argument
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.words import counted
-from console.settings.options import load_options
+
+if TYPE_CHECKING:
+    from console.api.hook_messages import HooksView
 
 BLOCK = int(ExitCode.USAGE)
 GRACE_S = 10
@@ -27,7 +28,7 @@ _STANDALONE = "console.integrations.hook"
 
 
 def hook(
-    program: Annotated[str, Argument(metavar="PROGRAM", help="claude-code or codex.")],
+    program: Annotated[str, Argument(metavar="PROGRAM", help=f"{', '.join(PLACES)}.")],
     state_dir: StateDir = None,
 ) -> int:
     """Judge one tool call, told on standard input as the program tells its hooks. Exit 0: allowed. Exit 2: blocked, for whatever reason.
@@ -36,11 +37,15 @@ def hook(
     """
     try:
         if program not in PLACES:
-            raise ConsoleError(f"There is no hook for {plain(program, 40)!r}.", "Programs: claude-code, codex.")
+            raise ConsoleError(f"There is no hook for {plain(program, 40)!r}.", f"Programs: {', '.join(PLACES)}.")
         places = seek_places(state_dir)
         if places is None:
             raise ConsoleError("There is no instance here; nothing is allowed without one.", "Name its folder with --state-dir.")
+        from console.settings.options import load_options
+
         wait = load_options(places.settings_file).approvals.ttl_s + GRACE_S
+        from importlib.util import find_spec
+
         found = find_spec(_STANDALONE)
         if found is None or not found.origin:
             raise ConsoleError("The hook's own file is missing.", "Install Watchfloor again.")

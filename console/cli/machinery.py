@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from console.api.hook_names import PLACES
 from console.cli import out
 from console.cli.modules import become, folded, folder_arguments
 from console.cli.options import Json, Reason, StateDir
@@ -81,7 +82,7 @@ def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 def install_hook(
-    program: Annotated[str, Argument(metavar="PROGRAM", help="claude-code or codex.")],
+    program: Annotated[str, Argument(metavar="PROGRAM", help=f"{', '.join(PLACES)}.")],
     settings: Annotated[str | None, Option("--settings", metavar="FILE", help="Its settings file, if not in its usual place.")] = None,
     undo: Annotated[bool, Option("--undo", help="Take the hook out again.")] = False,
     check: Annotated[bool, Option("--check", help="Say whether it is installed; exit 1 if not.")] = False,
@@ -90,9 +91,9 @@ def install_hook(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Put every tool call of Claude Code or Codex before Watchfloor: shows the diff, keeps what was there, can be undone."""
-    if program not in ("claude-code", "codex"):
-        raise UsageProblem(f"There is no hook for {plain(program, 40)!r}.", "Programs: claude-code, codex.")
+    """Put every tool call of your own program before Watchfloor: shows the diff, keeps what was there, can be undone."""
+    if program not in PLACES:
+        raise UsageProblem(f"There is no hook for {plain(program, 40)!r}.", f"Programs: {', '.join(PLACES)}.")
     flags = [name for name, on in (("--undo", undo), ("--check", check), ("--dry-run", dry_run), ("--yes", yes)) if on]
     more = [f"--settings={settings}"] if settings else []
     return oneshot("install-hook", program, *more, *flags, state_dir=state_dir, as_json=as_json)

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from console.domain.errors import ConsoleError, UsageProblem
 
 INTERRUPTED = 130
+_OWN = (["--version"], ["--help"], ["-h"], ["completion", "bash"], ["completion", "zsh"], ["completion", "fish"])
 PROGRAM = "watchfloor"
 TRACEBACK_VARIABLE = "WATCHFLOOR_TRACEBACK"
 
 
 def main(argv: list[str]) -> int:
     """Runs one verb and returns its documented exit code; never raises, never prints a traceback."""
-    if argv == ["--version"] or argv in (["--help"], ["-h"]):
-        return _own(argv[0])
+    if argv in _OWN:
+        return _own(" ".join(argv))
     from console.cli import out
     from console.domain.errors import ConsoleError
 
@@ -44,8 +45,14 @@ def main(argv: list[str]) -> int:
 
 
 def _own(word: str) -> int:
-    """``--version`` and ``--help`` of the program."""
-    text = f"{PROGRAM} {console.__version__}\n" if word == "--version" else _help()
+    """What needs no verb's module: ``--version``, ``--help`` of the program, and ``completion SHELL``, whose files are made beforehand."""
+    if word == "--version":
+        text = f"{PROGRAM} {console.__version__}\n"
+    elif word.startswith("completion"):
+        with open(f"{__file__.rpartition('/')[0]}/completions/{PROGRAM}.{word.split()[1]}", encoding="utf-8") as file:
+            text = file.read()
+    else:
+        text = _help()
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -15,6 +15,7 @@ Json = Annotated[bool, Option("--json", help="Print JSON with schema_version.")]
 DangerousOk = Annotated[
     str, Option("--dangerous-ok", metavar="REASON", help="Send it though it names dangerous operations; recorded with why.")
 ]
+WaitWatch = Annotated[bool, Option("--wait-watch", help="Answer after the return watch; exit 9 if a process ran again.")]
 Reason = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")]
 
 

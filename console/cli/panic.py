@@ -12,20 +12,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from console.cli import out, receipts
-from console.cli.options import Json, StateDir, existing_places, operator, seek_places
+from console.cli import out
+from console.cli.options import Json, StateDir, WaitWatch, existing_places, operator, seek_places
 from console.cli.plain import plain
-from console.cli.return_watch import after_watch
 from console.cli.syntax import Option
 from console.domain.errors import ConsoleError, Denied, ExitCode, NotFound, TimedOut, UsageProblem
 from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
 from console.domain.verdict import verdict, worst
-from console.killswitch import relocation
 from console.killswitch.press import press_and_wait, press_without_guard
 from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
     from console.api.client import ApiClient
+    from console.killswitch import relocation
 
 FINISH_S = 20.0
 """How long to wait for rotation, remote write and evidence."""
@@ -33,9 +32,6 @@ REASON_BYTES = 2500
 _LOOK_S = 0.1
 NOTICED_S = 3.0
 """How long a guard may take to notice that its state directory is gone."""
-
-
-WaitWatch = Annotated[bool, Option("--wait-watch", help="Answer after the return watch; exit 9 if a process ran again.")]
 
 
 def panic(
@@ -57,9 +53,12 @@ def _seen_through(places: Places, local: Receipt, *, as_json: bool, wait_watch: 
         out.note(f"killed: {verdict(local).headline}")
     # 2. What takes a supervisor: rotation, remote write, evidence.
     receipt = finished(places, local) if (places.state_dir / "instance.json").exists() else unfinished(places, local)
+    from console.cli.receipts import show_receipt
+    from console.cli.return_watch import after_watch
+
     if wait_watch:
         receipt = after_watch(places, receipt, quiet=as_json)
-    receipts.show_receipt(receipt, as_json=as_json)
+    show_receipt(receipt, as_json=as_json)
     return verdict(receipt).exit_code
 
 
@@ -68,6 +67,8 @@ def places_to_kill(state_dir: str | None) -> list[Places]:
     places = seek_places(state_dir)
     if places is not None:
         return [places]
+    from console.killswitch import relocation
+
     folder, is_default = choose_state_dir(state_dir)
     deadline = time.monotonic() + NOTICED_S
     while True:
@@ -82,6 +83,8 @@ def places_to_kill(state_dir: str | None) -> list[Places]:
 
 def _gone(folder: Path, one: relocation.Candidate, is_default: bool) -> Places:
     """Where an instance records whose state directory is gone."""
+    from console.killswitch import relocation
+
     if one.folder is not None and one.is_heard:
         out.note(f"the state directory {plain(str(folder), 300)} is gone; the guard records in {one.folder}")
         return Places(one.folder, one.folder, one.instance_id, is_default)

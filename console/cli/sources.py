@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from console.api.messages import SourceView
-from console.api.sources import SourcesView
 from console.cli import out
 from console.cli.link import connect
 from console.cli.options import Json, StateDir
 from console.cli.plain import plain
 from console.cli.syntax import Argument
 from console.domain.errors import ExitCode, NotFound
+
+if TYPE_CHECKING:
+    from console.api.messages import SourceView
+    from console.api.sources import SourcesView
 
 
 def sources(state_dir: StateDir = None, as_json: Json = False) -> int:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from console.api.client import ApiClient
-from console.api.hook_messages import HooksView
-from console.api.messages import KillSwitchView, StatusView
+from console.api.reading import ReadingClient
 from console.cli import out
 from console.cli.hook import hook_words, installed_in
 from console.cli.options import Json, StateDir, existing_places
@@ -18,8 +16,11 @@ from console.domain.errors import ConsoleError, ExitCode
 from console.domain.profile import OBSERVE, OBSERVED
 from console.domain.words import counted
 from console.killswitch.client import GuardClient
-from console.killswitch.latch import Latch
 from console.settings.places import Places
+
+if TYPE_CHECKING:
+    from console.api.hook_messages import HooksView
+    from console.api.messages import KillSwitchView, StatusView
 
 _PASSPHRASE = {
     "not_set": "no passphrase is set for rearm: the typed id of the kill is enough; set one: watchfloor passphrase set",
@@ -75,6 +76,8 @@ def _guard(places: Places) -> tuple[dict[str, Any] | None, str]:
 
 def _kept_latch(places: Places) -> str:
     """Why this host is killed by the latch on disk, which holds with everybody dead and reads so when it cannot be read; or empty."""
+    from console.killswitch.latch import Latch
+
     latch = Latch(places.guard_dir, run_dir=places.run_dir)
     latch.load()
     return f"the latch on disk holds: {latch.state.why or 'a press'}" if latch.state.latched else ""
@@ -82,8 +85,8 @@ def _kept_latch(places: Places) -> str:
 
 def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | None, HooksView | None, str]:
     try:
-        with ApiClient(places, timeout_s=5) as client:
-            return client.status(), client.kill_switch(), client.hooks(), ""
+        client = ReadingClient(places, timeout_s=5)
+        return client.status(), client.kill_switch(), client.hooks(), ""
     except ConsoleError as error:
         return None, None, None, str(error)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -119,6 +118,8 @@ class Verbs:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` Did you mean X?`` with the nearest of the known words; empty when none is near."""
+    from difflib import get_close_matches
+
     near = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f" Did you mean {near[0]}?" if near else ""
 

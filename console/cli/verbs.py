@@ -54,6 +54,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "keys": ("machinery:keys_app", "Make, show, rotate and retire the signing keys."),
     },
     "Program": {
+        "open": ("windows:open_page", "Open the window on one of its pages."),
         "supervisor": ("windows:supervisor", "Run the daemon in the foreground."),
         "demo": ("try_out:demo", "Watch, cap and stop a real fleet of its own."),
         "screenshot": ("windows:screenshot", "Render a page of the window to a PNG."),

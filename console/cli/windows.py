@@ -30,6 +30,7 @@ PAGES = (
     "audit",
     "activity",
 )
+SCHEME = "watchfloor://"
 ENTRY = "watchfloor-panic.desktop"
 WINDOW_REMEDY = "Install the package watchfloor-console. Without it: watchfloor fleet, watchfloor status, watchfloor panic."
 DISPLAY_REMEDY = "Log in on a desktop, or use: watchfloor fleet, watchfloor status, watchfloor screenshot PAGE FILE."
@@ -47,11 +48,26 @@ def _need_display(what: str) -> None:
         raise Unavailable(f"{what} is not available here, because there is no display.", DISPLAY_REMEDY)
 
 
-def open_console(state_dir: str | None) -> int:
+def open_console(state_dir: str | None, page: str = PAGES[0]) -> int:
     """The console; starts an embedded supervisor when none runs."""
     _need_display("The console's window")
     places = ensure_supervisor(state_dir)
-    return become("console.gui", "--state-dir", str(places.state_dir))
+    return become("console.gui", "--state-dir", str(places.state_dir), "--page", page)
+
+
+def open_page(
+    page: Annotated[str, Argument(metavar="PAGE", help=f"{', '.join(PAGES)}; or a link: {SCHEME}PAGE.")] = PAGES[0],
+    state_dir: StateDir = None,
+) -> int:
+    """Open the window on one of its pages. A link to watchfloor:// does that and nothing else."""
+    return open_console(state_dir, known_page(page.removeprefix(SCHEME).removesuffix("/")))
+
+
+def known_page(page: str) -> str:
+    """The page as it is called. Raises UsageProblem: anybody can write a link."""
+    if page not in PAGES:
+        raise UsageProblem(f"There is no page {page[:40]!r}.", f"Pages: {', '.join(PAGES)}.")
+    return page
 
 
 def panic_button(
@@ -107,8 +123,7 @@ def screenshot(
     state_dir: StateDir = None,
 ) -> int:
     """Render a page offscreen; needs no display, and no supervisor."""
-    if page not in PAGES:
-        raise UsageProblem(f"There is no page {page[:40]!r}.", f"Pages: {', '.join(PAGES)}.")
+    known_page(page)
     if theme not in ("dark", "light"):
         raise UsageProblem(f"Theme {theme[:40]!r} is not dark or light.", "For example --theme light")
     if find_spec("PySide6") is None:

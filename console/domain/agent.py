@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
@@ -10,13 +9,11 @@ from typing import Any, NewType
 from console.domain.budget import UNCAPPED, Halt, Limits, Usage
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
+from console.domain.ids import AGENT_ID, CONTEXT_ID
 from console.domain.network import NetworkMode, Sensitivity
 
 AgentId = NewType("AgentId", str)
 ContextId = NewType("ContextId", str)
-
-AGENT_ID = re.compile(r"^[a-z0-9][a-z0-9-]{0,62}\Z")
-CONTEXT_ID = AGENT_ID
 
 
 class ControlLevel(StrEnum):

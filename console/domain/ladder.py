@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from console.domain.agent import AGENT_ID, CONTEXT_ID
 from console.domain.errors import UsageProblem
+from console.domain.ids import AGENT_ID, CONTEXT_ID
 
 
 class Rung(StrEnum):
@@ -77,3 +77,14 @@ class Scope:
                 return "everything on this host"
             case Reach.ALL:
                 return "everything"
+
+
+COUNT_OLD_S = 2.0
+"""Seconds from which a number of processes is told with its age."""
+
+
+def count_age(counted_s: float | None) -> str:
+    """What must be said of a number of processes that was counted so many seconds ago; empty: it is of now. None: it was not counted."""
+    if counted_s is None:
+        return "not counted: the guard has not answered yet"
+    return "" if counted_s < COUNT_OLD_S else f"as counted {counted_s:.0f} s ago: the guard was slow to count again"

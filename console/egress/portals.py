@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from console.domain.agent import AGENT_ID
 from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
+from console.domain.ids import AGENT_ID
 from console.domain.narrowing import Narrowing
 from console.domain.network import Sensitivity
 from console.egress.access_log import AccessLog

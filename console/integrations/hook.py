@@ -1,4 +1,4 @@
-"""A hook of Claude Code and Codex: asks Watchfloor before each tool call, and blocks whenever it has no clear allow.
+"""A hook of coding agents: asks Watchfloor before each tool call, and blocks whenever it has no clear allow.
 
 Standalone, standard library alone, run as ``python3 -I -S hook.py PROGRAM SOCKET [SECONDS]`` with the program's JSON on standard input.
 Exit 0 with an allow, exit 2 (block) for everything else: denied, nobody there, too slow, an answer that cannot be read, a mistake here.
@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
         words = f"Watchfloor could not be asked ({type(error).__name__}); the call is blocked"
     complain(words)
     try:
-        tell("", event, "deny", words)
+        tell(argv[0] if argv else "", event, "deny", words)
     except BaseException:  # noqa: BLE001, S110 - a closed pipe changes nothing
         pass
     return BLOCK
@@ -146,7 +146,9 @@ def tell(program: str, event: str, decision: str, reason: str, notices: str = ""
             said |= {"permissionDecision": decision, "permissionDecisionReason": reason}
         if notices:
             said["additionalContext"] = notices
-    os.write(1, json.dumps({"hookSpecificOutput": said}).encode() + b"\n")
+    # Gemini CLI 0.61 takes an answer on standard output for the whole of it, and has no word for a decision inside hookSpecificOutput.
+    whole = {"decision": decision, "reason": reason} if program == "gemini" else {}
+    os.write(1, json.dumps({**whole, "hookSpecificOutput": said}).encode() + b"\n")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ from console.domain import errors
 from console.domain.errors import ConsoleError, TimedOut, TooMany, Unreachable
 from console.domain.guard import ANSWER_S, LINE_LIMIT, SILENT_S, decode, encode
 from console.killswitch import patience, processes
-from console.killswitch.kill.receipt import new_kill_id
 
 _KINDS: dict[str, type[ConsoleError]] = {
     kind.__name__: kind
@@ -258,6 +257,8 @@ class GuardClient:
         however often it hears its id. A guard that does not answer is asked whether it has the order; nothing is repeated beside it.
         Unreachable: no guard runs. TimedOut: it stands still, or did not take the order within ``timeout_s``.
         """
+        from console.killswitch.kill.receipt import new_kill_id
+
         kill_id = kill_id or new_kill_id()
         fields = {"op": op, "reason": _short(reason), "by": by[:100], "order": order[:200], "kill_id": kill_id}
         return _Ordering(self._path, order_lines(fields, scope), kill_id, timeout_s).send()

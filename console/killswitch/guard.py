@@ -118,7 +118,7 @@ class Guard:
         self.seen = SeenAgents(config.instance_id, config.guard_dir / SEEN_FILE)
         self.unheld = Unheld(config.guard_dir / UNHELD_FILE)
         self.connections = Connections(
-            lambda: list(self.registry.held.values()),
+            lambda: [*self.seen.followed(), *self.registry.held.values()],
             lambda one: is_own_part(one, self.supervisor_pid, self.tree, list(self.connections.records.values())),
         )
         self.supervisor_pid = 0

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import AGENT_ID, ControlLevel
+from console.domain.agent import ControlLevel
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound, NotRecorded, Unavailable, UsageProblem
+from console.domain.ids import AGENT_ID
 from console.domain.words import counted
 from console.killswitch import processes
 from console.killswitch.causes import set_frozen

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import AGENT_ID
+from console.domain.ids import AGENT_ID
 from console.killswitch import processes
 from console.killswitch.absence import Place, here, place_from, why_unknown
 from console.killswitch.below import remove

@@ -16,14 +16,16 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from console.domain.guard import SILENT_S
 from console.killswitch import processes
 from console.killswitch.durable import write_whole
-from console.killswitch.guard import Guard
 from console.killswitch.peers import find_peer, inside_an_agent
-from console.killswitch.tidying import is_over
 from console.killswitch.witness import Witness
+
+if TYPE_CHECKING:  # a panic looks for what was moved, and need not wait for what a guard is made of
+    from console.killswitch.guard import Guard
 
 NOTICE = "state-dir"
 PLACE_FILE = "place.json"
@@ -99,6 +101,8 @@ class Relocation:
     def must_end(self) -> bool:
         """Whether a guard without its state directory has nothing left to hold: it ends and leaves nothing behind."""
         is_gone = _identity(self._home) != self._identity
+        from console.killswitch.tidying import is_over
+
         return is_gone and not self._guard.latch.state.latched and is_over(self._guard)
 
     def _leave_home(self) -> None:

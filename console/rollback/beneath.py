@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from console.domain.agent import CONTEXT_ID
 from console.domain.errors import Denied, NotFound, UsageProblem
+from console.domain.ids import CONTEXT_ID
 
 MAX_BYTES = 64 * 1024 * 1024
 _PATH_BYTES = 4095

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from console.domain.agent import CONTEXT_ID, check_context_id
+from console.domain.agent import check_context_id
 from console.domain.errors import Conflict, ConsoleError
+from console.domain.ids import CONTEXT_ID
 
 LOCKS = ".locks"
 HOLD_MAX = 2000

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from console.domain.agent import AGENT_ID, AgentId, ControlLevel, SandboxKind
+from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import UsageProblem
 from console.domain.hardening import Given
+from console.domain.ids import AGENT_ID
 from console.domain.network import NetworkMode
 
 # execve(2): one string is at most 32 pages; ours must also fit beside the others.

@@ -1,4 +1,4 @@
-"""Where programs that can be started are: named by a setting, else the first of a fixed list; never one that an agent could change."""
+"""Where programs that can be started are: named by a setting, else as they are installed; never one that an agent could change."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ IN_HOME: dict[Program, tuple[str, ...]] = {
     Program.CODEX: (".local/bin/codex",),
 }
 """Below the home of whoever runs the supervisor."""
+MANAGERS = (
+    *(".npm-global/bin", ".bun/bin", ".local/share/pnpm", ".local/share/pnpm/bin", ".volta/bin", ".local/bin", ".nvm/versions/node/*/bin"),
+    *("/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin"),
+)
+"""Where package managers put programs, below the same home where it is no whole path: npm, bun, pnpm, Volta, pipx and uv, nvm, Homebrew."""
+_FOLDERS_MAX = 100
 VERSION_S = 30.0
 _VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]{0,30}")
 
@@ -41,12 +47,15 @@ class Found:
         return self.path, f"{PROGRAMS_IN_BOX}/{self.path.name}" if in_box else str(self.path)
 
 
-def find(program: Program, named: str, home: Path, uid: int, gid: int, never_in: Iterable[Path]) -> Found:
+def find(program: Program, named: str, home: Path, uid: int, gid: int, never_in: Iterable[Path], path: str = "") -> Found:
     """The program. ``named``: a setting's path or empty; ``uid``, ``gid``: agents'; ``never_in``: folders that agents write.
+
+    ``path``: the PATH of whoever runs the supervisor.
 
     Raises Unavailable, naming every place that was looked at and why it does not do.
     """
-    places = [named] if named else [*SEARCH[program], *(str(home / name) for name in IN_HOME[program])]
+    usual = [*SEARCH[program], *(str(home / name) for name in IN_HOME[program])]
+    places = [named] if named else list(dict.fromkeys((*usual, *_installed(Path(usual[0]).name, home, path))))
     refused = []
     for place in places:
         try:
@@ -59,6 +68,14 @@ def find(program: Program, named: str, home: Path, uid: int, gid: int, never_in:
         f"{program} is not available, because no program of it may be started ({'; '.join(refused)[:1500]}).",
         f"Install it, or name its file with the setting programs.{program.value.replace('-', '_')}.",
     )
+
+
+def _installed(name: str, home: Path, path: str) -> list[str]:
+    """Where else a program of this name is: in a folder of PATH, or where a package manager puts it."""
+    folders = [folder for folder in path.split(":") if folder.startswith("/")]
+    for folder in MANAGERS:
+        folders += [folder] if folder.startswith("/") else sorted(map(str, home.glob(folder)), reverse=True)  # the newest version first
+    return [f"{folder}/{name}" for folder in folders[:_FOLDERS_MAX] if os.path.lexists(f"{folder}/{name}")]  # noqa: PTH110
 
 
 def _judge(program: Program, place: Path, uid: int, gid: int, never_in: list[Path]) -> Found:

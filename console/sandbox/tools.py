@@ -25,8 +25,8 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from console.domain.agent import CONTEXT_ID
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
+from console.domain.ids import CONTEXT_ID
 
 FOLDER, MANIFEST = "tools", "manifest.json"
 SCHEMA = "watchfloor-tools/1"

@@ -7,13 +7,10 @@ import os
 import re
 import secrets
 import stat
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, overload
-
-import platformdirs
 
 from console.domain.errors import ConsoleError, UsageProblem
 from console.settings.durable import make_folder, replace_file, sync_folder
@@ -113,6 +110,8 @@ class Places:
         """The hash of the operator's passphrase for rearm: with the configuration, never beside the latch."""
         if self.is_default and os.geteuid() == 0:
             return Path("/etc/watchfloor/passphrase")
+        import platformdirs
+
         return real_folder(Path(platformdirs.user_config_dir("watchfloor"))) / self.instance_id / "passphrase"
 
     @property
@@ -142,6 +141,8 @@ def default_state_dir() -> Path:
     """/var/lib/watchfloor for root, else the XDG state directory."""
     if os.geteuid() == 0:
         return Path("/var/lib/watchfloor")
+    import platformdirs  # most instances are named, and it takes as long as Python itself
+
     return Path(platformdirs.user_state_dir("watchfloor"))
 
 
@@ -228,6 +229,8 @@ def _run_dir(state_dir: Path, instance_id: str) -> Path:
     inside = state_dir / "run"
     if len(os.fsencode(inside)) <= _LONGEST_RUN_DIR:
         return inside
+    import tempfile
+
     return real_folder(Path(tempfile.gettempdir())) / f"watchfloor-{os.geteuid()}-{instance_id}"
 
 

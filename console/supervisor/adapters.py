@@ -11,6 +11,7 @@ from console.sandbox.docker import Docker
 from console.sandbox.gvisor import Gvisor
 from console.sandbox.interface import Sandbox
 from console.sandbox.managed import Managed
+from console.services.observe.own_agents import OwnAgents, workspaces_with_transcripts
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.docker import DockerSource
@@ -23,7 +24,6 @@ from console.sources.programs import Programs
 from console.sources.rates import RateBook
 from console.sources.session_spend import SessionSpend
 from console.sources.transcripts import TRANSCRIPTS, VENDORS
-from console.supervisor.own_agents import OwnAgents, workspaces_with_transcripts
 
 
 def keep_trials_in(places: Places) -> None:

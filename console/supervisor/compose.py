@@ -27,6 +27,7 @@ from console.killswitch.spawn import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.services.activity.service import ActivityDesk
+from console.services.adoption.service import keep_adopted
 from console.services.approvals.approval_runner import Approving
 from console.services.daemons.service import DaemonService
 from console.services.evidence.case import Evidence
@@ -38,6 +39,7 @@ from console.services.fleet.views import egress_view
 from console.services.hooks.service import hook_app, hook_routes
 from console.services.network.service import NetworkDesk
 from console.services.notices.shown import Notices
+from console.services.observe.own_agents import OwnAgents
 from console.services.persistence.scan import Hunt
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.policy.git_memory import GitMemory
@@ -71,7 +73,6 @@ from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
-from console.supervisor.adoption import keep_adopted
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
@@ -86,7 +87,6 @@ from console.supervisor.http.token_watch import watched
 from console.supervisor.launch import Launcher
 from console.supervisor.leftovers import keep_tidy
 from console.supervisor.operator_routes import OperatorRoutes
-from console.supervisor.own_agents import OwnAgents
 from console.supervisor.parts import Parts
 from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
 from console.supervisor.program_routes import program_routes
@@ -282,7 +282,7 @@ class Supervisor:
         self.stop_line.precedence.stand()
         self.runner.task(self.runner.look_after())
         self.runner.task(self._keep_contexts())
-        self.runner.task(keep_adopted(self.parts))
+        self.runner.task(keep_adopted(self.core, self.parts.guard))
         self.runner.task(keep_tidy(self.parts, self.stop))
         self.runner.task(self.parts.daemons.keep_telling())
         self.runner.task(keep_telling(self.parts, self.places.is_default))

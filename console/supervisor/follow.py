@@ -18,13 +18,13 @@ from console.domain.guard import LOST
 from console.killswitch.durable import Damaged, read_sealed
 from console.services.evidence.snapshot_cache import keep_watch
 from console.services.fleet.core import now
+from console.services.fleet.deltas import AgentDeltas
+from console.services.observe.process_counts import Counting
+from console.services.observe.scheduler import Lookout
 from console.services.secrets.readiness import secrets_path
 from console.supervisor import light
 from console.supervisor.canary import fly_canary
-from console.supervisor.counting import Counting
-from console.supervisor.deltas import AgentDeltas
 from console.supervisor.freezes import unconfirmed
-from console.supervisor.lookout import Lookout
 from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
 from console.supervisor.stop import StopDesk
@@ -65,11 +65,11 @@ class Follower:
 
     def __init__(self, parts: Parts, stop: StopDesk) -> None:
         self._parts, self._stop = parts, stop
-        self.deltas = AgentDeltas(parts)
+        self.deltas = AgentDeltas(parts.core)
         self.guard_status: dict[str, Any] = {}
         self.gauges = light.Gauges(canary_s=parts.options.canary_s, engine_wanted=bool(parts.options.engine_socket))
-        self.lookout = Lookout(parts)
-        self.counting = Counting(parts)
+        self.lookout = Lookout(parts.core, parts.scribe, parts.sources, parts.spend, parts.own_agents, parts.notice)
+        self.counting = Counting(parts.core, parts.guard, parts.notice, parts.options.heartbeat_s)
         self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
         self._tasks: list[asyncio.Task[None]] = []
         self._latch_seen: float | None = None

@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from console.api import messages as m
 from console.api.ladder import LadderBody, ScopeBody
-from console.domain.agent import AGENT_ID
 from console.domain.errors import NotFound, UsageProblem
+from console.domain.ids import AGENT_ID
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
 from console.services.routes.responses import answer, asked_by, body_of

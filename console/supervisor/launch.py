@@ -21,6 +21,7 @@ from console.domain.words import counted
 from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
+from console.services.adoption.exit_check import until_empty
 from console.services.fleet.core import now
 from console.services.network.isolation import PORTAL, Cutter, Running
 from console.services.policy.dangerous_operations import DangerDesk
@@ -28,7 +29,6 @@ from console.services.secrets.calls import secret_call
 from console.supervisor.agent_door import TOKEN_S, AgentDoors
 from console.supervisor.bounding import Bounding
 from console.supervisor.conversation import Conversations
-from console.supervisor.ending import until_empty
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
 from console.supervisor.tool_offers import offer_tools, withdraw_tools
@@ -307,7 +307,8 @@ class Launcher:
             await self._was_it_a_kill(agent_id)
         if await self._is_judged(agent_id):
             return
-        await until_empty(self._parts, agent_id, lambda: agent_id in self.running)
+        parts = self._parts
+        await until_empty(parts.core, parts.guard, parts.scribe, parts.notice, agent_id, lambda: agent_id in self.running)
         await self.talk.drain(agent_id)
         self._parts.core.post(e.AgentExited(*now(), agent_id, code, await self.bounding.why(running)))
 

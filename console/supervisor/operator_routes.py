@@ -20,6 +20,8 @@ from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.words import counted
 from console.services.activity.routes import activity_routes
+from console.services.adoption.routes import adopt_routes
+from console.services.adoption.service import AdoptDesk
 from console.services.approvals.dry_run import DryRunDesk, dry_run_routes
 from console.services.approvals.routes import approval_routes
 from console.services.approvals.service import ApprovalDesk
@@ -37,8 +39,6 @@ from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import answer, asked_by, body_of, number_in, refusals
 from console.services.sessions.routes import context_routes
-from console.supervisor.adopt_routes import adopt_routes
-from console.supervisor.adoption import AdoptDesk
 from console.supervisor.desk import Desk
 from console.supervisor.http.access import Gates, Handler
 from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
@@ -92,8 +92,8 @@ class OperatorRoutes:
         routes += tighten_routes(TightenDesk(self._core, self._parts.scribe), self._by)
         routes += approval_routes(ApprovalDesk(self._core, self._parts.scribe), self._by)
         routes += dry_run_routes(DryRunDesk(self._core, self._parts.scribe), self._by)
-        routes += adopt_routes(AdoptDesk(self._parts), self._by)
         parts = self._parts
+        routes += adopt_routes(AdoptDesk(parts.core, parts.scribe, parts.guard, parts.daemons, parts.places, parts.notice), self._by)
         charts = Charts(parts.core, parts.scribe, parts.burn, parts.places, parts.options)
         routes += budget_routes(BudgetDesk(parts.core, parts.scribe, parts.burn), charts, self._by)
         routes += key_routes(self._parts.places, self._parts.scribe.record_first, self._by)

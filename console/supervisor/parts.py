@@ -17,6 +17,7 @@ from console.services.budgets.burn_rate import BurnBook
 from console.services.daemons.service import DaemonService
 from console.services.fleet.core import Core
 from console.services.notices.shown import Notices
+from console.services.observe.own_agents import OwnAgents
 from console.services.persistence.scan import Hunt
 from console.services.records.record_writer import Scribe
 from console.services.secrets.rotator import Rotator
@@ -26,7 +27,6 @@ from console.settings.places import Places
 from console.sources.interface import Source
 from console.sources.session_spend import SessionSpend
 from console.supervisor.http.access import Trespasses
-from console.supervisor.own_agents import OwnAgents
 
 if TYPE_CHECKING:
     from console.supervisor.remote import RemoteDesk

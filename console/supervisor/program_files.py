@@ -21,4 +21,6 @@ def find_program(parts: Parts, program: Program, uid: int, gid: int, *, named: s
     """The file. ``named``: judged again just before a start, in place of a search. Raises Unavailable. Blocks for a moment."""
     options = parts.options.programs
     set_path = options.claude_code if program is Program.CLAUDE_CODE else options.codex
-    return find(program, named or set_path, Path.home(), uid, gid, (parts.places.state_dir, parts.places.workspaces_dir))
+    return find(
+        program, named or set_path, Path.home(), uid, gid, (parts.places.state_dir, parts.places.workspaces_dir), os.environ.get("PATH", "")
+    )

@@ -25,11 +25,11 @@ from console.killswitch.durable import Damaged, read_sealed
 from console.remotekill.keys import load_keys
 from console.remotekill.rearming import check_statement, statement
 from console.services.fleet.core import now
+from console.services.observe.unknown_agents import MARK as UNACCOUNTED
 from console.services.routes.request_identity import Caller
 from console.services.secrets.rotation_step import rotate_step
 from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
-from console.supervisor.unaccounted import MARK as UNACCOUNTED
 
 _KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
 LAST_KEY = "rearm.last"

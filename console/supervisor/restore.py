@@ -9,22 +9,24 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from console.domain import event as e
-from console.domain.agent import CONTEXT_ID, Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unreachable
 from console.domain.failpoints import failpoint
+from console.domain.ids import CONTEXT_ID
 from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
 from console.ledger.store import Ledger
+from console.services.adoption.service import lives
 from console.services.approvals.approval_runner import open_approvals
 from console.services.approvals.dry_run_runner import restored_plans
 from console.services.budgets.restore import kept_budget, recall_burn
 from console.services.fleet.core import Core, now
+from console.services.observe.unknown_agents import ask_of_the_gone
 from console.services.policy.sequence_marks import kept_lineages
 from console.settings.options import Options
 from console.settings.places import Places
-from console.supervisor.adoption import lives
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.launch import Launcher
@@ -34,7 +36,6 @@ from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
 from console.supervisor.talk_channel import sweep_channels
 from console.supervisor.tool_offers import sweep_offers
-from console.supervisor.unaccounted import ask_of_the_gone
 
 log = logging.getLogger(__name__)
 AGENTS_BACK = 5000
@@ -87,7 +88,7 @@ async def restore(it: Starting) -> None:
     await asyncio.to_thread(sweep_channels, it.places.agents_dir, {str(i) for i in alive})
     await asyncio.to_thread(it.parts.contexts.rejoin)
     await _stop_strangers(it, alive)
-    it.runner.task(ask_of_the_gone(it.parts))
+    it.runner.task(ask_of_the_gone(it.core, it.parts.guard, it.parts.notice))
     latched = await asyncio.to_thread(latched_kills, it.parts, status)
     for kill_id in unwritten:
         it.stop.finish(kill_id, latched)
@@ -107,7 +108,7 @@ def _reattach(it: Starting, agent: Agent) -> bool:
     if agent.control_level is ControlLevel.OBSERVED:
         return False  # its source sees it again, or does not: nothing of it is held here
     if agent.control_level is ControlLevel.ADOPTED:
-        return lives(it.parts, agent)
+        return lives(it.parts.guard, agent)
     try:
         it.launcher.reattach(agent)
     except (ConsoleError, OSError):

@@ -24,6 +24,7 @@ from console.domain.verdict import judged
 from console.killswitch.kill.receipt import new_kill_id
 from console.services.evidence.case import Evidence
 from console.services.fleet.core import now
+from console.services.observe.unknown_agents import beside, counted, kept
 from console.services.records.receipt_seal import Sealer, digest_of, keep_receipt
 from console.services.secrets.rotation_step import rotate_step
 from console.services.stop.line import StopLine, read_receipt_file
@@ -31,7 +32,6 @@ from console.settings.durable import make_folder
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.merging import together
 from console.supervisor.parts import Parts
-from console.supervisor.unaccounted import beside, counted, kept
 
 log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0
@@ -242,7 +242,7 @@ class StopDesk:
         if local is None:
             local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
         self._parts.daemons.follow(local)
-        pressed, local = local.pressed_at, await counted(self._parts, local)
+        pressed, local = local.pressed_at, await counted(self._parts.core, self._parts.guard, local)
         self._receipts[kill_id] = merged = _merged(local, steps, complete=False)
         self._parts.core.post(e.KillJudged(*now(), local))
         at_zero.set()

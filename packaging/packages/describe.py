@@ -75,11 +75,11 @@ def version(root: Path) -> str:
     return found[1]
 
 
-def moment(root: Path) -> int:
+def moment(root: Path, commit: str) -> int:
     """Seconds since 1970 that every file gets: $SOURCE_DATE_EPOCH, else the moment of the commit."""
     if named := os.environ.get("SOURCE_DATE_EPOCH", ""):
         return int(named)
-    said = subprocess.run(["git", "-C", str(root), "log", "-1", "--format=%ct"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(["git", "-C", str(root), "log", "-1", "--format=%ct", commit], capture_output=True, text=True, check=True).stdout
     return int(said)
 
 

@@ -26,15 +26,16 @@ def main() -> int:
     parser.add_argument("--work", type=Path, help="keep the staged files here; emptied first")
     parser.add_argument("--version", default=describe.version(ROOT), help="another version than the source's")
     parser.add_argument("--compression", default="xz", choices=("xz", "gzip"), help="of .deb: gzip is quicker, xz a third smaller")
+    parser.add_argument("--commit", default="HEAD", help="what is built; files that are not committed never are")
     given = parser.parse_args()
-    os.environ["SOURCE_DATE_EPOCH"] = str(describe.moment(ROOT))
+    os.environ["SOURCE_DATE_EPOCH"] = str(describe.moment(ROOT, given.commit))
     os.environ["PYTHONHASHSEED"] = "0"
     os.umask(0o022)
     try:
         with tempfile.TemporaryDirectory(prefix="watchfloor-build-") as temporary:
             work = (given.work or Path(temporary)).absolute()
             shutil.rmtree(work, ignore_errors=True)
-            build(work, given.out.absolute(), given.format.split(","), given.version, given.compression)
+            build(work, given.out.absolute(), given.format.split(","), given.version, given.compression, given.commit)
     except subprocess.CalledProcessError as error:
         print(f"packaging/build: this failed: {' '.join(map(str, error.cmd))[:400]}", file=sys.stderr)
         return 1
@@ -44,12 +45,13 @@ def main() -> int:
     return 0
 
 
-def build(work: Path, out: Path, formats: list[str], version: str, compression: str) -> None:
+def build(work: Path, out: Path, formats: list[str], version: str, compression: str, commit: str) -> None:
     """Every step in its order; ``out`` receives files only when all of them are there."""
     tools = stage.make_tools(ROOT, work / "tools")
-    wheel = stage.make_wheel(ROOT, tools, work / "wheel")
-    trees = stage.stage(ROOT, tools, wheel, work / "stage")
-    documents.write(ROOT, trees, version)
+    wheel = stage.make_wheel(ROOT, commit, tools, work / "wheel")
+    source = wheel.parent / "source"  # the committed state: nothing that changes meanwhile comes along
+    trees = stage.stage(source, tools, wheel, work / "stage")
+    documents.write(trees, version)
     made = work / "out"
     made.mkdir()
     shutil.copy2(wheel, made)
@@ -57,7 +59,7 @@ def build(work: Path, out: Path, formats: list[str], version: str, compression: 
         needed = libraries.packages_of(elf.needed_outside(trees[package.name], *trees.values()))
         sbom.write(made / f"{package.name}_{version}.cdx.json", package.name, version, trees[package.name])
         for kind in formats:
-            describe.run_nfpm(ROOT, tools, package, trees[package.name], needed, version, kind, compression, made, work)
+            describe.run_nfpm(source, tools, package, trees[package.name], needed, version, kind, compression, made, work)
     (made / "SIZES.txt").write_text(stage.sizes(trees))
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in sorted(made.iterdir())]
     (made / "SHA256SUMS").write_text("\n".join(lines) + "\n")

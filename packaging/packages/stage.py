@@ -18,7 +18,6 @@ from pathlib import Path
 from packages import closure, elf
 from packages.describe import GUARD_HOME, HOME, CannotBuild
 
-FILES = Path(__file__).resolve().parent / "files"
 GUARD_ENTRY = "console.killswitch.service"
 NOT_OF_PYTHON = ("test", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3", "pydoc_data", "distutils", "config-*")
 NOT_OF_PYTHON += ("dist-packages", "site-packages", "sitecustomize.py", "EXTERNALLY-MANAGED", "__pycache__", "venv")
@@ -53,11 +52,11 @@ def make_tools(root: Path, folder: Path) -> Path:
     return folder / "bin"
 
 
-def make_wheel(root: Path, tools: Path, folder: Path) -> Path:
-    """The wheel of the committed state, so that nothing of a developer's folder comes along."""
+def make_wheel(root: Path, commit: str, tools: Path, folder: Path) -> Path:
+    """The wheel of the committed state, which then lies in ``source`` beside it: nothing of a developer's folder comes along."""
     source = folder / "source"
     source.mkdir(parents=True)
-    archive = subprocess.run(["git", "-C", str(root), "archive", "HEAD"], capture_output=True, check=True).stdout
+    archive = subprocess.run(["git", "-C", str(root), "archive", commit], capture_output=True, check=True).stdout
     subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
     _pip(tools, "wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder, source)
     return next(folder.glob("*.whl"))
@@ -67,11 +66,11 @@ def stage(root: Path, tools: Path, wheel: Path, folder: Path) -> dict[str, Path]
     """Folder of each package by its name; below it the files as they are installed."""
     trees = {name: folder / name for name in ("watchfloor-guard", "watchfloor", "watchfloor-console")}
     for name, tree in trees.items():
-        shutil.copytree(FILES / name, tree)
+        shutil.copytree(root / "packaging" / "packages" / "files" / name, tree)
         # git keeps one bit of a mode: the rest is what the package's files have on every machine
         for file in tree.rglob("*"):
             file.chmod(0o755 if file.is_dir() or os.access(file, os.X_OK) else 0o644)
-    _guard(wheel.parent / "source", trees["watchfloor-guard"])
+    _guard(root, trees["watchfloor-guard"])
     home = trees["watchfloor"] / HOME
     _interpreter(home)
     libraries = home / "lib" / "python3" / "dist-packages"

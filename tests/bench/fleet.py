@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -46,8 +45,8 @@ from console.gui.notices import Notices  # noqa: E402
 from console.gui.pages.fleet.page import FleetPage  # noqa: E402
 from console.gui.window.main import Window  # noqa: E402
 from console.services.fleet.core import Core, now  # noqa: E402
+from console.services.fleet.deltas import AgentDeltas  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
-from console.supervisor.deltas import AgentDeltas  # noqa: E402
 from tests.fakes.gui_fixture import many_agents  # noqa: E402
 from tests.fakes.operator_server import FakeHouse  # noqa: E402
 
@@ -354,7 +353,7 @@ async def supervise(number: int, seconds: float) -> Costs:
         )  # fmt: skip
         state.live.add(agent_id)
         state.held.add(agent_id)
-    deltas = AgentDeltas(cast(Any, SimpleNamespace(core=core)))
+    deltas = AgentDeltas(cast(Any, core))
     sent = [0]
 
     async def listen() -> None:

@@ -147,7 +147,7 @@ def test_h_shows_what_the_hook_would_change_and_changes_nothing(
     qtbot.waitUntil(dialog.problem.isVisible)
     assert dialog.file.text() == "What it would change is not known." and dialog.diff.toPlainText() == ""
     dialog.main.click()
-    assert QGuiApplication.clipboard().text() == "watchfloor install-hook claude-code"
+    assert QGuiApplication.clipboard().text() == "watchfloor install-hook gemini"
 
 
 def test_a_click_on_a_hook_that_is_not_installed_shows_its_diff(

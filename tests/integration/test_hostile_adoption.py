@@ -59,6 +59,15 @@ def world(lasting: GuardWorld) -> Iterator[GuardWorld]:
     lasting.clear()
 
 
+SLOW = """import sys, time
+from console.killswitch import closure
+walk = closure.read_table
+closure.read_table = lambda: (time.sleep(0.4), walk())[1]
+from console.killswitch.__main__ import main
+sys.exit(main())"""
+"""A guard whose every walk over /proc takes 0.4 s longer, as on a machine with thousands of busy processes."""
+
+
 class Tree:
     """A tree that was started as anybody might, and every process that it ever was."""
 
@@ -114,5 +123,17 @@ def test_what_a_hostile_tree_left_outside_is_listed_and_never_called_dead(world:
         assert tree.process.wait(60) == -signal.SIGKILL
         answer = world.operator.end_suspects(receipt.kill_id, sorted(tree.alive())[:100], "tester")
         assert answer["n"] == answer["n_done"] and not tree.alive()
+    finally:
+        tree.end()
+
+
+def test_a_walk_that_takes_seconds_ends_in_a_whole_adoption_all_the_same(state_dir: Path, tmp_path: Path) -> None:
+    tree = Tree(tmp_path, 20)
+    try:
+        with contextlib.closing(GuardWorld(state_dir)) as world:
+            world.start_by(SLOW)
+            done = adopt(world, tree, "slow")
+            assert done["whole"] and not done["left"] and done["frozen"] == "" and "left outside its cgroup" in done["best_effort"]
+            check(world.pressed(["slow"]), tree)
     finally:
         tree.end()

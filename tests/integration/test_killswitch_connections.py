@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.verdict import verdict
 from console.killswitch import processes
+from console.supervisor.press_scope import tell
 from tests.fakes.guard_world import NOBODY, GuardWorld, end, ticks, until
 from tests.fakes.instance import free_port
 from tests.fakes.work_server import CLIENT, work_server
@@ -113,6 +116,31 @@ def test_work_asked_for_by_tcp_and_by_a_unix_socket_is_in_the_receipt(
     }
     assert not any(one.preselected for one in receipt.suspects), "it runs under another account than the agent"
     assert all(running(command) for command in work), "a kill ends no suspect"
+
+
+def test_agents_that_were_only_seen_are_looked_at_too_once_a_kill_includes_them(
+    shared: GuardWorld, server: subprocess.Popen[bytes], port: int
+) -> None:
+    argv = (PYTHON, "-S", "-c", CLIENT, "tcp", str(port), "true", "keep")
+    observed = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    try:
+        assert observed.stdout is not None and observed.stdout.readline() == b"asked\n"
+        exe = processes.describe(observed.pid)["exe"]
+        told = {"id": "o-1", "pid": observed.pid, "start_ticks": ticks(observed.pid), "exe": exe, "uid": os.geteuid()}
+        parts: Any = SimpleNamespace(guard=shared.supervisor)
+        tell(parts, [told, told | {"id": "o-2", "start_ticks": 1}])
+        has_looked(shared, "o-1")
+        assert known(shared, "o-2") == -1, "its number is another process's"
+        receipt = shared.pressed()
+        assert [one.peer_pid for one in of(receipt, "o-1")] == [server.pid] and observed.wait(60) < 0
+        assert verdict(receipt).exit_code is ExitCode.BEST_EFFORT and "connections to other programs" in verdict(receipt).headline
+        tell(parts, [])
+        until(lambda: known(shared, "o-1") == -1, "nobody follows it any more")
+    finally:
+        observed.kill()
+        observed.wait()
+        assert observed.stdout is not None
+        observed.stdout.close()
 
 
 def test_a_connection_that_was_closed_before_the_kill_is_kept(shared: GuardWorld, server: subprocess.Popen[bytes], port: int) -> None:
@@ -222,11 +250,12 @@ def test_a_job_given_to_a_tmux_server_that_was_there_before(shared: GuardWorld, 
     subprocess.run([*tmux, "new-session", "-d", "-s", "operator", "sleep 600"], check=True)
     pid = int(subprocess.run([*tmux, "display-message", "-p", "#{pid}"], check=True, capture_output=True).stdout)
     try:
-        # The client stays attached through a command that waits: tmux's own way to be asked and followed.
-        script = f"tmux -S {sock} new-session -d -s work 'sleep {marker}' && tmux -S {sock} wait-for never"
-        shared.agent("tmux-user", "/bin/sh", "-c", script)
-        until(lambda: running(f"sleep {marker}"), "the job runs")
+        # Clients stay attached through commands that wait: the job is given after a look has seen the connection.
+        asks = f"tmux -S {sock} wait-for go && tmux -S {sock} new-session -d -s work 'sleep {marker}'"
+        shared.agent("tmux-user", "/bin/sh", "-c", f"tmux -S {sock} wait-for never & {asks}; wait")
         has_looked(shared, "tmux-user")
+        subprocess.run([*tmux, "wait-for", "-S", "go"], check=True)
+        until(lambda: running(f"sleep {marker}"), "the job runs")
         receipt = shared.pressed(["tmux-user"])
         assert pid in {one.peer_pid for one in receipt.connections}
         [suspect] = telling(receipt)

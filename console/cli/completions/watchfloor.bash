@@ -13,7 +13,7 @@ _watchfloor_words() {  # the words that may follow those already typed
 _watchfloor_has() {
   local words=""
   case "$1" in
-    "") words="--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan hook install-hook audit rollback contexts rotation watch release keys supervisor demo screenshot completion" ;;
+    "") words="--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan hook install-hook audit rollback contexts rotation watch release keys open supervisor demo screenshot completion" ;;
     "fleet") words="-h --help --state-dir --json" ;;
     "activity") words="-h --help -n --count --search --kind -f --follow --whole --state-dir --json" ;;
     "status") words="-h --help --state-dir --json" ;;
@@ -116,6 +116,7 @@ _watchfloor_has() {
     "keys show") words="-h --help --state-dir --json" ;;
     "keys rotate") words="-h --help --state-dir --json" ;;
     "keys retire") words="-h --help --reason --key --state-dir --json" ;;
+    "open") words="-h --help --state-dir" ;;
     "supervisor") words="-h --help --state-dir" ;;
     "demo") words="-h --help --headless --seconds --agents --theme --state-dir" ;;
     "screenshot") words="-h --help --theme --state-dir" ;;

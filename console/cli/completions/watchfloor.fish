@@ -7,7 +7,7 @@ function __watchfloor_below
   end
   test "$path" = "$argv[1]"
 end
-complete -c watchfloor -f -n "__watchfloor_below ''" -a "--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan hook install-hook audit rollback contexts rotation watch release keys supervisor demo screenshot completion"
+complete -c watchfloor -f -n "__watchfloor_below ''" -a "--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan hook install-hook audit rollback contexts rotation watch release keys open supervisor demo screenshot completion"
 complete -c watchfloor -f -n "__watchfloor_below 'fleet'" -a "-h --help --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'activity'" -a "-h --help -n --count --search --kind -f --follow --whole --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'status'" -a "-h --help --state-dir --json"
@@ -110,6 +110,7 @@ complete -c watchfloor -f -n "__watchfloor_below 'keys init'" -a "-h --help --fl
 complete -c watchfloor -f -n "__watchfloor_below 'keys show'" -a "-h --help --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'keys rotate'" -a "-h --help --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'keys retire'" -a "-h --help --reason --key --state-dir --json"
+complete -c watchfloor -f -n "__watchfloor_below 'open'" -a "-h --help --state-dir"
 complete -c watchfloor -f -n "__watchfloor_below 'supervisor'" -a "-h --help --state-dir"
 complete -c watchfloor -f -n "__watchfloor_below 'demo'" -a "-h --help --headless --seconds --agents --theme --state-dir"
 complete -c watchfloor -f -n "__watchfloor_below 'screenshot'" -a "-h --help --theme --state-dir"

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import AGENT_ID
 from console.domain.errors import UsageProblem
+from console.domain.ids import AGENT_ID
 from console.domain.kill import Daemon
 from console.killswitch import processes
 from console.killswitch.closure import recent_look

@@ -13,13 +13,15 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from console.domain.guard import ANSWER_S
 from console.domain.kill import KILL_ID
 from console.killswitch import processes
 from console.killswitch.kill.receipt import read_receipt
-from console.killswitch.registry import Held
+
+if TYPE_CHECKING:
+    from console.killswitch.registry import Held
 
 PREFIX = "order-"
 KEPT_S = 3600.0
@@ -52,7 +54,8 @@ def is_claimed(message: dict[str, Any], run_dir: Path, guard_dir: Path) -> bool:
 
 def unfinished(held: Iterable[Held], guard_dir: Path) -> list[Unfinished]:
     """Kills of which something lives, or whose receipt is not complete; each goes on under its id, with its own words."""
-    found, scopes = list[Unfinished](), dict[str, list[Held]]()
+    found: list[Unfinished] = []
+    scopes: dict[str, list[Held]] = {}
     for one in held:
         if one.entry.killed:
             scopes.setdefault(one.entry.killed, []).append(one)

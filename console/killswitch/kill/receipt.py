@@ -9,17 +9,19 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from console.domain.agent import AGENT_ID
 from console.domain.errors import UsageProblem
+from console.domain.ids import AGENT_ID
 from console.domain.kill import KILL_ID, Receipt, receipt_from_json
 from console.killswitch import processes
 from console.killswitch.durable import sync_folder, write_whole
 from console.killswitch.fields import text, whole
-from console.killswitch.kill.session import KillSession
-from console.killswitch.kill.targets import Aim, watch
-from console.killswitch.registry import Held
+
+if TYPE_CHECKING:  # what only asks for a kill reads receipts too, and need not wait for what carries one out
+    from console.killswitch.kill.session import KillSession
+    from console.killswitch.kill.targets import Aim
+    from console.killswitch.registry import Held
 
 UNHELD_FILE = "unheld.json"
 """In the guard's folder."""
@@ -232,6 +234,8 @@ class Afterwards:
         for kill, aim in back:
             self._tell(kill, kill.take_back(aim))
             self.follow(kill)
+        from console.killswitch.kill.targets import watch
+
         watch([aim for kill in kills for aim in kill.open_aims()])[0].poll(0 if back else LOOK_S * 1000)
         for kill in kills:
             self._tell(kill, kill.look_later())

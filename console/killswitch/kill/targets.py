@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import AGENT_ID, ControlLevel
+from console.domain.agent import ControlLevel
 from console.domain.errors import UsageProblem
+from console.domain.ids import AGENT_ID
 from console.domain.kill import Outcome, Survivor, Target
 from console.killswitch import processes
 from console.killswitch.below import members
@@ -374,6 +375,8 @@ class SeenAgents:
         self._agents: tuple[SeenAgent, ...] = ()
         self._given: list[Held] = []
         """Handed to kills, and open while these look at them."""
+        self._followed: dict[SeenAgent, Held] = {}
+        """For the regular look at connections, whose thread alone uses it."""
 
     @property
     def agents(self) -> tuple[SeenAgent, ...]:
@@ -385,6 +388,17 @@ class SeenAgents:
         if any(not AGENT_ID.match(a.agent_id) or a.pid <= 1 or not a.exe for a in told):
             raise UsageProblem("A seen agent has an id, a process, a program and an account.", "See the guard's operations.")
         self._agents = (*(self._agents if more else ()), *told)[: MOST_SEEN * 10]
+
+    def followed(self) -> list[Held]:
+        """Each that is still what was seen, opened once. For one thread alone."""
+        wanted = self._agents[:MOST_SEEN]
+        for gone in self._followed.keys() - set(wanted):
+            self._followed.pop(gone).close()
+        for agent in wanted:
+            with contextlib.suppress(OSError):
+                if agent not in self._followed and not self._why_not(agent, frozenset()) and (held := _opened(agent)) is not None:
+                    self._followed[agent] = held
+        return list(self._followed.values())
 
     def save(self) -> None:
         """OSError when it is not on disk."""
@@ -427,16 +441,9 @@ class SeenAgents:
 
     def _hold(self, agent: SeenAgent) -> Held | None:
         """None when it has ended. OSError when it cannot be opened."""
-        try:
-            init = processes.Handle(agent.pid, agent.start_ticks)
-        except ProcessLookupError:
-            return None
-        entry = Entry(
-            agent.agent_id, "process", ControlLevel.OBSERVED.value, 0, confirmed=True, pid=agent.pid, start_ticks=agent.start_ticks
-        )
-        held = Held(entry, init=init)
-        held.follow()
-        self._given.append(held)
+        if (held := _opened(agent)) is not None:
+            held.follow()
+            self._given.append(held)
         return held
 
     def sweep(self, in_use: Callable[[Held], bool]) -> None:
@@ -446,6 +453,16 @@ class SeenAgents:
             if not any(held is one for one in still):
                 held.close()
         self._given = still
+
+
+def _opened(agent: SeenAgent) -> Held | None:
+    """None when it has ended. OSError when it cannot be opened."""
+    try:
+        init = processes.Handle(agent.pid, agent.start_ticks)
+    except ProcessLookupError:
+        return None
+    entry = Entry(agent.agent_id, "process", ControlLevel.OBSERVED.value, 0, confirmed=True, pid=agent.pid, start_ticks=agent.start_ticks)
+    return Held(entry, init=init)
 
 
 # --- processes that cgroup.kill does not end --------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import CONTEXT_ID
 from console.domain.errors import ConsoleError, UsageProblem
+from console.domain.ids import CONTEXT_ID
 from console.rollback.persistence.findings import Snapshot, snapshot_from_json
 from console.settings.durable import make_folder, replace_file
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from console.api import budgets as b
 from console.domain import event as e
-from console.domain.agent import CONTEXT_ID, AgentId, AgentState
+from console.domain.agent import AgentId, AgentState
 from console.domain.budget import LIMIT_LABELS, LIMIT_NAMES, LIMIT_WORDS, UNCAPPED, Limits, parse_limit, share_used, with_limit
 from console.domain.command import Record
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
+from console.domain.ids import CONTEXT_ID
 from console.domain.words import counted
 from console.ledger.budgets import LimitChange
 from console.services.budgets.burn_rate import BurnBook

@@ -1,4 +1,4 @@
-"""Tool calls of Claude Code and Codex, as their hooks tell them, in Watchfloor's words. Every field is hostile and optional."""
+"""Tool calls of coding agents, as their hooks tell them, in Watchfloor's words. Every field is hostile and optional."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from itertools import takewhile
 from typing import Any
 
 from console.api import policy_data
+from console.api.hook_names import PLACES
 from console.domain.errors import UsageProblem
 from console.domain.permission import PermissionRequest
 from console.policy.tools.catalogue import tool_of
 
-PROGRAMS = ("claude-code", "codex")
+PROGRAMS = tuple(PLACES)
 TOLD = frozenset(
     (
         *("SessionStart", "SessionEnd", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Notification"),
@@ -40,14 +41,23 @@ _FILES = {
     "read_file": ("read_file", "file_path"),
     "list_dir": ("list_files", "dir_path"),
     "grep_files": ("read_file", "path"),
+    "replace": ("write_file", "file_path"),
+    "edit": ("write_file", "file_path"),
+    "write_file": ("write_file", "file_path"),
+    "list_directory": ("list_files", "dir_path"),
+    "glob": ("list_files", "dir_path"),
+    "search_file_content": ("read_file", "dir_path"),
+    "grep_search": ("read_file", "dir_path"),
 }
-_LOOKS = ("LS", "Glob", "Grep", "list_dir", "grep_files")
+_LOOKS = ("LS", "Glob", "Grep", "list_dir", "grep_files", "list_directory", "glob", "search_file_content", "grep_search")
 """Without a path they look where the program stands."""
 _JUDGED_BY_ARGUMENT = ("shell", "argv", "code", "file", "network")
 _BRACED = re.compile(r"\{[^}]*/")
 """A choice of whole paths."""
 _WILD = re.compile(r"[*?\[{(!@+\\]")
-_SHELLS = ("Bash", "shell", "exec_command", "local_shell")
+_OTHER_FIELDS = ("absolute_path", "path")
+"""Under which other versions of a program name the same."""
+_SHELLS = ("Bash", "shell", "exec_command", "local_shell", "run_shell_command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +81,7 @@ def read_call(program: str, payload: dict[str, Any]) -> HookCall:
     event, session = _text(payload, "hook_event_name"), _text(payload, "session_id")
     sub_agent = _text(payload, "agent_id")
     if not _ID.match(session) or (sub_agent and not _ID.match(sub_agent)):
-        raise UsageProblem("The hook names no session.", "Update the program; it is known to work with Claude Code 2.1 and Codex 0.169.")
+        raise UsageProblem("The hook names no session.", "Update the program: what its hook told names none.")
     request = None if event in TOLD else _request(payload)
     return HookCall(program, event, session, sub_agent, request)
 
@@ -109,12 +119,14 @@ def _said(name: str, given: dict[str, Any], detail: str) -> tuple[str, str]:
             return "shell", command
     elif name in _FILES:
         tool, field = _FILES[name]
-        path = given.get(field)
+        named = [found for one in dict.fromkeys((field, *_OTHER_FIELDS)) if (found := given.get(one)) not in (None, "")]
+        path = named[0] if named else None
         if path in (None, "") and name in _LOOKS:
             path = "."
-        if isinstance(path, str) and path:
-            return tool, path if name != "Glob" else _top_of(path, given.get("pattern"))
-    elif name == "WebFetch" and isinstance(given.get("url"), str):
+        # Which of two names the program goes by is not known: such a call is judged whole.
+        if isinstance(path, str) and path and len(named) <= 1:
+            return tool, path if name not in ("Glob", "glob") else _top_of(path, given.get("pattern"))
+    elif name in ("WebFetch", "web_fetch") and isinstance(given.get("url"), str):
         return "http_request", given["url"]
     # The words of a call that could not be read must not be taken for the path or the command of a tool that has this name.
     return (f"{name} call" if tool_of(policy_data.tools(), name).family in _JUDGED_BY_ARGUMENT else name), detail

@@ -13,8 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api.persistence import FindingView, PersistenceReport, PersistenceView
-from console.domain.agent import CONTEXT_ID
 from console.domain.errors import NotFound, UsageProblem
+from console.domain.ids import CONTEXT_ID
 from console.enforcement.state import EngineState
 from console.rollback.persistence.differ import bounded
 from console.rollback.persistence.findings import Report, shown

@@ -11,6 +11,7 @@ from console.sources.foreign_text import plain
 from console.sources.gemini.activity import ACTIVITY
 from console.sources.gemini.transcripts import SOURCE, TRANSCRIPTS
 from console.sources.homes import read_foreign
+from console.sources.hook_settings import JsonHook
 from console.sources.interface import Source
 from console.sources.kind import Kind, Lacks, Outlook
 from console.sources.programs import Program
@@ -60,7 +61,15 @@ GEMINI = Kind(
     transcripts=TRANSCRIPTS,
     activity=ACTIVITY,
     sub_agents="chats of their own in a folder named like their session",
-    hook=Lacks("its hook answers in words of its own, which ours does not speak yet"),
+    hook=JsonHook(
+        ".gemini/settings.json",
+        gaps=(
+            "A project's own .gemini/settings.json can add hooks and settings once its folder is trusted.",
+            "A hook that ends with another status than 0 or 2, or that the program gives up on, lets the call through.",
+        ),
+        event="BeforeTool",
+        unit=1000,
+    ),
     start=Lacks("nobody has written how it is started and talked to; watchfloor run -- gemini starts it as any command"),
     daemons=Lacks("it leaves no process behind that could start a session again"),
     quota=Lacks("its files do not say how much of its quota is used"),

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from console.sources.homes import read_foreign
+from console.sources.hook_settings import JsonHook
 from console.sources.interface import Source
 from console.sources.kind import Kind, Lacks, Outlook
 from console.sources.programs import Program
@@ -49,7 +50,14 @@ QWEN = Kind(
     transcripts=TRANSCRIPTS,
     activity=ACTIVITY,
     sub_agents=Lacks("its chats count what a sub-agent used with its session"),
-    hook=Lacks("its hook answers in words of its own, which ours does not speak yet"),
+    hook=JsonHook(
+        ".qwen/settings.json",
+        gaps=(
+            "A project's own .qwen/settings.json can add hooks and settings once its folder is trusted.",
+            "A hook that ends with another status than 0 or 2, or that the program gives up on, lets the call through.",
+        ),
+        unit=1000,
+    ),
     start=Lacks("nobody has written how it is started and talked to; watchfloor run -- qwen starts it as any command"),
     daemons=Lacks("it leaves no process behind that could start a session again"),
     quota=Lacks("its files do not say how much of its quota is used"),

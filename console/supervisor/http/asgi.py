@@ -15,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+import console
 from console.domain.errors import ExitCode, TooMany
 from console.services.routes.request_identity import PID, UID
 from console.supervisor.http.keepalive_pool import Resting
@@ -66,10 +67,13 @@ class Door:
             log_config=None,
             access_log=False,
             proxy_headers=False,
+            server_header=False,
+            headers=[("server", f"watchfloor/{console.__version__}")],  # api/reading.py goes by it
             timeout_keep_alive=KEEP_S,
         )
         self._config.load()
         self._state = ServerState()
+        self._state.default_headers = self._config.encoded_headers  # as uvicorn.Server does, which is not used here
         self._mode, self._owner = mode, owner
         self._server: asyncio.AbstractServer | None = None
         self._listener: NamedListener | None = None

@@ -77,6 +77,7 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
     else:
         checks["sources"] = "not looked at: there is no instance here yet (watchfloor, or watchfloor supervisor, makes it)"
     checks |= _hooks()
+    checks["services"] = services()
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     checks["display"] = "available" if shown else "not available, because neither DISPLAY nor WAYLAND_DISPLAY is set"
     return Diagnosis(checks, ladder)
@@ -103,6 +104,16 @@ def _cannot() -> str:
     """What no launch in each isolation mode can give on this host, at best; each launch is read back besides."""
     words = [f"{mode}: {'; '.join(m.name for m in TABLE if mode in m.lacking) or 'nothing'}" for mode in Mode]
     return "what a mode may lack (watchfloor hardening AGENT says what one does, because of what): " + " | ".join(words)
+
+
+def services(root: Path = Path("/")) -> str:
+    """Whether the host's own instance runs, and what it adds to a user's own. ``root``: the folder that is looked in."""
+    adds = "It adds a guard that agents cannot stop, agents under another account than yours, and kills confirmed without a sandbox"
+    if (root / "var/lib/watchfloor/run/guard.sock").is_socket():
+        return "available: this host's own instance has a guard; root is its operator"
+    if any((root / folder / "systemd/system/watchfloor-guard.service").exists() for folder in ("usr/lib", "lib")):
+        return f"not available, because they were not started: sudo systemctl enable --now watchfloor-guard watchfloor. {adds}"
+    return f"not available, because the package watchfloor-guard is not installed. {adds}"
 
 
 def _hooks() -> dict[str, str]:

@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import CONTEXT_ID
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
+from console.domain.ids import CONTEXT_ID
 from console.remotekill.keys import load_key_files, load_keys, load_signers
 from console.sandbox.tools import Manifest, Tool, make_manifest, read_manifest, read_tool, verify_manifest, write_manifest
 from console.settings.places import Places

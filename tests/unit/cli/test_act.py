@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from console.cli import act
+from console.cli import stop
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from tests.fakes.canned_api import CannedApi
@@ -169,12 +169,12 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeGuard]:
 
     def make(said: dict[str, Any], *looks: dict[str, Any] | ConsoleError) -> FakeGuard:
         guard = FakeGuard(said, list(looks))
-        monkeypatch.setattr(act, "GuardClient", lambda *_, **__: guard)
+        monkeypatch.setattr(stop, "GuardClient", lambda *_, **__: guard)
         return guard
 
-    monkeypatch.setattr(act, "connect", connect)
-    monkeypatch.setattr(act, "existing_places", lambda _: SimpleNamespace(guard_sock="guard.sock"))
-    monkeypatch.setattr(act, "SEEN_S", 0.2)
+    monkeypatch.setattr(stop, "connect", connect)
+    monkeypatch.setattr(stop, "existing_places", lambda _: SimpleNamespace(guard_sock="guard.sock"))
+    monkeypatch.setattr(stop, "SEEN_S", 0.2)
     return make
 
 

@@ -203,6 +203,15 @@ def test_without_its_arguments_it_blocks() -> None:
     assert done.returncode == 2 and b"not set up" in done.stderr
 
 
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+def test_a_program_that_reads_its_standard_output_alone_is_told_there(server: Server, verdict: str) -> None:
+    """Gemini CLI 0.61 takes what stands there for the whole answer: without a decision in it an exit of 2 would let the call through."""
+    server.answer = http({"verdict": verdict, "rule": "r", "reason": "no"})
+    done = hook(server.path, program="gemini")
+    told = json.loads(done.stdout)
+    assert (told["decision"], done.returncode) == (verdict, 0 if verdict == "allow" else 2) and "no" in told["reason"]
+
+
 def test_a_permission_request_is_answered_in_its_own_form(server: Server) -> None:
     done = hook(server.path, {**CALL, "hook_event_name": "PermissionRequest"})
     assert said(done) == {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}

@@ -45,7 +45,7 @@ def test_a_named_file_is_taken_through_its_links(program: Path, tmp_path: Path) 
     assert found(str(link), tmp_path).bind(in_box=False)[1] == str(program.resolve())
 
 
-def test_without_a_name_the_fixed_places_are_looked_at_and_nothing_else(
+def test_without_a_name_it_is_looked_for_as_it_is_installed_and_relative_folders_of_path_never(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(programs, "SEARCH", {Program.CLAUDE_CODE: ("/nonexistent/claude",)})
@@ -54,6 +54,19 @@ def test_without_a_name_the_fixed_places_are_looked_at_and_nothing_else(
     (tmp_path / ".local" / "bin").mkdir(parents=True)
     (tmp_path / ".local" / "bin" / "claude").symlink_to(program)
     assert found("", tmp_path).path == program.resolve()
+
+
+def test_it_is_found_on_path_and_where_package_managers_put_it(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "SEARCH", {Program.CLAUDE_CODE: ("/nonexistent/claude",)})
+    with pytest.raises(Unavailable):
+        find(Program.CLAUDE_CODE, "", tmp_path, ELSE, ELSE, (), "bin:.:")
+    assert find(Program.CLAUDE_CODE, "", tmp_path, ELSE, ELSE, (), f"/nowhere:{program.parent}").path == program.resolve()
+    for folder in (".bun/bin", ".npm-global/bin", ".local/share/pnpm", ".nvm/versions/node/v22.1.0/bin"):
+        there = tmp_path / folder
+        there.mkdir(parents=True)
+        (there / "claude").symlink_to(program)
+        assert find(Program.CLAUDE_CODE, "", tmp_path, ELSE, ELSE, ()).path == program.resolve(), folder
+        shutil.rmtree(there)
 
 
 def test_what_an_agent_could_change_is_refused_and_said(program: Path, tmp_path: Path) -> None:

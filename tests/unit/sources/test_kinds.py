@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from console.api.hook_messages import PLACES
+from console.api.hook_names import PLACES
 from console.domain.activity import Entry
 from console.sources import kinds, transcripts
 from console.sources.activity_files import Whereabouts

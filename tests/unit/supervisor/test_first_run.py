@@ -11,6 +11,7 @@ import pytest
 from console.api import policy_data
 from console.api.armed import ArmedView, PathView
 from console.api.hook_messages import HooksView, ProgramHook
+from console.api.hook_names import PLACES
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.kept import Kept
 from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview
@@ -120,7 +121,7 @@ async def test_the_kill_file_is_as_the_armed_light_says(places: Places, tmp_path
         return FirstLook(places, Options(), rules=Kept, heard=HooksView, armed=lambda: armed, sockets=lambda: 3)
 
     looks = {one.source: one for one in (await look([path]).view()).looks}
-    assert list(looks) == ["agent_sockets", "hook_claude-code", "hook_codex", "remote_file"]
+    assert list(looks) == ["agent_sockets", *(f"hook_{one}" for one in PLACES), "remote_file"]
     assert (looks["remote_file"].state, looks["remote_file"].available) == (state, state == "proven")
     assert (looks["agent_sockets"].state, looks["agent_sockets"].watching) == ("ready", "3 open")
     assert {one.source: one.state for one in (await look([]).view()).looks}["remote_file"] == "unknown", "nobody knows: never a tick"

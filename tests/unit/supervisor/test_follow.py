@@ -16,10 +16,17 @@ from console.supervisor.light import Flight
 from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
 
+NOTHING: dict[str, Any] = {"sources": (), "spend": None, "own_agents": None, "scribe": None, "notice": None}
+
 
 def test_after_a_rearm_a_canary_flies_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     state = SimpleNamespace(killed=True, soft_stop="")
-    parts: Any = SimpleNamespace(options=Options(canary_s=3600.0), core=SimpleNamespace(state=state))
+    parts: Any = SimpleNamespace(
+        options=Options(canary_s=3600.0),
+        core=SimpleNamespace(state=state),
+        guard=None,
+        **NOTHING,
+    )
     flown: list[bool] = []
 
     def fly(_: Parts) -> Flight:
@@ -53,7 +60,12 @@ def test_a_freeze_that_nobody_saw_is_doubted_until_it_is_seen(monkeypatch: pytes
         return dict(doubts)
 
     monkeypatch.setattr(follow, "unconfirmed", look)
-    parts: Any = SimpleNamespace(options=Options(), guard=SimpleNamespace(call=None))
+    parts: Any = SimpleNamespace(
+        options=Options(),
+        guard=SimpleNamespace(call=None),
+        core=None,
+        **NOTHING,
+    )
     follower = follow.Follower(parts, cast(StopDesk, None))
     causes: dict[AgentId, tuple[str, ...]] = {AgentId("a-1"): ("operator",)}
 

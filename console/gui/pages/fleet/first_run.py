@@ -7,6 +7,7 @@ from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QResizeEvent, 
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.api.first_run_messages import FirstRunView
+from console.api.hook_names import PLACES
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
 from console.gui.pages.fleet.first_cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard
@@ -23,7 +24,7 @@ FIRST_KEYS = (("Enter", "new agent…"), ("D", "copy demo"), ("H", "install hook
 READ_MS = 3000
 STACKED = 1000
 """Narrower than this the cards stand below the table."""
-UNREAD = ("agent_sockets", "hook_claude-code", "hook_codex", "remote_file")
+UNREAD = ("agent_sockets", *(f"hook_{program}" for program in PLACES), "remote_file")
 _DEMO = "watchfloor demo"
 _WHY_TERMINAL = "starts harmless agents to watch, stop and roll back: in a terminal, where Ctrl C ends it all"
 

@@ -6,13 +6,13 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.api.first_run_messages import HookPreview
+from console.api.hook_names import PLACES, TITLES
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.reading import PlainView
 
-PROGRAMS = {"claude-code": "Claude Code", "codex": "Codex"}
 WHY_NOT_HERE = (
     "It is written from a terminal, by you: these are your own settings, outside of what Watchfloor keeps. "
     "The command shows this diff again and asks; --undo takes it out, to the byte."
@@ -33,7 +33,7 @@ class HookDialog(Dialog):
         self.gaps = self.paragraph("", "warn", "triangle")
         self._why = self.paragraph(WHY_NOT_HERE)
         self.other = Button("", small=True, parent=self)
-        self.other.clicked.connect(lambda: self.look("codex" if self.program == "claude-code" else "claude-code"))
+        self.other.clicked.connect(lambda: self.look(self._next()))
         row = QHBoxLayout()
         row.addWidget(self.other)
         row.addStretch(1)
@@ -46,11 +46,16 @@ class HookDialog(Dialog):
     def command(self) -> str:
         return f"watchfloor install-hook {self.program}"
 
+    def _next(self) -> str:
+        """The program behind the one that is shown, the first behind the last."""
+        names = list(PLACES)
+        return names[(names.index(self.program) + 1) % len(names)]
+
     def look(self, program: str) -> None:
         """Asks what it would change for this program."""
-        self.program = program if program in PROGRAMS else "claude-code"
-        self.title.setText(f"Judge every tool call of {PROGRAMS[self.program]}: what the hook would change")
-        self.other.setText(f"Show {PROGRAMS['codex' if self.program == 'claude-code' else 'claude-code']} instead")
+        self.program = program if program in PLACES else next(iter(PLACES))
+        self.title.setText(f"Judge every tool call of {TITLES[self.program]}: what the hook would change")
+        self.other.setText(f"Show {TITLES[self._next()]} instead")
         self.file.say("Asking…", "text2", "")
         self.diff.say("")
         self.problem.hide()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from console.api.hook_names import PLACES
 from console.api.messages import AgentDetailView
 
 NEVER = "not enforced: no call has reached the supervisor"
-_SOURCES = {"claude_code": "claude-code", "codex": "codex"}
+_SOURCES = {program.replace("-", "_"): program for program in PLACES}
 
 
 def hook_words(detail: AgentDetailView) -> str:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
+from console.api.hook_names import PLACES, TITLES
 from console.api.messages import SourceView
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -20,14 +21,12 @@ from console.panic.marks import draw_mark
 HEAD, ROW = 30, 46
 _TITLES = {
     "watchfloor": ("Watchfloor run", "terminal"),
-    "claude_code": ("Claude Code", "terminal"),
-    "codex": ("Codex", "terminal"),
+    **{program.replace("-", "_"): (title, "terminal") for program, title in TITLES.items()},
     "docker": ("Docker", "box"),
     "processes": ("Processes", "fleet"),
     "otlp": ("OTLP receiver", "network"),
     "agent_sockets": ("Agent sockets", "chain"),
-    "hook_claude-code": ("Claude hook", "key"),
-    "hook_codex": ("Codex hook", "key"),
+    **{f"hook_{program}": (f"{TITLES[program].split()[0]} hook", "key") for program in PLACES},
     "remote_file": ("Remote kill file", "cloud"),
 }
 _STATES = {

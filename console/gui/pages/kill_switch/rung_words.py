@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from console.api.ladder import LadderAgent, LadderPreview, ScopeBody
 from console.api.messages import ActView
+from console.domain.ladder import count_age
 from console.gui.models.fleet import Fleet, Row
 from console.gui.widgets.facts import Fact
 from console.gui.widgets.safe_text import safe_text
@@ -122,7 +123,7 @@ def why_lines(agents: list[LadderAgent], mark: str, role: str) -> list[Fact]:
 
 def reach_line(preview: LadderPreview) -> str:
     """Processes, containers, and who can reach anything now."""
-    parts = [plural(preview.processes, "process", "processes") + (f" ({preview.count_age})" if preview.count_age else "")]
+    parts = [plural(preview.processes, "process", "processes") + (f" ({age})" if (age := count_age(preview.counted_s)) else "")]
     if preview.containers:
         parts.append(plural(preview.containers, "container"))
     parts.append(f"{plural(preview.egress, 'agent')} can reach something now" if preview.egress else "none can reach anything now")

@@ -44,6 +44,12 @@ def call(name: str, given: Any, **more: Any) -> Any:
         ("list_dir", {"dir_path": "/etc"}, "list_files", "/etc"),
         ("grep_files", {"pattern": "x"}, "read_file", "."),
         ("WebFetch", {"url": "https://h/x", "prompt": "p"}, "http_request", "https://h/x"),
+        ("run_shell_command", {"command": "echo x", "description": "say"}, "shell", "echo x"),
+        ("replace", {"file_path": "/p/x", "old_string": "a"}, "write_file", "/p/x"),
+        ("read_file", {"absolute_path": "/etc/shadow"}, "read_file", "/etc/shadow"),
+        ("list_directory", {"path": "/etc"}, "list_files", "/etc"),
+        ("glob", {"pattern": "/etc/ssh/*", "dir_path": "/p"}, "list_files", "/etc/ssh/"),
+        ("grep_search", {"pattern": "x"}, "read_file", "."),
     ],
 )
 def test_calls_that_are_known_are_judged_by_what_they_do(name: str, given: Any, tool: str, argument: str) -> None:
@@ -68,6 +74,7 @@ def test_what_has_no_argument_to_be_judged_by_is_judged_whole_under_its_own_name
 @pytest.mark.parametrize(
     ("name", "given"),
     [
+        ("list_directory", {"dir_path": ".", "path": "/etc"}),  # by which of the two it goes is not known
         ("Bash", {"command": 7}),
         ("Bash", {}),
         ("Bash", {"command": ["a", 7]}),

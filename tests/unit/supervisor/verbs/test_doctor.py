@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,16 @@ def test_what_no_hook_can_hold_is_said_of_an_installed_one(tmp_path: Path, monke
     said = doctor._hooks()
     assert "the program goes on: not enforced in that case, because" in said["hook claude-code"]
     assert said["hook codex"].startswith("not available")
+
+
+def test_a_user_reads_what_the_services_would_add(tmp_path: Path) -> None:
+    assert "not installed. It adds a guard that agents cannot stop" in doctor.services(tmp_path)
+    unit = tmp_path / "lib" / "systemd" / "system" / "watchfloor-guard.service"
+    unit.parent.mkdir(parents=True)
+    unit.touch()
+    assert "systemctl enable --now watchfloor-guard" in doctor.services(tmp_path)
+    run = tmp_path / "var" / "lib" / "watchfloor" / "run"
+    run.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as guard:
+        guard.bind(str(run / "guard.sock"))
+    assert doctor.services(tmp_path).startswith("available")

@@ -11,10 +11,14 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
+from console.killswitch.client import GuardClient
 from console.sandbox.processes import start_ticks
-from console.services.fleet.core import now
-from console.supervisor.owner_notes import open_for_owner
-from console.supervisor.parts import Parts
+from console.services.alerts.owner_notes import open_for_owner
+from console.services.daemons.service import DaemonService
+from console.services.fleet.core import Core, now
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
+from console.settings.places import Places
 
 DESCRIBED = 20
 LOOK_AROUND_S, MOVE_S = 30.0, 50.0
@@ -27,11 +31,12 @@ Kind = Literal["itself", "descendant", "orphan"]
 class AdoptDesk:
     """What the operator asks; the guard judges and moves."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, core: Core, scribe: Scribe, guard: GuardClient, daemons: DaemonService, places: Places, notice: Notice) -> None:
+        self._core, self._scribe, self._guard, self._daemons, self._places = core, scribe, guard, daemons, places
+        self._notice = notice
 
     def _agent(self, agent_id: str) -> Agent:
-        return self._parts.core.state.agents[self._parts.core.agent_or_404(agent_id)]
+        return self._core.state.agents[self._core.agent_or_404(agent_id)]
 
     def _why_not(self, agent: Agent) -> str:
         """Why this row is nobody's to adopt, whatever its process is."""
@@ -43,7 +48,7 @@ class AdoptDesk:
             return "it lives in a container: what runs that container holds it"
         if agent.process is None:
             return "its source does not know for certain which process it is"
-        if self._parts.core.state.killed:
+        if self._core.state.killed:
             return "the kill switch is latched: rearm first"
         return ""
 
@@ -56,8 +61,8 @@ class AdoptDesk:
         first = await self._examine(agent.process.pid, agent.process.start_ticks, caller_pid, agent.agent_id)
         view.candidates = [_candidate(first, "itself")]
         view.why_not = view.candidates[0].why_not
-        await self._parts.daemons.refresh()
-        view.daemons = self._parts.daemons.around({agent.agent_id})
+        await self._daemons.refresh()
+        view.daemons = self._daemons.around({agent.agent_id})
         around: list[tuple[Kind, list[int], str]] = [("orphan", *one) for one in zip(first["orphans"], first["orphans_by"], strict=False)]
         view.descendants, view.orphans = int(first.get("descendants_n", 0)), int(first.get("orphans_n", 0))
         along = first["descendants"][: max(DESCRIBED // 2, DESCRIBED - len(around))]  # what is left outside is shown in any case
@@ -69,7 +74,7 @@ class AdoptDesk:
         """``around``: the agent's id, to look at what is around the process; on a busy host that takes seconds."""
         spare = [p for p in (os.getpid(), caller_pid) if p > 1]
         asked = {"pid": pid, "start_ticks": ticks, "spare": spare, "around": around}
-        return await asyncio.to_thread(self._parts.guard.call, "adoptable", timeout_s=LOOK_AROUND_S if around else 5.0, **asked)
+        return await asyncio.to_thread(self._guard.call, "adoptable", timeout_s=LOOK_AROUND_S if around else 5.0, **asked)
 
     async def adopt(self, body: v.AdoptBody, by: str, caller_pid: int) -> v.AdoptedView:
         """1. it is what was shown, 2. the record, 3. the guard's move, 4. its owner's folder, 5. it is believed.
@@ -91,32 +96,32 @@ class AdoptDesk:
             "also": [o.pid for o in body.also],
         }
         record = Record(by, "adopt", what, verdict="allow", agent_id=agent.agent_id, data=data)
-        await asyncio.to_thread(self._parts.scribe.record_first, record)
+        await asyncio.to_thread(self._scribe.record_first, record)
         try:
             done = await asyncio.to_thread(self._move, body, agent.agent_id, by, caller_pid)
         except ConsoleError as error:
             refused = Record(by, "adopt.refused", f"{agent.agent_id}: {error}"[:1000], verdict="failed", agent_id=agent.agent_id, must=True)
-            self._parts.scribe.record(refused)
+            self._scribe.record(refused)
             raise
         found = {k: done[k] for k in ("moved", "left", "left_n", "best_effort", "frozen")}
         found |= await asyncio.to_thread(self._open_for_owner, agent.agent_id, process, body.uid, by)
-        core = self._parts.core
+        core = self._core
         core.post(e.Adopted(*now(), agent.agent_id, process, int(done["moved"]), str(done["best_effort"]), by))
         await core.saved()
-        await self._parts.daemons.tell()  # a kill may follow at once: the guard knows session and daemon by then
+        await self._daemons.tell()  # a kill may follow at once: the guard knows session and daemon by then
         return v.AdoptedView(agent=agent.agent_id, orphans=len(done["orphans"]), **found)
 
     def _open_for_owner(self, agent_id: AgentId, process: ProcessIdentity, uid: int, by: str) -> dict[str, str]:
         """It is adopted with or without: what cannot be had is said."""
         try:
-            return {"owner_folder": str(open_for_owner(self._parts.places.state_dir, agent_id, process, uid, by))}
+            return {"owner_folder": str(open_for_owner(self._places.state_dir, agent_id, process, uid, by))}
         except (OSError, ConsoleError) as error:
             why = f"why a budget stops it cannot be left where its owner can read it: {error}"[:500]
-            self._parts.notice(f"{agent_id}: {why}")
+            self._notice(f"{agent_id}: {why}")
             return {"owner_why_not": why}
 
     def _move(self, body: v.AdoptBody, agent_id: AgentId, by: str, caller_pid: int) -> dict[str, Any]:
-        return self._parts.guard.call(
+        return self._guard.call(
             "adopt",
             timeout_s=MOVE_S,
             agent_id=agent_id,
@@ -144,20 +149,20 @@ def _candidate(found: dict[str, Any], kind: Kind, by: str = "") -> v.Candidate:
     )
 
 
-def lives(parts: Parts, agent: Agent) -> bool:
+def lives(guard: GuardClient, agent: Agent) -> bool:
     """Whether the guard holds an adopted agent that has processes: it stays adopted across restarts. Blocks.
 
     A guard that does not say leaves it to what the kernel says of its first process.
     """
     try:
-        return may_live(parts, agent.agent_id)
+        return may_live(guard, agent.agent_id)
     except ConsoleError:
         return _is_there(agent)
 
 
-def may_live(parts: Parts, agent_id: AgentId) -> bool:
+def may_live(guard: GuardClient, agent_id: AgentId) -> bool:
     """By the guard's word alone. ConsoleError when it does not say: one whom it does not know is nobody that it vouches for."""
-    return bool(parts.guard.call("procs", agent_id=agent_id).get("alive", True))
+    return bool(guard.call("procs", agent_id=agent_id).get("alive", True))
 
 
 def _is_there(agent: Agent) -> bool:
@@ -170,18 +175,18 @@ def _is_there(agent: Agent) -> bool:
         return True
 
 
-async def keep_adopted(parts: Parts) -> None:
+async def keep_adopted(core: Core, guard: GuardClient) -> None:
     """Tells when nothing of an adopted agent is left: no supervisor is its parent, so nobody hears of its end. Forever."""
-    state, empty = parts.core.state, dict[AgentId, int]()
+    state, empty = core.state, dict[AgentId, int]()
     while True:
         await asyncio.sleep(LOOK_S)
         ids = sorted(i for i in state.held if state.agents[i].control_level is ControlLevel.ADOPTED)
         for agent_id in ids:
             try:
-                alive = await asyncio.to_thread(may_live, parts, agent_id)
+                alive = await asyncio.to_thread(may_live, guard, agent_id)
             except ConsoleError:  # its first process may have ended, and others of it not: unknown is not the end
                 alive = True
             empty[agent_id] = 0 if alive else empty.get(agent_id, 0) + 1
             if empty[agent_id] >= EMPTY_LOOKS:
-                parts.core.post(e.AgentExited(*now(), agent_id, None))
+                core.post(e.AgentExited(*now(), agent_id, None))
         empty = {i: n for i, n in empty.items() if i in ids}

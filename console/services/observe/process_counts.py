@@ -9,8 +9,10 @@ from typing import Any
 
 from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
-from console.supervisor.parts import Parts
-from console.supervisor.unaccounted import UNREACHED, missed
+from console.killswitch.client import GuardClient
+from console.services.fleet.core import Core
+from console.services.notices.shown import Notice
+from console.services.observe.unknown_agents import UNREACHED, missed
 
 PERIOD_S = 5.0
 FRESH_S = 0.3
@@ -22,15 +24,15 @@ ALONE = 200
 class Counting:
     """On the loop's thread. Beside the heartbeat, never before it: a guard that is slow to count must not look like one that is gone."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, core: Core, guard: GuardClient, notice: Notice, heartbeat_s: float) -> None:
+        self._core, self._guard, self._notice, self._heartbeat_s = core, guard, notice, heartbeat_s
         self._counted: float | None = None
         """When the newest whole round began (monotonic)."""
         self._anew: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Forever. Between two rounds it is longer where heartbeats are rarer."""
-        period = min(PERIOD_S, self._parts.options.heartbeat_s / 4)
+        period = min(PERIOD_S, self._heartbeat_s / 4)
         while True:
             with suppress(ConsoleError):  # whoever beats the heart says so, and starts the guard again
                 await self.count()
@@ -50,7 +52,7 @@ class Counting:
 
     async def count(self) -> None:
         """One round. Raises ConsoleError when the guard does not answer."""
-        began, state = time.monotonic(), self._parts.core.state
+        began, state = time.monotonic(), self._core.state
         before = frozenset(state.held)  # those that begin meanwhile are for the next round
         known = await self._count_many() if before else set()
         left = sorted(before & state.held - known, key=lambda i: (state.best_effort.get(i) == UNREACHED, i))
@@ -79,17 +81,17 @@ class Counting:
         try:
             answer = await self._ask("procs", agent_id=agent_id)
         except NotFound:
-            await missed(self._parts, agent_id)
+            await missed(self._core, self._guard, self._notice, agent_id)
             return
         except ConsoleError:
             return  # whether it runs is not known; what is shown stays
         self._note(agent_id, int(answer.get("count", 0)), str(answer.get("best_effort", "")))
 
     def _note(self, agent_id: AgentId, count: int, doubt: str) -> None:
-        state = self._parts.core.state
+        state = self._core.state
         if agent_id in state.held and (state.pids.get(agent_id), state.best_effort.get(agent_id, "")) != (count, doubt):
             state.pids[agent_id], state.best_effort[agent_id] = count, doubt
-            self._parts.core.dirty.add(agent_id)
+            self._core.dirty.add(agent_id)
 
     async def _ask(self, op: str, **fields: Any) -> dict[str, Any]:
-        return await asyncio.to_thread(self._parts.guard.call, op, **fields)
+        return await asyncio.to_thread(self._guard.call, op, **fields)

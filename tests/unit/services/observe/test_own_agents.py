@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from console.domain.agent import AgentState, ProcessIdentity, SandboxKind
+from console.services.observe.own_agents import OwnAgents, workspaces_with_transcripts
 from console.sources.processes import ProcessTable
-from console.supervisor.own_agents import OwnAgents, workspaces_with_transcripts
 from tests.fakes.playbook import Playbook
 from tests.fakes.proc import FakeProc
 

@@ -9,9 +9,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api.adopt_messages import AdoptBody
+from console.services.adoption.service import AdoptDesk
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import answer, body_of
-from console.supervisor.adoption import AdoptDesk
 
 
 def adopt_routes(desk: AdoptDesk, by: Callable[[Request], str]) -> list[Route]:

@@ -17,9 +17,9 @@ from console.domain.open_end import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, ST
 from console.enforcement.engine import Engine
 from console.enforcement.open_ends import gone
 from console.enforcement.state import EngineState
-from console.supervisor import unaccounted
+from console.services.observe import unknown_agents
+from console.services.observe.unknown_agents import UNREACHED, ask_of_the_gone, beside, counted, kept, missed, targets_beyond
 from console.supervisor.rearm import _lacks_only_the_registry
-from console.supervisor.unaccounted import UNREACHED, ask_of_the_gone, beside, counted, kept, missed, targets_beyond
 
 ZERO = Step(StepName.ZERO, StepStatus.OK, 3.0, "1 agent proven zero")
 
@@ -86,16 +86,16 @@ def test_a_press_of_named_agents_speaks_of_these_alone() -> None:
 @pytest.mark.parametrize("error", [None, TimedOut("silent", "")])
 async def test_the_guard_is_told_and_its_silence_changes_nothing(error: ConsoleError | None) -> None:
     world: Any = World(agent("a"), agent("b"), error=error)
-    found = await counted(world, receipt("a"))
+    found = await counted(world.core, world.guard, receipt("a"))
     assert world.told == [("missed", ["b"])] and not found.verified_zero
     world.told.clear()
-    assert await counted(world, receipt("a", "b")) == receipt("a", "b") and world.told == []
+    assert await counted(world.core, world.guard, receipt("a", "b")) == receipt("a", "b") and world.told == []
 
 
 async def test_whom_a_look_misses_is_shown_as_out_of_reach() -> None:
     world: Any = World(agent("b"), replace(agent("c"), state=AgentState.ALIVE_AFTER_KILL))
     for name in ("b", "c", "nobody"):
-        await missed(world, AgentId(name))
+        await missed(world.core, world.guard, world.notice, AgentId(name))
     assert world.told == [("missed", ["b"])] and world.state.best_effort == {"b": UNREACHED} and world.core.dirty == {"b"}
     assert [n[:7] for n in world.notices] == ["red: b:"]
 
@@ -104,8 +104,8 @@ class Gone:
     """A supervisor at whose start these were gone, and a guard whose answers are these, the last of them for ever."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **answers: list[dict[str, bool] | ConsoleError]) -> None:
-        monkeypatch.setattr(unaccounted, "ASK_AGAIN_S", 0.001)
-        monkeypatch.setattr(unaccounted, "LONGEST_REST_S", 0.002)
+        monkeypatch.setattr(unknown_agents, "ASK_AGAIN_S", 0.001)
+        monkeypatch.setattr(unknown_agents, "LONGEST_REST_S", 0.002)
         self._says: dict[str, list[Any]] = dict(answers)
         self.engine, self.notices, self.told, self.deaf = Engine(), list[str](), list[Any](), 0
         self.asked: list[str] = []
@@ -142,7 +142,7 @@ OVER, RUNS, SILENT, LOST = {"alive": False}, {"alive": True}, TimedOut("silent",
 async def test_who_was_gone_at_the_start_has_ended_when_the_guard_says_so_and_no_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
     world: Any = Gone(monkeypatch, a=[OVER], b=[SILENT, SILENT, Unreachable("no", ""), OVER], c=[SILENT, RUNS, RUNS, OVER])
     assert [t.agent_id for t in targets_beyond(world.state, receipt())] == ["a", "b", "c"], "until then no press is proven beside them"
-    asking = asyncio.create_task(ask_of_the_gone(world))
+    asking = asyncio.create_task(ask_of_the_gone(world.core, world.guard, world.notice))
     while world.why("a") != WENT:
         await asyncio.sleep(0.001)
     assert world.why("b") == NOT_ANSWERED, "asked, and silent"
@@ -156,7 +156,7 @@ async def test_who_was_gone_at_the_start_has_ended_when_the_guard_says_so_and_no
 async def test_whom_the_guard_does_not_know_either_may_live_and_it_is_told_until_it_hears(monkeypatch: pytest.MonkeyPatch) -> None:
     world: Any = Gone(monkeypatch, known=[OVER], lost=[LOST], said=[Unavailable("missing", "")])
     world.deaf = 2
-    await ask_of_the_gone(world)
+    await ask_of_the_gone(world.core, world.guard, world.notice)
     assert (world.why("known"), world.why("lost"), world.why("said")) == (WENT, NOT_IN_RECORD, NOT_IN_RECORD)
     assert world.told == [["lost"]] and "1 agents" in world.notices[0] and "lost" in world.notices[0]
     assert [t.agent_id for t in targets_beyond(world.state, receipt())] == ["lost", "said"]
@@ -166,5 +166,5 @@ async def test_whom_the_guard_does_not_know_either_may_live_and_it_is_told_until
 
 async def test_where_nobody_was_gone_the_guard_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     world: Any = Gone(monkeypatch)
-    await ask_of_the_gone(world)
+    await ask_of_the_gone(world.core, world.guard, world.notice)
     assert world.asked == [] and world.notices == []

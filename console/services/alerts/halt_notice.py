@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from console.domain.agent import CONTEXT_ID, Agent, ControlLevel
+from console.domain.agent import Agent, ControlLevel
 from console.domain.errors import ConsoleError
-from console.supervisor.note_files import DIRECTORY, give, write_new
-from console.supervisor.owner_notes import leave_for_owner
+from console.domain.ids import CONTEXT_ID
+from console.services.alerts.note_files import DIRECTORY, give, write_new
+from console.services.alerts.owner_notes import leave_for_owner
 
 FOLDER = "output"
 _MOST = 500

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from console.domain.errors import ConsoleError, NotFound, Unavailable, Unreachable, UsageProblem
-from console.supervisor import counting
-from console.supervisor.counting import Counting
-from console.supervisor.unaccounted import UNREACHED
+from console.services.observe import process_counts
+from console.services.observe.process_counts import Counting
+from console.services.observe.unknown_agents import UNREACHED
 
 
 class House:
@@ -25,13 +25,13 @@ class House:
         self.page = 2
         self.state = SimpleNamespace(held=held, pids={}, best_effort={})
         core = SimpleNamespace(state=self.state, dirty=set())
-        self.parts: Any = SimpleNamespace(core=core, guard=SimpleNamespace(call=self.call), options=SimpleNamespace(heartbeat_s=30.0))
+        self.parts: Any = SimpleNamespace(core=core, guard=SimpleNamespace(call=self.call), notice=lambda *_: None)
 
-        async def missed(_parts: object, agent_id: str) -> None:
+        async def missed(_core: object, _guard: object, _notice: object, agent_id: str) -> None:
             self.missed.append(agent_id)
             self.state.best_effort[agent_id] = UNREACHED
 
-        monkeypatch.setattr(counting, "missed", missed)
+        monkeypatch.setattr(process_counts, "missed", missed)
 
     def call(self, op: str, after: str = "", agent_id: str = "") -> dict[str, Any]:
         self.asked.append((op, after or agent_id))
@@ -50,7 +50,7 @@ class House:
         }
 
     def count(self) -> None:
-        asyncio.run(Counting(self.parts).count())
+        asyncio.run(Counting(self.parts.core, self.parts.guard, self.parts.notice, 30.0).count())
 
 
 def test_many_are_counted_in_few_answers_and_only_changes_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_whoever_the_guard_does_not_know_is_asked_for_by_name_and_missed(monkeyp
     house = House(monkeypatch, {"a": 1}, {"a", "x", "y"})
     house.count()
     assert house.missed == ["x", "y"] and ("procs", "x") in house.asked
-    monkeypatch.setattr(counting, "ALONE", 1)
+    monkeypatch.setattr(process_counts, "ALONE", 1)
     house.state.held.add("z")  # those that were said already keep no other from being found out
     house.count()
     assert house.missed == ["x", "y", "z"]
@@ -121,13 +121,13 @@ def test_an_answer_that_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> N
 
 async def test_whoever_asks_is_told_of_now_and_a_slow_guard_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     house = House(monkeypatch, {"a": 1}, {"a"})
-    one = Counting(house.parts)
+    one = Counting(house.parts.core, house.parts.guard, house.parts.notice, 30.0)
     age = await one.anew(60.0)
     assert age is not None and age < 60.0 and house.state.pids == {"a": 1}
     house.agents["a"] = 7
     await one.anew(60.0)
     assert house.state.pids == {"a": 1} or len(house.asked) > 1, "of a moment ago is as good"
-    monkeypatch.setattr(counting, "FRESH_S", -1.0)
+    monkeypatch.setattr(process_counts, "FRESH_S", -1.0)
     await one.anew(60.0)
     assert house.state.pids == {"a": 7}
     slow, call = threading.Event(), house.call
@@ -152,4 +152,4 @@ async def test_a_guard_that_was_never_counted_by_says_so(monkeypatch: pytest.Mon
         raise Unreachable("no", "")
 
     house.parts.guard.call = silent
-    assert await Counting(house.parts).anew(60.0) is None
+    assert await Counting(house.parts.core, house.parts.guard, house.parts.notice, 30.0).anew(60.0) is None

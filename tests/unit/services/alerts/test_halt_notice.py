@@ -10,8 +10,8 @@ from pathlib import Path
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.errors import ConsoleError
 from console.sandbox.processes import start_ticks
-from console.supervisor.halt_notes import leave_notes
-from console.supervisor.owner_notes import open_for_owner
+from console.services.alerts.halt_notice import leave_notes
+from console.services.alerts.owner_notes import open_for_owner
 
 AGENT = Agent(
     agent_id=AgentId("a-1"),

@@ -16,7 +16,7 @@ from pathlib import Path
 from console.domain.agent import AgentId, ProcessIdentity
 from console.domain.errors import ConsoleError
 from console.sandbox.processes import start_ticks
-from console.supervisor.note_files import DIRECTORY, write_new
+from console.services.alerts.note_files import DIRECTORY, write_new
 
 HALTS = "halts"
 """In the state directory; one folder in it for each uid."""

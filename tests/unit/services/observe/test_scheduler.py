@@ -18,13 +18,13 @@ from console.domain.budget import Usage
 from console.domain.command import Record
 from console.enforcement.engine import Engine
 from console.services.fleet.meters import Meters
+from console.services.observe import scheduler
+from console.services.observe.scheduler import Lookout
 from console.sources import otlp
 from console.sources.interface import Source
 from console.sources.otlp import OtlpSource
 from console.sources.rates import RateBook
 from console.sources.transcripts import VENDORS
-from console.supervisor import lookout
-from console.supervisor.lookout import Lookout
 from tests.fakes.instance import free_port
 
 
@@ -48,8 +48,8 @@ class Fake:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks ten times as often as in life."""
-    monkeypatch.setattr(lookout, "PERIOD_S", 0.1)
-    monkeypatch.setattr(lookout, "LONGEST_S", 0.5)
+    monkeypatch.setattr(scheduler, "PERIOD_S", 0.1)
+    monkeypatch.setattr(scheduler, "LONGEST_S", 0.5)
 
 
 class Room:
@@ -70,7 +70,7 @@ class Room:
             own_agents=own,
             notice=lambda words, level="amber": self.said.append(words),
         )
-        self.lookout = Lookout(parts)
+        self.lookout = Lookout(parts.core, parts.scribe, parts.sources, parts.spend, parts.own_agents, parts.notice)
 
     def run(self, *enough: Callable[[], object]) -> None:
         """Until every one of these is so."""
@@ -103,7 +103,7 @@ def test_a_source_that_breaks_says_why_and_the_others_go_on() -> None:
 
 
 def test_a_source_that_hangs_is_said_to_be_silent_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "SILENT_S", 0.2)
+    monkeypatch.setattr(scheduler, "SILENT_S", 0.2)
     answer = threading.Event()
 
     def hang() -> str:
@@ -126,8 +126,8 @@ def test_a_source_that_hangs_is_said_to_be_silent_and_holds_up_nobody(monkeypatc
 
 
 def test_a_change_makes_it_look_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "PERIOD_S", 3600.0)
-    monkeypatch.setattr(lookout, "LONGEST_S", 3600.0)
+    monkeypatch.setattr(scheduler, "PERIOD_S", 3600.0)
+    monkeypatch.setattr(scheduler, "LONGEST_S", 3600.0)
     one = Fake("one", folder=tmp_path)
     room = Room(one)
     at: list[int] = []
@@ -150,7 +150,7 @@ def test_transcripts_that_change_go_to_whoever_sums_them_and_secrets_wake_nobody
     room = Room(spend=spend)
 
     async def woken_by(*paths: str) -> bool:
-        one = lookout._Watched(Fake("claude_code"))
+        one = scheduler._Watched(Fake("claude_code"))
         room.lookout._changed(asyncio.get_running_loop(), one, frozenset(paths))
         await asyncio.sleep(0)
         return one.woken.is_set()
@@ -220,7 +220,7 @@ def test_while_nobody_looks_nothing_that_was_said_is_said_on() -> None:
 
     def breaks() -> bool:
         if is_there := [view.available for view in room.lookout.views()] == [True, True]:
-            room.lookout._parts.own_agents.update = lambda _state: [][1]  # type: ignore[method-assign, assignment]
+            room.lookout._own_agents.update = lambda _state: [][1]  # type: ignore[method-assign, assignment]
         return is_there
 
     room.run(breaks, lambda: False)

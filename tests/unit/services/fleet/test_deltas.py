@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -13,10 +12,9 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, Sandb
 from console.domain.budget import Usage
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
+from console.services.fleet import deltas
 from console.services.fleet.core import Core
-from console.supervisor import deltas
-from console.supervisor.deltas import SHIFT, AgentDeltas
-from console.supervisor.parts import Parts
+from console.services.fleet.deltas import SHIFT, AgentDeltas
 
 A = AgentId("a-1")
 
@@ -30,7 +28,7 @@ class Told:
             self.put(agent)
         self.published: list[dict[str, Any]] = []
         self.core.hub.publish = lambda kind, data: self.published.append(data)  # type: ignore[method-assign]
-        self.deltas = AgentDeltas(cast(Parts, SimpleNamespace(core=self.core)))
+        self.deltas = AgentDeltas(self.core)
 
     def put(self, agent: Agent) -> None:
         state = self.core.state

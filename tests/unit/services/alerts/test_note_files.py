@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import ConsoleError
-from console.supervisor.note_files import DIRECTORY, write_new
+from console.services.alerts.note_files import DIRECTORY, write_new
 
 
 def test_what_is_there_gets_a_neighbour(tmp_path: Path) -> None:

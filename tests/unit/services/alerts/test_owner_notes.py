@@ -13,7 +13,7 @@ import pytest
 from console.domain.agent import AgentId, ProcessIdentity
 from console.domain.errors import ConsoleError
 from console.sandbox.processes import start_ticks
-from console.supervisor.owner_notes import leave_for_owner, open_for_owner
+from console.services.alerts.owner_notes import leave_for_owner, open_for_owner
 
 ONE = AgentId("o-1")
 OTHER_UID, OTHER_GID = 61_237, 61_238
@@ -115,7 +115,7 @@ def test_whose_process_is_gone_or_another_has_no_folder(state: Path, session: Pr
 
 
 def test_who_is_not_root_leaves_files_for_nobody_else(state: Path, session: ProcessIdentity, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.supervisor.owner_notes.os.geteuid", lambda: 4242)
+    monkeypatch.setattr("console.services.alerts.owner_notes.os.geteuid", lambda: 4242)
     with pytest.raises(ConsoleError, match="Only root"):
         open_for_owner(state, ONE, session, uid(), "me")
 

@@ -12,14 +12,17 @@ from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, SourceReport
 from console.domain.budget import Usage
 from console.domain.command import Record
-from console.services.fleet.core import now
+from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
+from console.services.notices.shown import Notice
+from console.services.observe.own_agents import OwnAgents
+from console.services.records.record_writer import Scribe
 from console.sources.folder_watch import FolderWatch
 from console.sources.interface import GONE, Source
 from console.sources.kinds import WOKEN_BY_SUMS
 from console.sources.otlp import OtlpSource
 from console.sources.plain_processes import ProcessSource
-from console.supervisor.parts import Parts
+from console.sources.session_spend import SessionSpend
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0
@@ -54,8 +57,11 @@ class _Watched:
 class Lookout:
     """All sources of one supervisor, on its loop."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(
+        self, core: Core, scribe: Scribe, sources: tuple[Source, ...], spend: SessionSpend | None, own_agents: OwnAgents, notice: Notice
+    ) -> None:
+        self._core, self._scribe, self._sources, self._spend, self._own_agents = core, scribe, sources, spend, own_agents
+        self._notice = notice
         self._all: list[_Watched] = []
         self._news = asyncio.Event()
         self._taken = -1e9
@@ -63,17 +69,17 @@ class Lookout:
     async def run(self) -> None:
         """Forever; ends its watches when it is cancelled."""
         loop = asyncio.get_running_loop()
-        self._all = [_Watched(source) for source in self._parts.sources]
-        fresh = self._parts.spend.fresh if self._parts.spend is not None else None
+        self._all = [_Watched(source) for source in self._sources]
+        fresh = self._spend.fresh if self._spend is not None else None
         for one in self._all:
             if isinstance(one.source, OtlpSource):
                 one.source.start()
             elif not isinstance(one.source, ProcessSource):  # those two have no folders, and never will
                 one.watch = FolderWatch(one.source.name, one.source.folders, lambda paths, one=one: self._changed(loop, one, paths), fresh)  # type: ignore[misc]
                 one.watch.start()
-        if self._parts.spend is not None:
-            self._parts.spend.news = lambda sources: self._wake(loop, sources)
-            self._parts.spend.begin()
+        if self._spend is not None:
+            self._spend.news = lambda sources: self._wake(loop, sources)
+            self._spend.begin()
         tasks = [loop.create_task(self._take_all()), *(loop.create_task(self._look(one)) for one in self._all)]
         has_broken = True
         try:
@@ -89,7 +95,7 @@ class Lookout:
 
     def _changed(self, loop: asyncio.AbstractEventLoop, one: _Watched, paths: frozenset[str]) -> None:
         """From a watching thread."""
-        spend = self._parts.spend
+        spend = self._spend
         transcripts = [path for path in paths if path.endswith((".jsonl", ".db", ".db-wal"))]
         if spend is not None and transcripts:
             spend.changed(transcripts)
@@ -110,7 +116,7 @@ class Lookout:
     async def _look(self, one: _Watched) -> None:
         while True:
             began = time.monotonic()
-            self._parts.own_agents.update(self._parts.core.state)
+            self._own_agents.update(self._core.state)
             one.woken.clear()
             report = await self._report(one)
             self._keep(one, report, "broken" if report.broken else "")
@@ -127,7 +133,7 @@ class Lookout:
     def _record_refusals(self, source: Source) -> None:
         """What telemetry sent that was not taken."""
         for words in source.refused() if isinstance(source, OtlpSource) else ():
-            self._parts.scribe.record(Record("supervisor", "telemetry.refused", words, verdict="refused"))
+            self._scribe.record(Record("supervisor", "telemetry.refused", words, verdict="refused"))
 
     async def _report(self, one: _Watched) -> SourceReport:
         """What it saw, or why it could not look."""
@@ -153,11 +159,11 @@ class Lookout:
         one.report, one.at = report, time.time()
         name = one.source.name
         if had is not None and had.available and not report.available:
-            self._parts.notice(f"Source {name} can see nothing now. {report.reason} The other sources go on.")
+            self._notice(f"Source {name} can see nothing now. {report.reason} The other sources go on.")
         elif had is None and one.trouble:
-            self._parts.notice(f"Source {name} can see nothing. {report.reason} The other sources go on.")
+            self._notice(f"Source {name} can see nothing. {report.reason} The other sources go on.")
         elif had is not None and not had.available and report.available:
-            self._parts.notice(f"Source {name} sees again.", "info")
+            self._notice(f"Source {name} sees again.", "info")
         # What says the same again changes nothing, but for what became of our own agents meanwhile.
         if is_news or time.monotonic() - self._taken > AGAIN_S:
             self._news.set()
@@ -173,7 +179,7 @@ class Lookout:
     def take(self, reports: tuple[SourceReport, ...]) -> None:
         """Shows who is there, and meters what they spent since the last look."""
         self._taken = time.monotonic()
-        core, event = self._parts.core, e.Sighted(*now(), reports)
+        core, event = self._core, e.Sighted(*now(), reports)
         agents = core.state.agents
         before = {i: agents[i] for i in core.state.seen}
         core.post(event)
@@ -181,14 +187,14 @@ class Lookout:
             self._meter(agent_id, event.at, before[agent_id].usage)
 
     def _meter(self, agent_id: AgentId, at: float, before: Usage) -> None:
-        agent, seen = self._parts.core.state.agents[agent_id], self._parts.core.state.seen[agent_id]
+        agent, seen = self._core.state.agents[agent_id], self._core.state.seen[agent_id]
         spent = agent.usage.cost_usd - before.cost_usd
         if spent <= 0 or agent.source == OtlpSource.name:  # what telemetry alone says is in its row, and in no sum
             return
         if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or seen.inside is not None:
-            tell_spend(self._parts.core, self._parts.scribe, agent_id, at, spent, agent.usage.tokens - before.tokens)
+            tell_spend(self._core, self._scribe, agent_id, at, spent, agent.usage.tokens - before.tokens)
         elif before.cost_usd > 0:  # the first sum is the session's history, which burnt at other times
-            self._parts.core.meters.add_seen(agent_id, at, spent)
+            self._core.meters.add_seen(agent_id, at, spent)
 
     def views(self) -> list[m.SourceView]:
         """Each source's own words, where it looks and how it fares."""

@@ -15,8 +15,9 @@ from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
 from console.domain.open_end import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
 from console.domain.verdict import judged
 from console.enforcement.state import EngineState
-from console.services.fleet.core import now
-from console.supervisor.parts import Parts
+from console.killswitch.client import GuardClient
+from console.services.fleet.core import Core, now
+from console.services.notices.shown import Notice
 
 log = logging.getLogger(__name__)
 MARK = "unaccounted"
@@ -63,50 +64,48 @@ def kept(receipt: Receipt | None) -> tuple[Target, ...]:
     return tuple(t for t in receipt.targets if t.evidence.get(MARK)) if receipt is not None else ()
 
 
-async def counted(parts: Parts, receipt: Receipt) -> Receipt:
+async def counted(core: Core, guard: GuardClient, receipt: Receipt) -> Receipt:
     """What the guard wrote of a press on everything, with those that it does not know; it is told of them."""
-    targets = targets_beyond(parts.core.state, receipt)
+    targets = targets_beyond(core.state, receipt)
     if targets:
-        await _tell(parts, [t.agent_id for t in targets])
+        await _tell(guard, [t.agent_id for t in targets])
     return beside(receipt, targets)
 
 
-async def missed(parts: Parts, agent_id: AgentId) -> None:
+async def missed(core: Core, guard: GuardClient, notice: Notice, agent_id: AgentId) -> None:
     """The guard says that it does not know an agent. What has ended meanwhile, and what has no ticket yet, it need not know."""
-    state = parts.core.state
+    state = core.state
     agent = state.agents.get(agent_id)
     if agent is None or not is_held_by_us(agent) or agent.state in _NOT_ITS_OWN:
         return
     state.best_effort[agent_id] = UNREACHED
-    parts.core.dirty.add(agent_id)
-    parts.notice(
-        f"{agent_id}: {UNREACHED}; its record is older than the agent. No panic is proven until a rearm has looked at everything", "red"
-    )
-    await _tell(parts, [agent_id])
+    core.dirty.add(agent_id)
+    notice(f"{agent_id}: {UNREACHED}; its record is older than the agent. No panic is proven until a rearm has looked at everything", "red")
+    await _tell(guard, [agent_id])
 
 
-async def ask_of_the_gone(parts: Parts) -> None:
+async def ask_of_the_gone(core: Core, guard: GuardClient, notice: Notice) -> None:
     """Of agents that were gone when this supervisor started: asked until the guard has said of each whether it ended. Whoever it does not
     know either may live, for all that anybody knows. Never waited for by a start."""
     alive, told = set[AgentId](), set[AgentId]()
-    state, rest, is_said = parts.core.state, ASK_AGAIN_S, False
+    state, rest, is_said = core.state, ASK_AGAIN_S, False
     while waiting := [i for i in sorted(state.open_ends) if i not in told]:
-        found, is_silent = await _ask(parts, waiting)
+        found, is_silent = await _ask(guard, waiting)
         lost = [i for i, why in found.items() if why == _UNKNOWN]
         if lost:
             words = (
                 f"whether {len(lost)} agents ended while no supervisor ran is not known ({lost[0]}): the guard's record has none of them"
             )
-            parts.notice(f"{words}. No panic is proven until a rearm has looked at everything", "red")
-        if not lost or await _tell(parts, [str(i) for i in lost]):
+            notice(f"{words}. No panic is proven until a rearm has looked at everything", "red")
+        if not lost or await _tell(guard, [str(i) for i in lost]):
             told.update(i for i, why in found.items() if why in (_UNKNOWN, NOT_IN_RECORD))
         alive.update(i for i, why in found.items() if why == STILL_RUNS)
         if found:
-            parts.core.post(EndsLearnt(*now(), tuple((i, _in_words(why, was_alive=i in alive)) for i, why in found.items())))
+            core.post(EndsLearnt(*now(), tuple((i, _in_words(why, was_alive=i in alive)) for i, why in found.items())))
         if is_silent and not is_said:
             is_said = True
             words = f"whether {len(waiting) - len(found)} agents ended while no supervisor ran is not known: the guard does not say"
-            parts.notice(f"{words}; it is asked again. Until it does, no panic is proven", "red")
+            notice(f"{words}; it is asked again. Until it does, no panic is proven", "red")
         rest = ASK_AGAIN_S if found else min(2 * rest, LONGEST_REST_S)
         await asyncio.sleep(rest)
 
@@ -115,12 +114,12 @@ def _in_words(why: str, *, was_alive: bool) -> str:
     return NOT_IN_RECORD if why == _UNKNOWN else STOPPED if why == WENT and was_alive else why
 
 
-async def _ask(parts: Parts, ids: list[AgentId]) -> tuple[dict[AgentId, str], bool]:
+async def _ask(guard: GuardClient, ids: list[AgentId]) -> tuple[dict[AgentId, str], bool]:
     """(what the guard says of each, whether it was silent about any); the first silence ends the round."""
     found, is_silent = dict[AgentId, str](), False
     for agent_id in ids:
         try:
-            answer = await asyncio.to_thread(parts.guard.call, "procs", agent_id=agent_id)
+            answer = await asyncio.to_thread(guard.call, "procs", agent_id=agent_id)
             found[agent_id] = STILL_RUNS if answer.get("alive", True) else WENT
         except NotFound:
             found[agent_id] = _UNKNOWN
@@ -133,10 +132,10 @@ async def _ask(parts: Parts, ids: list[AgentId]) -> tuple[dict[AgentId, str], bo
     return found, is_silent
 
 
-async def _tell(parts: Parts, ids: list[str]) -> bool:
+async def _tell(guard: GuardClient, ids: list[str]) -> bool:
     """Whether it was heard; one that does not answer is asked, and told, again."""
     try:
-        await asyncio.to_thread(parts.guard.call, "missed", scope=ids[:40])
+        await asyncio.to_thread(guard.call, "missed", scope=ids[:40])
     except ConsoleError:
         return False
     return True

@@ -6,8 +6,8 @@ from typing import Any
 
 from console.api.fleet_changes import CHUNK
 from console.domain.agent import AgentId
+from console.services.fleet.core import Core
 from console.services.fleet.views import agent_fields
-from console.supervisor.parts import Parts
 
 SHIFT = 5
 """So many seconds until everybody's turn has come."""
@@ -18,14 +18,14 @@ WHOLE = 3
 class AgentDeltas:
     """Lives on the loop's thread. ``tell`` sends what is dirty; ``forget`` makes the next word of an agent a whole one."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._told: dict[AgentId, dict[str, Any]] = {}
         """What every console has been told of each living agent."""
 
     def forget(self) -> None:
         """A console is about to read the fleet: what it reads of an agent in motion may be newer than what was told last."""
-        for agent_id in self._parts.core.dirty:
+        for agent_id in self._core.dirty:
             self._told.pop(agent_id, None)
 
     def pass_time(self, beat: int, at: float) -> None:
@@ -33,7 +33,7 @@ class AgentDeltas:
 
         Of one that is only seen, and has nobody above or below, that is what it burnt lately; the rest of it is compared each 15 s.
         """
-        core = self._parts.core
+        core = self._core
         state = core.state
         for agent_id in sorted(state.live)[beat % SHIFT :: SHIFT]:
             if agent_id in state.held or state.agents[agent_id].parent_id is not None or state.children.get(agent_id):
@@ -45,7 +45,7 @@ class AgentDeltas:
 
     def tell(self, at: float) -> None:
         """Publishes every dirty agent, in messages of at most CHUNK; the totals with the first."""
-        core = self._parts.core
+        core = self._core
         dirty, core.dirty = core.dirty, set()
         totals = {
             "spend_today_usd": round(core.meters.spent_today(at), 6),
@@ -60,7 +60,7 @@ class AgentDeltas:
             core.hub.publish("agents", {"upsert": whole, "patch": changed, "remove": [], **totals})
 
     def _tell_one(self, agent_id: AgentId, at: float, whole: list[dict[str, Any]], changed: list[tuple[AgentId, dict[str, Any]]]) -> None:
-        core = self._parts.core
+        core = self._core
         new = agent_fields(core.state.agents[agent_id], core.state, core.meters, at)
         told = self._told.get(agent_id)
         if told is None or told.keys() != new.keys():

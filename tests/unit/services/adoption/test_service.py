@@ -11,7 +11,7 @@ import pytest
 
 from console.domain.agent import ControlLevel, ProcessIdentity
 from console.domain.errors import ConsoleError, NotFound, TimedOut
-from console.supervisor import adoption
+from console.services.adoption import service
 
 SILENT = TimedOut("The guard did not answer in time.", "")
 GONE = NotFound("Agent a-1 is not registered.", "")
@@ -40,10 +40,10 @@ class World:
         return answer
 
     def keep(self, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-        monkeypatch.setattr(adoption, "LOOK_S", 0.0)
+        monkeypatch.setattr(service, "LOOK_S", 0.0)
         parts: Any = self
         with pytest.raises(Ended):
-            asyncio.run(adoption.keep_adopted(parts))
+            asyncio.run(service.keep_adopted(parts.core, parts.guard))
         return self.posted
 
 
@@ -62,7 +62,7 @@ def test_what_the_guard_does_not_say_is_not_its_end(monkeypatch: pytest.MonkeyPa
 def test_at_start_up_a_silent_guard_leaves_it_to_the_first_process() -> None:
     for says, lives in ((SILENT, False), (GONE, False), ({"alive": True}, True), ({"alive": False}, False)):
         world: Any = World(says)
-        assert adoption.lives(world, world.state.agents["a-1"]) is lives
+        assert service.lives(world.guard, world.state.agents["a-1"]) is lives
 
 
 @pytest.mark.parametrize(("error", "lives"), [(ProcessLookupError(), False), (OSError(errno.EMFILE, "Too many open files"), True)])
@@ -70,6 +70,6 @@ def test_a_first_process_that_cannot_be_looked_at_may_be_there(monkeypatch: pyte
     def unreadable(pid: int) -> int:
         raise error
 
-    monkeypatch.setattr(adoption, "start_ticks", unreadable)
+    monkeypatch.setattr(service, "start_ticks", unreadable)
     world: Any = World(GONE)
-    assert adoption.lives(world, world.state.agents["a-1"]) is lives
+    assert service.lives(world.guard, world.state.agents["a-1"]) is lives

@@ -10,8 +10,8 @@ import pytest
 
 from console.domain.agent import AgentId
 from console.domain.errors import NotFound, Unreachable
-from console.supervisor import ending
-from console.supervisor.ending import until_empty
+from console.services.adoption import exit_check
+from console.services.adoption.exit_check import until_empty
 
 A = AgentId("a-1")
 
@@ -41,12 +41,13 @@ class World:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ending, "FIRST_REST_S", 0.001)
-    monkeypatch.setattr(ending, "STILL_S", 0.002)
+    monkeypatch.setattr(exit_check, "FIRST_REST_S", 0.001)
+    monkeypatch.setattr(exit_check, "STILL_S", 0.002)
 
 
 def wait(world: World, held: bool = True) -> None:
-    asyncio.run(asyncio.wait_for(until_empty(world.parts, A, lambda: held), 60))
+    p = world.parts
+    asyncio.run(asyncio.wait_for(until_empty(p.core, p.guard, p.scribe, p.notice, A, lambda: held), 60))
 
 
 def test_one_of_which_nobody_is_left_has_ended_at_once() -> None:

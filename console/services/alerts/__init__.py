@@ -1,0 +1,1 @@
+"""Notices that an owner finds beside the work: why an agent was halted."""

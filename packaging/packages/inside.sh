@@ -1,0 +1,72 @@
+# Runs in the Debian that packaging/packages/trial started. Stops at the first thing that is not as it should be, and says where.
+set -eEuo pipefail
+trap 'echo "not so: line $LINENO: $BASH_COMMAND" >&2' ERR
+said() { printf '  %s\n' "$*"; }
+running() { watchfloor fleet --json | python3 -c 'import json, sys; print(*[a["id"] for a in json.load(sys.stdin)["agents"] if a["state"] == "running"])'; }
+until_true() { for _ in $(seq 120); do if "$@" >/dev/null 2>&1; then return 0; fi; sleep 0.5; done; "$@"; }
+remove() { apt-get "$1" -y -q watchfloor-guard watchfloor watchfloor-console 2>&1; }
+
+until_true systemctl is-system-running
+# An ordinary user may mount /proc in a sandbox only where nothing lies over a part of it.
+umount -l /proc/sys
+useradd -m -s /bin/bash ada
+
+watchfloor --version
+[ "$(systemctl is-enabled watchfloor.service)" = disabled ]
+code=0; watchfloor doctor >/dev/null || code=$?; [ $code = 0 ] || [ $code = 8 ]
+
+# An ordinary user: an instance of their own, an agent in a sandbox, confirmed dead.
+loginctl enable-linger ada
+until_true test -S "/run/user/$(id -u ada)/bus"
+cat >/home/ada/use.sh <<'USE'
+set -eu
+cd; export HOME=/home/ada XDG_RUNTIME_DIR=/run/user/$(id -u)
+agent=$(watchfloor run --sandbox bubblewrap -- sleep 1000)
+code=0; watchfloor kill "$agent" --reason trial --json >kill.json || code=$?
+[ $code = 0 ] || [ $code = 8 ]
+python3 -c 'import json; said = json.load(open("kill.json")); said = said.get("receipt", said); assert said["verified_zero"] is True, said'
+Xvfb :7 -screen 0 1280x800x24 >/dev/null 2>&1 & server=$!
+sleep 1; DISPLAY=:7 watchfloor >window.log 2>&1 & window=$!
+for _ in $(seq 60); do if DISPLAY=:7 xdotool search --name Watchfloor getwindowname >name.txt 2>/dev/null; then break; fi; sleep 0.5; done
+kill $window $server; grep -q Watchfloor name.txt || { cat window.log; exit 1; }
+USE
+systemd-run --quiet --wait --pipe --uid=ada bash /home/ada/use.sh
+said "an ordinary user's agent: confirmed dead; the window opens"
+
+# The host's own instance: two services, the guard under its own account.
+systemctl enable --now --quiet watchfloor-guard watchfloor
+guard() { systemctl show -P MainPID watchfloor-guard; }
+[ "$(stat -c %U "/proc/$(guard)")" = watchfloor-guard ]
+agent=$(watchfloor run -- sleep 1001)
+supervisor=$(systemctl show -P MainPID watchfloor)
+systemctl restart watchfloor-guard
+[ "$(running)" = "$agent" ] && [ "$(systemctl show -P MainPID watchfloor)" = "$supervisor" ]
+before=$(guard)
+! setpriv --reuid 65534 --regid 65534 --clear-groups kill -9 "$before" 2>/dev/null
+kill -STOP "$before"
+replaced() { [ "$(guard)" != "$before" ] && [ "$(guard)" != 0 ] && [ "$(systemctl is-active watchfloor-guard)" = active ]; }
+until_true replaced
+[ "$(running)" = "$agent" ]
+said "a guard that is restarted, and one that hangs, is replaced; the agent stays in its hands"
+
+# An upgrade (to the same version here) with a running agent.
+dpkg --install /root/debs/*.deb >/dev/null
+until_true running
+[ "$(running)" = "$agent" ]
+
+# A removal.
+! remove remove >refused.txt
+grep -q 'watchfloor kill --host' refused.txt
+watchfloor kill "$agent" --reason trial >kill.txt
+grep -q '^killed: All processes of 1 agent are dead' kill.txt
+remove remove >/dev/null
+[ -s /var/lib/watchfloor/audit.db ] && [ ! -e /usr/bin/watchfloor ] && [ -d /opt ]
+! dpkg --purge watchfloor-guard 2>refused.txt
+grep -q 'held as evidence' refused.txt && grep -q purge-anyway refused.txt && [ -s /var/lib/watchfloor/audit.db ]
+touch /var/lib/watchfloor/purge-anyway
+dpkg --purge watchfloor-guard watchfloor watchfloor-console >/dev/null 2>&1
+rm -r /root/debs
+left=$(find / -xdev -name '*watchfloor*' -not -path '/home/*' -not -path '/proc/*'; find /sys/fs/cgroup -path '*system.slice*' -name 'watchfloor*'; getent passwd watchfloor-guard || true)
+[ -z "$left" ] || { echo "left behind: $left"; exit 1; }
+[ -s /home/ada/.local/state/watchfloor/audit.db ]
+said "removed with its state kept; purged without a trace; the home folder stays"
