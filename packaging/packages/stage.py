@@ -40,7 +40,8 @@ COMPILE = """
 import compileall, py_compile, sys
 stage, *folders = sys.argv[1:]
 for folder in folders:
-    compileall.compile_dir(folder, quiet=1, stripdir=stage, prependdir="/", invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    compileall.compile_dir(folder, quiet=1, force=True, stripdir=stage, prependdir="/", invalidation_mode=mode)
 """
 
 
@@ -182,7 +183,8 @@ def _drop(one: Path) -> None:
 
 def _compile(python: Path, tree: Path, folder: Path) -> None:
     """Byte code beside the source: nobody who runs it may write there. Unchecked, because the files change with the package alone."""
-    _run(str(python), "-I", "-c", COMPILE, str(tree), str(folder))
+    # -B, force: what this process itself loads would be kept with the moment of this build in it
+    _run(str(python), "-I", "-B", "-c", COMPILE, str(tree), str(folder))
 
 
 def sizes(trees: dict[str, Path]) -> str:
