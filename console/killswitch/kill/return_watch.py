@@ -214,10 +214,14 @@ class ReturnWatch:
             return list(self._watched)
 
     def _look(self, watched: list[Watched], scan: Scan) -> None:
-        for process in scan.look(min(one.since_ticks for one in watched)):
-            for one in watched:
-                if process.ticks >= one.since_ticks and (found := match(process, one, self._instance_id)) is not None:
-                    self._judge(one, process, found)
+        since = min(one.since_ticks for one in watched)
+        pairs = [(one, process) for process in scan.look(since) for one in watched if process.ticks >= one.since_ticks]
+        found = [(*pair, why, _above(pair[1])) for pair in pairs if (why := match(pair[1], pair[0], self._instance_id)) is not None]
+        spared = self._spared() if found else frozenset()
+        dies = {(one.kill_id, p.pid) for one, p, why, _ in found if why.certain and p.pid not in spared and not self._is_ours(p)}
+        for one, process, why, above in found:
+            if not any((one.kill_id, pid) in dies for pid in above):  # what is below another one dies with it, in one row
+                self._judge(one, process, why)
         self._show(watched)
         if scan.signs_due():
             bound = bound_sockets()
@@ -352,6 +356,11 @@ def look_at(pid: int, said: bytes) -> Process | None:
     variables = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs if name}
     found = Process(pid, ticks, parent, min(uids), argv, variables, _link(pid, "exe"), _link(pid, "cwd"))
     return found if processes.start_ticks(pid) == ticks else None
+
+
+def _above(process: Process) -> set[int]:
+    """Its ancestors."""
+    return processes.ancestors(process.pid) - {process.pid}
 
 
 def match(process: Process, one: Watched, instance_id: str) -> Match | None:
