@@ -85,7 +85,9 @@ def error_from(status: int, body: bytes) -> ConsoleError:
     kind = _KINDS.get(status, ConsoleError)
     try:
         said = json.loads(body)
-        error, code = kind(str(said["error"]), str(said.get("remedy", ""))), int(said.get("exit_code", 1))
+        if not isinstance(said["error"], str):
+            raise TypeError("an error has words")
+        error, code = kind(said["error"], str(said.get("remedy", ""))), int(said.get("exit_code", 1))
     except (ValueError, KeyError, TypeError, AttributeError):
         return kind(f"The supervisor answered {status} without saying why.", "watchfloor status shows its state.")
     error.http_status = status

@@ -102,6 +102,14 @@ def session(home: Path, model: ModelServer, prompt: str) -> Iterator[subprocess.
             made.wait()
 
 
+@contextmanager
+def strict_instance(state_dir: Path, home: Path) -> Iterator[Instance]:
+    """One that asks before Codex writes anything."""
+    with Instance(state_dir, "--discover-root", str(home)) as it:
+        it.choose_profile("strict", "codex")
+        yield it
+
+
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
@@ -109,6 +117,7 @@ def parent_of(pid: int) -> int:
 def test_the_real_codex_under_the_rules(state_dir: Path, tmp_path: Path) -> None:
     project = tmp_path / "proj"
     with trusted(state_dir, tmp_path, *SCENES, trust=False) as model, Instance(state_dir, "--discover-root", str(tmp_path)) as it:
+        it.choose_profile("strict", "codex")
         assert start_codex(tmp_path, model.url, "UNTRUSTED please").wait(PATIENCE_S) == 0
         assert (project / "unjudged.txt").exists() and it.api.hooks().programs == []  # it asked nobody, and we do not pretend
         file = tmp_path / ".codex" / "hooks.json"
@@ -151,7 +160,7 @@ def test_a_hook_or_a_supervisor_that_is_ended_in_the_middle_blocks_codex(state_d
     project = tmp_path / "proj"
     with (
         trusted(state_dir, tmp_path, ENDED) as model,
-        Instance(state_dir, "--discover-root", str(tmp_path)) as it,
+        strict_instance(state_dir, tmp_path) as it,
         session(tmp_path, model, "ENDED please") as codex,
     ):
         row = waiting(it, "touch ended.txt")
@@ -184,7 +193,7 @@ def test_no_supervisor_and_nobody_who_decides_block_codex(state_dir: Path, tmp_p
     with trusted(state_dir, tmp_path, NOBODY, LATE) as model:
         assert start_codex(tmp_path, model.url, "NOBODY please").wait(PATIENCE_S) == 0  # none was ever started
         assert all("no supervisor answers" in one for one in outputs(model, "NOBODY")) and len(outputs(model, "NOBODY")) == 2
-        with Instance(state_dir, "--discover-root", str(tmp_path)) as it, session(tmp_path, model, "LATE please") as codex:
+        with strict_instance(state_dir, tmp_path) as it, session(tmp_path, model, "LATE please") as codex:
             until(lambda: outputs(model, "LATE"), words="its time is over")  # and it asks no more until ``away``
             assert "nobody" in outputs(model, "LATE")[0] and it.api.approvals().waiting == []
             it.stop()

@@ -27,6 +27,7 @@ SCENE = Scene(
 
 def test_a_codex_that_is_talked_to_is_judged_before_each_call_of_each_turn() -> None:
     with ModelServer(SCENE) as model, instance_with(model, **{"programs.hooks": True}) as it:
+        it.choose_profile("strict", "codex")
         workspace = it.state_dir / "workspaces" / CONTEXT
         hostile_workspace(workspace)
         agent_id = start(it, agent="codex", prompt="TALKCODEX please", context_id=CONTEXT, sandbox="none")

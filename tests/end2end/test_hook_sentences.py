@@ -123,6 +123,7 @@ def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> No
     installed = install(state_dir, home)
     assert installed.returncode == 0, installed.stderr
     with ModelServer(*SCENES) as model, Instance(state_dir, "--discover-root", str(home)) as it:
+        it.choose_profile("strict", "claude-code")
         assert it.api.hooks().programs == []  # nothing has asked yet: nothing is called enforced
         try:
             # The program itself would let everything through.
@@ -199,6 +200,7 @@ def test_nobody_decides_and_the_programs_own_questions_are_ours(state_dir: Path,
     late = Scene("LATETASK", bash("touch late.txt"), bash("ls"), Reply("Done."))
     prompted = Scene("PROMPTTASK", bash("touch prompted.txt"), bash("cat /etc/shadow"), Reply("Done."))
     with ModelServer(late, prompted) as model, Instance(state_dir, "--discover-root", str(home)) as it:
+        it.choose_profile("strict", "claude-code")
         sessions = [
             start_claude(home, model.url, "LATETASK please", "--permission-mode", "bypassPermissions"),
             # Only its own questions come to us: it asks before what its own rules do not allow.

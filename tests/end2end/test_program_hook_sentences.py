@@ -98,6 +98,7 @@ def scenes(workspace: Path) -> tuple[Scene, ...]:
 @pytest.fixture(scope="module")
 def world() -> Iterator[tuple[Instance, ModelServer]]:
     with ModelServer() as model, instance_with(model, **{"programs.hooks": True}) as it:
+        it.choose_profile("strict", "claude-code", "codex")
         model.scenes = scenes(it.state_dir / "workspaces" / CTX)
         yield it, model
         ended.set()

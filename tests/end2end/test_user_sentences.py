@@ -29,7 +29,7 @@ def assert_proven(told: dict[str, Any], rung: str, method: str) -> None:
     assert told["preview"]["counts"] == {"managed": {"certain": 1}} and not told["preview"]["best_effort"]
     assert [t["outcome"] for t in targets(told)] == ["proven_zero"] * 2
     assert all(method in t["evidence"]["method"] for t in targets(told))
-    assert told["receipt"]["code"] == 0 and told["receipt"]["verified_zero"]
+    assert told["receipt"]["code"] == 0 and told["receipt"]["verified_zero"], told["receipt"]["headline"] + str(told["receipt"])
     assert_nothing_but_the_bystander_is_left(told)
 
 

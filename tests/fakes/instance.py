@@ -21,6 +21,7 @@ from docker.errors import DockerException
 from console.api.client import ApiClient
 from console.api.ladder import ScopeBody
 from console.api.messages import AgentView, KillSwitchView, LaunchBody
+from console.api.policy_messages import ProfileBody
 from console.api.rearm_messages import RearmProof
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt
@@ -125,6 +126,11 @@ class Instance:
         self.api: Operator = Patient(places, timeout_s=60)
         self.hasty = Operator(places, timeout_s=60)
         """Has its answer at zero, as every client."""
+
+    def choose_profile(self, profile: str, *agent_types: str) -> None:
+        """What an operator chooses for these types of agents."""
+        for agent_type in agent_types:
+            self.api.choose_profile(ProfileBody(agent_type=agent_type, profile=profile, reason="the test"))
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ends the supervisor alone."""

@@ -3,6 +3,7 @@ when there is room again nobody has to do anything."""
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -108,5 +109,8 @@ def test_a_press_from_a_read_only_disk_with_nobody_alive_kills_and_owns_up_to_wh
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=150, check=False
     )
     assert not living(it.places)
-    assert done.returncode == ExitCode.LATER_STEP, (done.returncode, done.stdout, done.stderr)
+    # Without a guard nobody recorded connections, which ranks before a later step that is not done; the headline names both.
+    assert done.returncode == ExitCode.BEST_EFFORT, (done.returncode, done.stdout, done.stderr)
+    headline = json.loads(done.stdout)["headline"]
+    assert "Connections to other programs were not recorded" in headline and "latch" in headline, headline
     assert '"latch"' in done.stdout and '"failed"' in done.stdout

@@ -135,7 +135,9 @@ def _add_beside(
             continue
         by, what = _shared(agent_id, pid, row, origin, reapers)
         if row.parent in found and by not in ("marker", "account"):
-            by, what = "account", f"process {row.parent} started it, which may be the agent's"
+            # As likely as what started it: a neighbour in the agent's terminal starts neighbours.
+            above_by = found[row.parent].by
+            by, what = "account" if above_by == "marker" else above_by, f"process {row.parent} started it, which may be the agent's"
         there = find_process(pid) if by else None
         if there is not None and there.start_ticks == ticks:
             command = processes.command_line(pid, 4096)[:200]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,8 @@ class Charts:
         spending = self.core.state.spending
         minutes, known = self.burn.minutes_of(spending, "cost_usd", boot), self.burn.known_min(None, boot)
         await asyncio.to_thread(self.scribe.settle, 2.0)
-        view = await asyncio.to_thread(self._read, at)
+        present = {agent.source.replace("_", "-") for agent in self.core.state.agents.values()}
+        view = await asyncio.to_thread(self._read, at, present)
         if minutes:
             view.burn.projected_usd_per_h = rate_per_h(minutes, known)
             seen = forecast(0.0, minutes, known, 3600.0)
@@ -58,7 +59,7 @@ class Charts:
             view.burn.note = f"no projection: {idle_words(known, 'spent') if spending else 'no agent runs'}"
         return view
 
-    def _read(self, at: float) -> b.BudgetPictures:
+    def _read(self, at: float, present: Collection[str] = ()) -> b.BudgetPictures:
         midnight = _midnight(at)
         slices: dict[int, float] = defaultdict(float)
         models: dict[tuple[str, str], b.ModelDay] = {}
@@ -81,15 +82,18 @@ class Charts:
             models=sorted(_named(models).values(), key=lambda m: (m.day, -m.cost_usd, m.model)),
             models_note=note,
             prices=prices,
-            windows=self._windows(),
+            windows=self._windows(present),
         )
 
-    def _windows(self) -> list[b.WindowView]:
+    def _windows(self, present: Collection[str]) -> list[b.WindowView]:
+        """``present``: names of the kinds that have an agent here. One without such windows is named only then."""
         root = Path(self.options.discover_root) if self.options.discover_root else None
         found: list[b.WindowView] = []
         for kind in KINDS:
             program, why, seen = kind.program.title.removesuffix(" Code"), "", list[Window]()
             if isinstance(kind.quota, Lacks):
+                if kind.name not in present:
+                    continue
                 why = f"not available, because {kind.quota.why}"
             elif not self._looks():
                 why = f"not available, because nobody looks for {program} here: this instance has a folder of its own"

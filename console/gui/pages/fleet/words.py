@@ -73,7 +73,7 @@ def gauges(view: AgentView) -> list[tuple[str, str, str, float, str]]:
             if cap is None:
                 continue
             used = usage.get(name, 0.0)
-            if usage and name not in usage:
+            if usage and name not in usage and cap > 0:
                 lines.append((f"{title}{words}", "unknown", f"of {amount(name, cap)}", 0.0, view.cost_unknown or "not known"))
                 continue
             share = used / cap if cap > 0 else 1.0

@@ -61,9 +61,11 @@ def test_what_a_started_program_was_charged_and_its_transcripts_say_counts_once_
 def test_what_is_not_known_of_a_window_is_said_with_why(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.db")
     windows = charts(tmp_path, ledger)._read(NOON).windows
+    where_they_run = charts(tmp_path, ledger)._read(NOON, {"claude-code", "gemini"}).windows
     ledger.close()
-    assert {(w.program, w.window) for w in windows} == {(p, w) for p in ("Claude", "Codex") for w in ("5 h", "week")}
-    assert all(w.share is None and w.why_not.startswith("not available, because ") for w in windows)
+    assert {(w.program, w.window) for w in windows} == {("Codex", w) for w in ("5 h", "week")}
+    assert {w.program for w in where_they_run} == {"Claude", "Codex", "Gemini CLI"}, "a kind without windows is named where it runs"
+    assert all(w.share is None and w.why_not.startswith("not available, because ") for w in (*windows, *where_they_run))
 
 
 def test_lengths() -> None:
