@@ -182,6 +182,14 @@ def uids(pid: int) -> set[int]:
     return set()
 
 
+def namespace_depth(pid: int | str) -> int:
+    """In how many PID namespaces a process is, from here inwards (NSpid of proc_pid_status(5)); 0 when it is gone."""
+    for line in _read(pid, "status").splitlines():
+        if line.startswith(b"NSpid:"):
+            return len(line.split()) - 1
+    return 0
+
+
 def process_of(thread: int) -> int:
     """The process that a thread is of; 0 when it is gone."""
     for line in _read(thread, "status").splitlines():

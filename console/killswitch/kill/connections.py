@@ -231,7 +231,7 @@ class Connections:
         for pid, ticks in pids.items():
             found, is_all = sockets_of(pid)
             sockets |= found
-            if not is_all and processes.is_the_same(pid, ticks):
+            if not is_all and processes.is_the_same(pid, ticks) and not is_wrapping(pid, ticks, entry):
                 record.trouble = f"process {pid} has more open files than are looked at, or hides them"
         record.pids, record.before, record.sockets = pids, record.sockets, frozenset(sockets)
 
@@ -334,6 +334,16 @@ class Connections:
         program, ticks = (peer.program, peer.start_ticks) if peer is not None else ("", 0)
         uid = peer.uid if peer is not None else far.uid
         return not why_uncounted(OtherEnd(far.address, far.port, uid, program, ticks), record.agent_end)
+
+
+def is_wrapping(pid: int, ticks: int, entry: Entry) -> bool:
+    """Whether a process that hides its files is our own part of an agent's sandbox: around its PID namespace, or the first process in it.
+
+    bubblewrap hides itself from its own account (it is not dumpable), and holds no connection. Agents cannot leave their namespace.
+    """
+    if not entry.pid_namespace or entry.kind == "container" or os.access(f"/proc/{pid}/fd", os.R_OK):
+        return False
+    return (pid, ticks) == (entry.pid, entry.start_ticks) or processes.namespace_depth(pid) == processes.namespace_depth("self")
 
 
 def examine(pid: int, namespace: int) -> Examined:

@@ -12,6 +12,7 @@ from console.cli import demo_checks, demo_fleet, demo_web
 from console.cli.demo_checks import AfterPress, BeforePress, Promise, Verdict
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
+from console.domain.verdict import verdict
 
 
 def agent(name: str, depth: int, **more: Any) -> AgentView:
@@ -148,5 +149,8 @@ def test_the_exit_code_names_the_worst() -> None:
     assert demo_checks.exit_code([held], open_step) is ExitCode.LATER_STEP
     best_effort = replace(RECEIPT, targets=(TARGET, Target("o", "observed", Outcome.BEST_EFFORT, None)))
     assert demo_checks.exit_code([held, not_shown], best_effort) is ExitCode.BEST_EFFORT
+    unrecorded = replace(RECEIPT, connections_state="not recorded")
+    assert verdict(unrecorded).exit_code is ExitCode.BEST_EFFORT
+    assert demo_checks.exit_code([held], unrecorded) is ExitCode.DONE, "the receipt says it, and no promise is broken by it"
     assert demo_checks.exit_code([not_held], None) is ExitCode.NOT_PROVEN
     assert demo_checks.exit_code([held], replace(RECEIPT, steps=())) is ExitCode.NOT_PROVEN
