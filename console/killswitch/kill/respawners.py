@@ -19,6 +19,8 @@ from console.killswitch.kill.session import KillSession
 from console.killswitch.registry import Registry
 
 MOST_TOLD = 4 * MOST
+MOST_KILLED = 1000
+"""Agents whose sessions are remembered after their kill."""
 
 
 def agents_of(registry: Registry, supervisor_pid: int) -> dict[int, int]:
@@ -46,6 +48,8 @@ class Respawners:
         self._spared = spared
         self._sessions: dict[str, tuple[KnownSession, ...]] = {}
         """Of kills under way."""
+        self._killed: dict[str, tuple[KnownSession, ...]] = {}
+        """By agent, what it ran when it was killed last: one that is killed again, by a budget and then by a person, is told no more."""
         self.known = Known(guard_dir / KNOWN_FILE)
         self._holds = Holds(guard_dir, journal)
         self.watch = ReturnWatch(instance_id, guard_dir, self._returned, spared, registered)
@@ -67,11 +71,20 @@ class Respawners:
         struck = Struck(kill.order.kill_id, agents, self.known.told, self._holds, self._spared)
         struck.start()
         # As it was told at the kill: a second later the supervisor tells of the living alone.
-        self._sessions[kill.order.kill_id] = tuple(self.known.sessions_of(agents))
+        self._sessions[kill.order.kill_id] = tuple(one for agent_id in agents for one in self._sessions_of(agent_id))
         kill.began_ticks = ticks_now() + 1  # what began in this very tick may have been there before
         if self._watch_s > 0 and not kill.is_canary:
             kill.watch_until = kill.pressed_at + self._watch_s
         return struck
+
+    def _sessions_of(self, agent_id: str) -> tuple[KnownSession, ...]:
+        found = tuple(self.known.sessions_of((agent_id,))) or self._killed.get(agent_id, ())
+        if found:
+            self._killed.pop(agent_id, None)  # the last one killed is the last one forgotten
+            self._killed[agent_id] = found
+            while len(self._killed) > MOST_KILLED:
+                del self._killed[next(iter(self._killed))]
+        return found
 
     def follow(self, kill: KillSession, *, here: bool = True) -> list[Callable[[], object]]:
         """The kill is over: it is watched. Gives what is to be written to disk for the next guard, which watches it unless ``here``."""
@@ -88,6 +101,7 @@ class Respawners:
 
     def launched(self, agent_id: str) -> list[Callable[[], object]]:
         """An agent is launched under this id. Gives what is to be written to disk."""
+        self._killed.pop(agent_id, None)
         return [self.watch.save] if self.watch.launched_again(agent_id) else []
 
     def hear_return(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ BEAT_S = 1.0
 GAP_S = 3.0
 """A look that comes later than this after the one before it was missed, and that is said."""
 _OLD_PARENT = "its environment came from a process that lived before the kill"
+_TERMINALS = frozenset({"tmux", "screen", "SCREEN", "zellij", "dtach", "abduco"})
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -216,7 +217,7 @@ class ReturnWatch:
     def _look(self, watched: list[Watched], scan: Scan) -> None:
         since = min(one.since_ticks for one in watched)
         pairs = [(one, process) for process in scan.look(since) for one in watched if process.ticks >= one.since_ticks]
-        found = [(*pair, why, _above(pair[1])) for pair in pairs if (why := match(pair[1], pair[0], self._instance_id)) is not None]
+        found = [(*hit, _above(hit[1])) for pair in pairs if (hit := _found(*pair, self._instance_id)) is not None]
         spared = self._spared() if found else frozenset()
         dies = {(one.kill_id, p.pid) for one, p, why, _ in found if why.certain and p.pid not in spared and not self._is_ours(p)}
         for one, process, why, above in found:
@@ -363,15 +364,42 @@ def _above(process: Process) -> set[int]:
     return processes.ancestors(process.pid) - {process.pid}
 
 
+def _found(one: Watched, process: Process, instance_id: str) -> tuple[Watched, Process, Match] | None:
+    """What is a return, and why: of a tool that was handed the session's id, the session that handed it on."""
+    why = match(process, one, instance_id)
+    if why is None:
+        return None
+    session = next((s for s in one.sessions if s.session == why.session and s.agent_id == why.agent_id), None)
+    giver = _giver(process, session, one.since_ticks) if why.certain and session is not None else None
+    return (one, giver, replace(why, why="it hands the killed session's id to its tools")) if giver is not None else (one, process, why)
+
+
+def _giver(process: Process, session: KnownSession, since_ticks: int) -> Process | None:
+    """The process of the session's program from which a tool has the id: it began since the kill, and its own start does not tell the id.
+
+    So does a session that goes on by its folder alone (``claude --continue``), or by a choice made on screen.
+    """
+    if not any(process.variables.get(name) == session.session for name in session.variables):
+        return None
+    pid, wanted = process.parent, {f"{name}={session.session}".encode() for name in session.variables}
+    while pid > 1 and wanted & set(_environment(pid).split(b"\0")):
+        pid = processes.parent(pid)
+    ticks = processes.start_ticks(pid) if pid > 1 else None
+    if ticks is None or ticks < since_ticks or _link(pid, "exe") != session.exe:
+        return None
+    found = look_at(pid, processes.arguments(pid))
+    return found if found is not None and found.uid == session.uid else None
+
+
 def match(process: Process, one: Watched, instance_id: str) -> Match | None:
     """Why a process that began after the kill is a return; the surest reason first. None: it is none."""
     agent = process.variables.get(AGENT_VARIABLE, "")
     if agent in one.agents and process.variables.get(INSTANCE_VARIABLE, "") == instance_id:
-        is_old = _inherited(process.parent, {AGENT_VARIABLE: agent}, one.since_ticks)
+        is_old = _inherited(process, {AGENT_VARIABLE: agent}, one.since_ticks) > 0
         return Match(agent, "", "marker", not is_old, _OLD_PARENT if is_old else "its environment carries the killed agent's marker")
     likely = None
     for session in one.sessions:
-        if session.uid not in (-1, process.uid):
+        if session.uid != process.uid:  # of a session whose account is not known, nothing but the marker is a proof
             continue
         if carries(process.argv, session):
             return Match(session.agent_id, session.session, "session id", True, "it was started to go on with the killed session")
@@ -384,12 +412,14 @@ def match(process: Process, one: Watched, instance_id: str) -> Match | None:
 
 def _likely(process: Process, session: KnownSession, since_ticks: int) -> Match | None:
     """By its environment, by a mention, or by program and folder alone."""
-    named = {name: session.session for name in session.variables if process.variables.get(name) == session.session}
+    named = {name: session.session for name in session.variables if session.session and process.variables.get(name) == session.session}
     if named:
-        is_old = _inherited(process.parent, named, since_ticks)
+        holder = _inherited(process, named, since_ticks)
+        is_again = process.exe == session.exe != "" and not _hands_on(holder)
+        is_old = holder > 0 and not is_again
         why = _OLD_PARENT if is_old else "its environment carries the killed session's id"
         return Match(session.agent_id, session.session, "session id", not is_old, why)
-    if any(session.session in word for word in process.argv):
+    if session.session and any(session.session in word for word in process.argv):
         return Match(session.agent_id, session.session, "session id", False, "its arguments name the killed session")
     if session.cwd and (process.exe, process.cwd) == (session.exe, session.cwd):
         return Match(session.agent_id, session.session, "working folder", False, "the same program in the same folder")
@@ -398,6 +428,8 @@ def _likely(process: Process, session: KnownSession, since_ticks: int) -> Match 
 
 def carries(argv: tuple[str, ...], session: KnownSession) -> bool:
     """Whether the arguments tell the program to go on with that session: its id, or its transcript's name, behind a word of its own."""
+    if not session.session:
+        return False
     for n, word in enumerate(argv[1:], 1):
         option, _, value = word.partition("=")
         if value and option in session.words and _names(value, session.session):
@@ -411,16 +443,26 @@ def _names(word: str, session: str) -> bool:
     return word == session or word.rpartition("/")[2] in (f"{session}.jsonl", session)
 
 
-def _inherited(pid: int, named: dict[str, str], since_ticks: int) -> bool:
-    """Whether a parent that lived before the kill has these variables as well: then they came from there.
+def _inherited(process: Process, named: dict[str, str], since_ticks: int) -> int:
+    """The process that lived before the kill and from which these variables came, from parent to child; 0: they came from none.
 
     A program that a killed session left behind (a server of tmux) hands its environment to everything that anyone starts in it.
     """
-    ticks = processes.start_ticks(pid) if pid > 1 else None
-    if ticks is None or ticks >= since_ticks:
-        return False
     wanted = {f"{name}={value}".encode() for name, value in named.items()}
-    return wanted <= set(_environment(pid).split(b"\0"))
+    pid = process.parent
+    while pid > 1:
+        ticks = processes.start_ticks(pid)
+        if ticks is None or not wanted <= set(_environment(pid).split(b"\0")):
+            return 0
+        if ticks < since_ticks:
+            return pid
+        pid = processes.parent(pid)
+    return 0
+
+
+def _hands_on(pid: int) -> bool:
+    """Whether a process is a terminal that people share, or runs in one: what is started there is theirs, whatever it was handed."""
+    return any(_link(above, "exe").removesuffix(" (deleted)").rpartition("/")[2] in _TERMINALS for above in processes.ancestors(pid))
 
 
 def _listener(session: KnownSession) -> Process | None:

@@ -33,6 +33,8 @@ SHORTEST = 6
 """Letters of an argument that can tell an agent's work from any other."""
 END_S = 2.0
 _WORDS = re.compile(r"[^\s'\"`;|&<>(),=]+")
+_ORDINARY = re.compile(r"-|/dev/|[a-z]+(-[a-z]+)*\Z")
+"""An option, a device, or plain words (``bg-spare``): other sessions of the same program have them as well."""
 _COMMON_FOLDERS = frozenset({"/", "/root", "/tmp", "/home", "/var", "/usr", "/run", "/opt", "/srv"})  # noqa: S108 - names only
 SELECTED = ("marker", "arguments")
 """What a suspect is preselected by; a working folder alone is shared by too many."""
@@ -240,7 +242,7 @@ def _telling(record: Record, peer: Process) -> set[str]:
     found = {word for line in record.words for word in _WORDS.findall(line)}
     common = set(_WORDS.findall(processes.command_line(peer.pid, 4096)))
     common |= set(_WORDS.findall(processes.command_line(os.getpid(), 4096)))
-    return {w for w in found - common if len(w) >= SHORTEST and not w.startswith("-") and w not in _COMMON_FOLDERS and not is_installed(w)}
+    return {w for w in found - common if len(w) >= SHORTEST and not _ORDINARY.match(w) and w not in _COMMON_FOLDERS and not is_installed(w)}
 
 
 def _folder(pid: int) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from console.domain.agent import AgentId, ProcessIdentity
 from console.sources.daemons import processes as p
-from console.sources.daemons.interface import Daemons, FoundDaemon, SharedJob
+from console.sources.daemons.interface import Daemons, FoundDaemon, Hosted, SharedJob
 from console.sources.daemons.processes import Processes
 from console.sources.daemons.shared import shared_jobs
 from console.sources.kinds import daemons_of
 
 LINE = 3000
 """Bytes of one line to the guard, which holds 4 KiB."""
+_SESSION = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+"""As every kind with daemons writes its ids. An agent writes its own into a file: any other word would fit what others start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,12 @@ class DaemonOf:
     found: FoundDaemon
     kind: Daemons
     agents: list[Asked] = field(default_factory=list)
+    """Each with its session as far as it is proven."""
 
     def command(self, agent: Asked) -> tuple[str, ...]:
-        """The program's own command that drops the agent's session; empty: none."""
-        return self.kind.drop(self.found, agent.session)
+        """The program's own command that drops the agent's session; empty: none, or which session it is is not proven."""
+        session = next((one.session for one in self.agents if one.agent_id == agent.agent_id), "")
+        return self.kind.drop(self.found, session) if session else ()
 
     @property
     def others(self) -> list[str]:
@@ -76,23 +83,48 @@ def look(agents: Iterable[Asked]) -> Facts:
         facts.jobs += [(agent, job) for job in shared_jobs(line)]
         for kind in dict.fromkeys(kind for source in agent.sources if (kind := daemons_of(source)) is not None):
             found = kind.find(line, processes)
+            hosted = _hosted(found, line) if found is not None else None
+            proven = replace(agent, session=_proven(agent.session, found, hosted))
             if found is not None:
-                one = by_daemon.setdefault(found.process, DaemonOf(found, kind))
-                one.agents.append(agent)
-            facts.sessions.append(_session(agent, kind, found))
+                by_daemon.setdefault(found.process, DaemonOf(found, kind)).agents.append(proven)
+            facts.sessions.append(_session(proven, kind, found, hosted, processes))
     facts.daemons = list(by_daemon.values())
     return facts
 
 
-def _session(agent: Asked, kind: Daemons, found: FoundDaemon | None) -> dict[str, Any]:
-    runs_itself = "/" + kind.kind in p.exe(agent.process.pid) or (found is not None and found.process == agent.process)
-    uid = p.account(agent.process.pid) if runs_itself else None  # a launch of ours has another account inside than its keeper
-    hosted = next((h for h in found.hosted if _is_of(h.session, agent.session)), None) if found is not None else None
+def _hosted(found: FoundDaemon, line: Sequence[ProcessIdentity]) -> Hosted | None:
+    """The session that the daemon hosts in a child above the agent's process: what only that child shows to be its own."""
+    whose = Counter(h.session for h in found.hosted)
+    return next((h for h in found.hosted if h.child in line and whose[h.session] == 1), None)
+
+
+def _proven(session: str, found: FoundDaemon | None, hosted: Hosted | None) -> str:
+    """The session's id as far as it can be believed; empty: not at all. An agent that names another's session gets only itself killed."""
+    if not _SESSION.match(session):
+        return ""
+    if hosted is not None:
+        return session if _is_of(hosted.session, session) else ""
+    is_anothers = found is not None and any(h.child is not None and _is_of(h.session, session) for h in found.hosted)
+    return "" if is_anothers else session
+
+
+def _account(agent: Asked, kind: Daemons, found: FoundDaemon | None, processes: Processes) -> int:
+    """That the session runs under; -1: not known. A launch of ours has a keeper, and below it another account."""
+    pid = agent.process.pid
+    own = p.account(pid)
+    runs_itself = "/" + kind.kind in p.exe(pid) or (found is not None and found.process == agent.process)
+    if own is not None and (runs_itself or own != os.geteuid()):
+        return own
+    inside = {uid for one in processes.below(pid) if (uid := p.account(one)) is not None} - {own}
+    return inside.pop() if len(inside) == 1 else own if own is not None and not inside else -1
+
+
+def _session(agent: Asked, kind: Daemons, found: FoundDaemon | None, hosted: Hosted | None, processes: Processes) -> dict[str, Any]:
     return {
         "agent_id": agent.agent_id,
         "kind": kind.kind,
         "session": agent.session[:80],
-        "uid": -1 if uid is None else uid,
+        "uid": _account(agent, kind, found, processes),
         "exe": p.exe(agent.process.pid)[:500],
         "cwd": agent.cwd[:1000],
         "words": list(kind.resume_words),

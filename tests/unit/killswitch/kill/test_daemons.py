@@ -40,12 +40,14 @@ class Room:
         assert self.stage.daemon is not None
         return self.stage.daemon.pid
 
-    def tell(self, *sessions: str) -> None:
+    def tell(self, *sessions: str, claimed: str = "") -> None:
+        """``claimed``: the session that the first of them says it is."""
         asked = []
         for session in sessions:
             process = Processes().identity(self.stage.pid_of(session))
             assert process is not None
-            asked.append(Asked(AgentId(f"agent-{session[0]}"), ("claude_code",), session, process, ""))
+            says, claimed = claimed or session, ""
+            asked.append(Asked(AgentId(f"agent-{session[0]}"), ("claude_code",), says, process, ""))
         for line in look(asked).messages():
             self.known.hear(json.loads(json.dumps(line)), lambda _, save: save())
 
@@ -88,6 +90,19 @@ def test_a_session_that_nobody_asked_for_keeps_it_alive(tmp_path: Path, stage: S
     room = Room(tmp_path, stage, ONE)
     (row,) = room.strike("agent-1").zero()
     assert (row.action, row.other_sessions) == ("frozen", ("22222222",)) and processes.is_alive(room.daemon)
+
+
+@pytest.mark.parametrize("claimed", [TWO, "11111111", "--all", "/"])
+def test_a_session_that_names_another_one_gets_nothing_else_killed_or_dropped(tmp_path: Path, stage: Stage, claimed: str) -> None:
+    room = Room(tmp_path, stage, ONE, TWO)
+    room.tell(ONE, TWO, claimed=claimed)
+    (daemon,) = room.known.told.daemons
+    assert daemon.commands == ("", f"{stage.program} stop 22222222") and daemon.agents == ("agent-1", "agent-2")
+    (row,) = room.strike("agent-1").zero()
+    assert row.action == "frozen" and row.command == "" and processes.is_alive(room.daemon) and stage.pid_of(TWO)
+    first, second = room.known.told.sessions
+    assert (first.session, second.session) == ("", TWO), "nothing that goes on with the other one is taken for its return"
+    assert first.sign.endswith("/rv/11111111.sock"), "its own socket still tells that it runs again"
 
 
 def test_a_session_that_began_since_keeps_it_alive(tmp_path: Path, stage: Stage) -> None:
@@ -141,7 +156,7 @@ def test_without_its_record_nothing_is_frozen(tmp_path: Path, stage: Stage) -> N
 
     room.holds = Holds(tmp_path, full)
     (row,) = room.strike("agent-1").zero()
-    assert row.action == "named" and "No space left" in row.reason and processes.state(room.daemon) == "S"
+    assert row.action == "named" and "No space left" in row.reason and processes.state(room.daemon) in ("S", "R")
 
 
 def test_it_is_thawed_after_its_time_and_by_the_next_guard(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,3 +60,27 @@ def test_a_kill_watches_the_sessions_that_were_told_when_it_began(tmp_path: Path
     it.known.hear({"sessions": [], "last": True}, lambda _, save: save())
     it.follow(kill)
     assert [session.session for session in followed[0].sessions] == ["s-1"] and followed[0].until == 61.0
+
+
+def test_an_agent_that_is_killed_again_is_watched_by_the_session_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget halted it; a person kills it a minute later, when the supervisor tells of the living alone."""
+    it = room(tmp_path, [])
+    followed: list[Watched] = []
+    monkeypatch.setattr(it.watch, "follow", lambda one, *, run: followed.append(one))
+    one = {"agent_id": "agent-1", "kind": "claude", "session": "s-1", "uid": 5, "words": ["--resume"], "variables": []}
+    it.known.hear({"sessions": [one], "last": True}, lambda _, save: save())
+    for n, sessions in enumerate(([], [], [one | {"session": "s-2"}])):
+        kill: Any = SimpleNamespace(
+            order=SimpleNamespace(kill_id=f"k-{n}"), is_canary=False, pressed_at=1.0, aims=[SimpleNamespace(agent_id="agent-1")]
+        )
+        it.begin(kill, ["agent-1"])
+        it.follow(kill)
+        it.known.hear({"sessions": sessions, "last": True}, lambda _, save: save())
+    it.begin(kill, ["agent-1"])
+    it.follow(kill)
+    assert [[session.session for session in one.sessions] for one in followed] == [["s-1"], ["s-1"], ["s-1"], ["s-2"]]
+    it.launched("agent-1")
+    it.known.hear({"sessions": [], "last": True}, lambda _, save: save())
+    it.begin(kill, ["agent-1"])
+    it.follow(kill)
+    assert followed[-1].sessions == (), "what runs under its name since was started here"

@@ -124,6 +124,61 @@ def test_what_inherits_it_from_a_process_that_lived_before_is_shown_and_lives(ro
     os.kill(row.pid, 9)
 
 
+def test_what_is_typed_in_a_terminal_that_inherits_it_lives_too(room: Room) -> None:
+    """The shell of a new pane is handed the environment, and hands it on to each command."""
+    go = room.stage.home / "go"
+    room.stage.home.chmod(0o777)
+    (room.stage.home / "server").write_text(
+        f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\nos.system('/bin/sh -c \"/bin/sleep 600; :\"; :')\n"
+    )
+    server = room.stage.spawn(str(room.stage.home / "server"), env={"CLAUDE_CODE_SESSION_ID": ONE})
+    time.sleep(0.1)
+    room.start()
+    go.touch()
+    rows = until(lambda: len(room.rows) > 2 and room.rows)
+    assert rows and not any(row.certain or row.killed for row in rows) and server.poll() is None
+    for row in rows:
+        os.kill(row.pid, 9)
+
+
+def test_the_session_s_program_is_killed_though_its_starter_lived_before(room: Room) -> None:
+    """A loop that the session left behind starts it again by its folder: the id is in the environment alone."""
+    go = room.stage.home / "go"
+    room.stage.home.chmod(0o777)
+    (room.stage.home / "sleep").write_text("import time\ntime.sleep(600)\n")
+    again = f"subprocess.run([{str(room.stage.program)!r}, {str(room.stage.home / 'sleep')!r}, '--continue'], cwd='/')"
+    (room.stage.home / "loop").write_text(
+        f"import os, subprocess, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.02)\n{again}\n"
+    )
+    loop = room.stage.spawn(str(room.stage.home / "loop"), env={"CLAUDE_CODE_SESSION_ID": ONE})
+    time.sleep(0.1)
+    room.start()
+    go.touch()
+    row = until(lambda: room.rows)[0]
+    assert (row.by, row.certain, row.killed, row.proven) == ("session id", True, True, True) and row.parent == loop.pid
+    assert loop.wait(20) == 0, "what lived before is left alone"
+
+
+def test_a_session_that_goes_on_by_its_folder_is_known_by_what_it_hands_to_its_tools(room: Room) -> None:
+    room.start()
+    tool = "subprocess.run(['/bin/sh', '-c', '/usr/bin/sleep 600; :'], env={'CLAUDE_CODE_SESSION_ID': sys.argv[1]})"
+    (room.stage.home / "go on").write_text(f"import subprocess, sys, time\ntime.sleep(1)\n{tool}\n")
+    session = room.stage.spawn(str(room.stage.home / "go on"), ONE, "--continue", cwd=Path("/"))
+    assert session.wait(20) == -9
+    row = until(lambda: next((r for r in room.rows if r.certain), None))
+    assert row is not None and (row.pid, row.killed, row.proven) == (session.pid, True, True) and "its tools" in row.why
+
+
+def test_a_session_of_no_known_id_or_account_finds_nobody_by_it(room: Room) -> None:
+    room.session = replace(room.session, session="", cwd="/nowhere")
+    room.start()
+    ours = room.runs("--resume", "", env={"CLAUDE_CODE_SESSION_ID": ""})
+    room.watch.follow(replace(room.watched(), kill_id="kill-2", sessions=(replace(room.session, session=ONE, uid=-1),)))
+    theirs = room.runs("--resume", ONE, env={"CLAUDE_CODE_SESSION_ID": ONE})
+    time.sleep(2.5)
+    assert ours.poll() is None and theirs.poll() is None and room.rows == []
+
+
 def test_the_same_program_in_the_same_folder_is_shown_and_lives(room: Room) -> None:
     room.start()
     other = room.runs("--resume", TWO, cwd=room.stage.home)
