@@ -255,5 +255,5 @@ def test_one_that_does_not_die_is_not_called_killed(start: Start, monkeypatch: p
 @pytest.mark.parametrize("word", ["bg-spare", "claude", "--bg-spare", "/dev/null"])
 def test_what_other_sessions_of_the_program_have_as_well_preselects_nobody(start: Start, word: str) -> None:
     """Every session of a daemon is one of its spares at first, with the same words."""
-    one = start("/bin/bash", "-c", "sleep 600; :", word)
+    one = start("/usr/bin/python3", "-c", "import time; time.sleep(600)", word)
     assert one.pid not in found(kept(f"{word} --other"))
