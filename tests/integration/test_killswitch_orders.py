@@ -16,6 +16,7 @@ import pytest
 
 from console.domain.errors import NotFound, TimedOut
 from console.domain.guard import LINE_LIMIT, encode
+from console.domain.verdict import verdict
 from console.killswitch.client import GuardClient, order_lines
 from console.killswitch.journal import read_journal
 from console.killswitch.kill.receipt import new_kill_id, read_receipt
@@ -92,7 +93,7 @@ def test_a_guard_that_comes_to_an_order_late_leaves_it_to_the_one_who_gave_up_on
     agents = [world.agent(f"a{n}", env=NOBODY) for n in range(5)]
     keep_busy(world, 4.0)
     receipt = press_and_wait(world.state, world.run, world.instance, [f"a{n}" for n in range(5)], "busy", "tester", timeout_s=WAIT_S)
-    assert receipt.verified_zero and receipt.complete and [a.wait(60) for a in agents] == [-signal.SIGKILL] * 5
+    assert receipt.verified_zero and receipt.complete and [a.wait(60) for a in agents] == [-signal.SIGKILL] * 5, verdict(receipt).headline
     until(lambda: world.operator.status()["agents"] == 5, "the guard goes on")
     until(lambda: not world.operator.status()["kill"] or world.operator.status()["kill"]["done"], "and is not killing")
     assert presses(world) == {receipt.kill_id: 1} and receipts(world) == [receipt.kill_id]
