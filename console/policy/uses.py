@@ -82,7 +82,7 @@ class UseRules:
         folder = absolute(use.value, cwd).rstrip("/") or "/"
         folder = posixpath.normpath(folder)
         repository = repository_of(folder, self._files) if self._files.look(folder).kind == "folder" else None
-        index = index_of(repository.git_dir, self._files) if repository is not None else None
+        index = index_of(repository, self._files) if repository is not None else None
         if repository is None or index is None or index.problem:
             return self._rules.judge("read", use.value, cwd, self._files, use.way)
         tracked = self._rules.judge_names(folder, repository.folder, index.names, index.text, self._files)

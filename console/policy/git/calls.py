@@ -28,7 +28,7 @@ HOOKS = frozenset({
 """githooks(5): git runs nothing else that lies in the folder."""
 _OPERATORS = ("/etc/", "/usr/")
 """No agent may write there: what it names is the operator's own."""
-_MODULES_DEEP, _ATTRIBUTES_MAX, _SHOWN = 4, 500, 120
+_MODULES_DEEP, _ATTRIBUTES_MAX, _SHOWN = 4, 1000, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +109,10 @@ def _of_repository(repository: Repository, above: Sequence[Value], files: Files,
     values = [value for place in _settings_of(repository) for value in values_of(place, files)]
     yield from map(_of_value, values)
     yield from _hooks(repository, [*above, *values], files)
-    index = index_of(repository.git_dir, files)
+    index = index_of(repository, files)
     if index.problem:
         yield Trigger(f"{repository.git_dir}/index", index.problem, "index")
-    yield from _attributes(repository, {value.driver for value in (*above, *values)} - {""}, index.names, files)
+    yield from _attributes(repository, [*above, *values], index.names, files)
     for name in index.modules[:_ATTRIBUTES_MAX] if depth < _MODULES_DEEP else ():  # git runs itself in each of them
         there = f"{repository.folder.rstrip('/')}/{name}"
         module = repository_of(there, files) if files.look(f"{there}/.git").kind != "missing" else None
@@ -139,13 +139,25 @@ def _hooks(repository: Repository, values: Sequence[Value], files: Files) -> Ite
             yield Trigger(path, f"the hook {name}", f"hook {name} {held}" if text is not None else f"hook {name} unreadable")
 
 
-def _attributes(repository: Repository, drivers: set[str], names: Sequence[str], files: Files) -> Iterator[Trigger]:
-    """Lines of attributes that choose a driver which is set to run a program (gitattributes(5))."""
+def _attributes(repository: Repository, values: Sequence[Value], names: Sequence[str], files: Files) -> Iterator[Trigger]:
+    """Lines of attributes that choose a driver which is set to run a program (gitattributes(5)). git reads them tracked or not."""
+    drivers = {value.driver for value in values} - {""}
     if not drivers:
         return
     top = repository.folder.rstrip("/")
+    folders = dict.fromkeys(above for name in names for above in _folders_of(name))
     tracked = [f"{top}/{name}" for name in names if name.rpartition("/")[2] == ".gitattributes"][:_ATTRIBUTES_MAX]
-    for path in dict.fromkeys((f"{top}/.gitattributes", f"{repository.common}/info/attributes", *tracked)):
+    there = [f"{top}/{folder}.gitattributes" for folder in folders][:_ATTRIBUTES_MAX]
+    set_here = [absolute(value.text, top) for value in values if value.key == "core.attributesfile" and value.text[0] != "~"]
+    for path in dict.fromkeys((f"{top}/.gitattributes", f"{repository.common}/info/attributes", *set_here, *tracked, *there)):
         for line in (files.text(path) or "").splitlines():
             for word in sorted(drivers.intersection(line.split()[1:])):
                 yield Trigger(path, f"{word} for {line.split()[0][:60]}", f"{line.split()[0]} {word}")
+
+
+def _folders_of(name: str) -> Iterator[str]:
+    """The folders that a tracked name lies in, from the top, each with its slash: ``a/``, ``a/b/``."""
+    at = name.find("/")
+    while at >= 0:
+        yield name[: at + 1]
+        at = name.find("/", at + 1)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from console.policy.git.repository import Repository
+from console.policy.git.settings import Unreadable, read_settings
 from console.policy.paths import Files
 
 INDEX_MAX = 16 * 1024 * 1024
 """Bytes of an index that is read."""
 _KEPT_MAX = 8
 _MODULE = 0o160000
+_SHA1_BYTES, _SHA256_BYTES = 20, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,9 @@ _kept: OrderedDict[tuple[str, tuple[int, int], int], Index] = OrderedDict()
 """By place, inode and time of change: git writes a new file each time."""
 
 
-def index_of(git_dir: str, files: Files) -> Index:
+def index_of(repository: Repository, files: Files) -> Index:
     """The index of a repository; an empty one where there is none."""
-    path = f"{git_dir}/index"
+    path = f"{repository.git_dir}/index"
     facts = files.look(path)
     if facts.kind == "missing":
         return Index()
@@ -43,7 +47,7 @@ def index_of(git_dir: str, files: Files) -> Index:
     if key is not None and key in _kept:
         return _kept[key]
     text = files.text(path, INDEX_MAX)
-    found = read_index(text.encode("utf-8", "surrogateescape")) if text is not None else Index(problem=f"{path} cannot be read")
+    found = read_index(text.encode("utf-8", "surrogateescape"), _name_bytes(repository, files)) if text is not None else Index(problem=f"{path} cannot be read")
     if key is not None and facts.changed_ns:
         _kept[key] = found
         while len(_kept) > _KEPT_MAX:
@@ -51,8 +55,19 @@ def index_of(git_dir: str, files: Files) -> Index:
     return found
 
 
-def read_index(data: bytes) -> Index:
+def _name_bytes(repository: Repository, files: Files) -> int:
+    """How long the names of objects are (git-config(1), extensions.objectFormat)."""
+    with suppress(Unreadable):
+        for one in read_settings(files.text(f"{repository.common}/config") or ""):
+            if one.key == "extensions.objectformat" and one.text.lower() == "sha256":
+                return _SHA256_BYTES
+    return _SHA1_BYTES
+
+
+def read_index(data: bytes, name_bytes: int = _SHA1_BYTES) -> Index:
     """Reads versions 2 to 4; what is damaged, or split, is a problem."""
+    fixed = 40 + name_bytes
+    """Bytes of an entry before its flags."""
     try:
         sign, version, count = struct.unpack_from(">4sII", data)
         if sign != b"DIRC" or version not in (2, 3, 4):
@@ -60,8 +75,8 @@ def read_index(data: bytes) -> Index:
         names, modules, at = [], [], 12
         name = b""
         for _ in range(count):
-            mode, flags = struct.unpack_from(">I", data, at + 24)[0], struct.unpack_from(">H", data, at + 60)[0]
-            begin = at + (64 if flags & 0x4000 and version > 2 else 62)
+            mode, flags = struct.unpack_from(">I", data, at + 24)[0], struct.unpack_from(">H", data, at + fixed)[0]
+            begin = at + fixed + (4 if flags & 0x4000 and version > 2 else 2)
             if version == 4:
                 cut, begin = _cut(data, begin)
                 end = data.index(0, begin)

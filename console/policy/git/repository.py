@@ -10,6 +10,10 @@ from console.policy.git_folders import is_repository
 from console.policy.paths import Files, absolute
 
 
+_ENDS = "\r\n"
+"""git takes both away at the end of a file that names a folder (setup.c, read_gitfile_gently)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Repository:
     """Where git keeps and finds things."""
@@ -47,9 +51,9 @@ def _linked(path: str, files: Files) -> str:
     text = files.text(path) or ""
     if not text.startswith("gitdir: "):
         return ""
-    return files.look(absolute(text[8:].rstrip("\n"), posixpath.dirname(path))).real
+    return files.look(absolute(text[8:].rstrip(_ENDS), posixpath.dirname(path))).real
 
 
 def _common(git_dir: str, files: Files) -> str:
     text = files.text(f"{git_dir}/commondir")
-    return files.look(absolute(text.rstrip("\n"), git_dir)).real or git_dir if text else git_dir
+    return files.look(absolute(text.rstrip(_ENDS), git_dir)).real or git_dir if text else git_dir

@@ -16,7 +16,7 @@ _DEEP = 10
 
 _ANY, _NOT_BOOLEAN = re.compile(r"(?s).+"), re.compile(r"(?si)(?!(true|false|yes|no|on|off|\d+)\Z).+")
 _RUNS: dict[str, dict[str, re.Pattern[str]]] = {
-    "core": dict.fromkeys(("hookspath", "sshcommand", "pager", "editor", "askpass", "gitproxy", "alternaterefscommand"), _ANY)
+    "core": dict.fromkeys(("hookspath", "sshcommand", "pager", "editor", "askpass", "gitproxy", "alternaterefscommand", "attributesfile"), _ANY)
     | {"fsmonitor": _NOT_BOOLEAN},
     "diff": dict.fromkeys(("external", "textconv", "command"), _ANY),
     "filter": dict.fromkeys(("clean", "smudge", "process"), _ANY),
@@ -40,6 +40,7 @@ _RUNS: dict[str, dict[str, re.Pattern[str]]] = {
     "tar": {"command": _ANY},
     "hook": {"command": _ANY},
     "init": {"templatedir": _ANY},
+    "gc": {"recentobjectshook": _ANY},
     "browser": dict.fromkeys(("cmd", "path"), _ANY),
     "man": dict.fromkeys(("cmd", "path"), _ANY),
     "guitool": {"cmd": _ANY},

@@ -171,6 +171,8 @@ def test_a_repository_that_is_a_plain_folder_asks(judged: Judge, repository: Pat
         '[tar "x"]\ncommand = x',
         '[hook "h"]\ncommand = x',
         "[init]\ntemplateDir = x",
+        "[gc]\nrecentObjectsHook = x",
+        "[core]\nattributesFile = x",
         "[sequence]\neditor = x",
         "[core]\nfsmonitor = \\\n  x",
         '[core]\nfsmonitor = "x # y"',
@@ -253,6 +255,18 @@ def test_an_attribute_that_chooses_a_driver_from_before(repository: Path) -> Non
     assert found.verdict is Verdict.ASK and "filter=own for *.py" in found.reason
 
 
+def test_attributes_that_are_not_tracked_choose_a_driver_as_well(repository: Path) -> None:
+    append(repository / ".git/config", '[diff "old"]\n\ttextconv = ./old\n')
+    git(repository, "status")
+    later()
+    ours = replace(context(read_settings(default_rules(), workspace=str(repository)), Disk()), known=Before(time.time_ns()))
+    assert told(ours, "shell", "git diff").verdict is Verdict.ALLOW
+    later()
+    (repository / "src/.gitattributes").write_text("*.py diff=old\n")
+    found = told(ours, "shell", "git diff")
+    assert found.verdict is Verdict.ASK and "src/.gitattributes" in found.reason
+
+
 def test_what_is_included_is_read_too(repository: Path, judged: Judge) -> None:
     (repository / "inc").write_text("[user]\nname = x\n")
     append(repository / ".git/config", "[include]\npath = ../inc\n")
@@ -284,6 +298,41 @@ def test_a_git_file_leads_to_the_repository(repository: Path, judged: Judge, tmp
     assert judged("git -C linked log").verdict is Verdict.ALLOW
     append(tmp_path / "elsewhere/config", "[core]\nfsmonitor = x\n")
     asks(judged, "git -C linked log", f"{tmp_path}/elsewhere/config")
+
+
+def test_a_path_that_ends_in_a_carriage_return_leads_where_git_goes(repository: Path, judged: Judge) -> None:
+    """git takes returns away at the end of such a file (setup.c, read_gitfile_gently and get_common_dir_noenv)."""
+    git(repository, "init", "-q", "--bare", "far")
+    append(repository / "far/config", "[core]\n\tbare = false\n\tfsmonitor = ./evil\n")
+    (repository / "src/.git").write_bytes(b"gitdir: ../far\r\n")
+    asks(judged, "git -C src status", "far/config", "./evil")
+    (repository / "src/.git").unlink()
+    (repository / "src/.git").mkdir()
+    (repository / "src/.git/HEAD").write_text("ref: refs/heads/main\n")
+    (repository / "src/.git/commondir").write_bytes(b"../../far\r\n")
+    asks(judged, "git -C src status", "far/config", "./evil")
+
+
+def test_a_repository_with_longer_names_of_objects_is_read_as_well(tmp_path: Path) -> None:
+    made = tmp_path / "long"
+    made.mkdir()
+    git(made, "init", "-q", "--object-format=sha256")
+    (made / "plain").write_text("x\n")
+    git(made, "init", "-q", "--object-format=sha256", "mod")
+    (made / "mod/file").write_text("x\n")
+    git(made / "mod", "add", "-A")
+    git(made / "mod", "commit", "-qm", "first")
+    git(made, "add", "-A")
+    ours = context(read_settings(default_rules(), workspace=str(made)), Disk())
+    for text in ("git status", "git diff", "git commit -m x", "git grep x"):
+        assert told(ours, "shell", text).verdict is Verdict.ALLOW, text
+    append(made / "mod/.git/config", "[core]\n\tfsmonitor = ./evil\n")
+    assert "mod/.git/config" in told(ours, "shell", "git status").reason
+    git(made / "mod", "config", "--unset", "core.fsmonitor")
+    (made / ".ssh").mkdir()
+    (made / ".ssh/id").write_text("x\n")
+    git(made, "add", "-A")
+    assert ".ssh/id" in told(ours, "shell", "git diff").reason
 
 
 def test_settings_of_an_agents_own_home(repository: Path, judged: Judge) -> None:
