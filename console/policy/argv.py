@@ -16,6 +16,8 @@ _WALKS = ("read", "follow", "pathspec", "worktree")
 _NUMBER = re.compile(r"[-+]\d+\Z")
 _PATTERN = re.compile(r"[*?\[\]\\/|{}]")
 _DD_WORDS = frozenset({"bs", "cbs", "conv", "count", "ibs", "obs", "iflag", "oflag", "seek", "oseek", "skip", "iseek", "status"})
+_ENDLESS = ("/dev/zero", "/dev/urandom", "/dev/random")
+"""Devices that hold nothing of anybody's (null(4), random(4)); dd(1) reads no more of them than it writes."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
@@ -325,7 +327,7 @@ class _Operands:
             kind = {"if": "read", "of": "device"}.get(name, "text" if name in _DD_WORDS else "ask")
             if kind == "ask" or not value:
                 self._made.ask(f"{operand!r} is an operand that is not described", operand)
-            elif kind != "text":
+            elif kind != "text" and not (kind == "read" and value in _ENDLESS):
                 self._made.uses.append(Use(kind, value, "argument"))
 
     def _tar(self) -> None:

@@ -13,6 +13,11 @@ from typing import Any
 from console.domain.danger import DangerClass, rank_of
 from console.domain.errors import UsageProblem
 
+_FETCHERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
+"""Programs whose first word is another program."""
+_STARTERS = _FETCHERS | {"npm", "pnpm", "yarn", "bun", "uv", "poetry", "pdm", "pipenv", "hatch", "rye", "bundle", "python", "python3"}
+"""These, and programs that have other words as well: of what they start only dangers with words of their own count."""
+_STARTING = frozenset(("run", "exec", "x", "dlx", "tool"))
 _FIELDS = {"name", "why", "program", "words", "any", "where", "class"}
 
 
@@ -70,6 +75,16 @@ def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[
         if is_one and (found is None or rank_of(danger.kind) < rank_of(found.kind)):
             found = danger
     return found
+
+
+def danger_started(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[str]) -> Danger | None:
+    """The danger of the command that a program starts by name (``npx wrangler@4 deploy``, ``python -m twine upload``); None: none."""
+    if _STARTERS.isdisjoint(names):
+        return None
+    at = next((at for at, word in enumerate(argv[1:], 1) if word not in _STARTING and not word.startswith("-")), 0)
+    started = argv[at].rpartition("/")[2].partition("@")[0].partition("==")[0] if at else ""
+    meant = dangers if not _FETCHERS.isdisjoint(names) else (one for one in dangers if one.words or one.any)
+    return danger_of(meant, {started}, (started, *argv[at + 1 :])) if started else None
 
 
 def _in_order(wanted: Sequence[frozenset[str]], found: Sequence[str]) -> bool:

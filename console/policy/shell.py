@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from console.domain.permission import Verdict
 from console.policy.argv import HERE, Reading, Use, read_argv
 from console.policy.commands import CommandRules, Program, find_program
-from console.policy.dangers import Danger, danger_of
+from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.declared import Declared
 from console.policy.git.calls import Known, NothingKnown, judge_git
 from console.policy.hosts import HostRules
@@ -176,7 +176,7 @@ class ShellJudge:
         parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
         if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "the ask list has it"))
-        if danger := danger_of(self._policy.dangers, program.names, argv, words):
+        if danger := self._danger(argv, program, words):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
         if "git" in program.names and program.path:
@@ -190,6 +190,11 @@ class ShellJudge:
             why = f"{program.name} takes the variables away that keep what it runs from running others"
             parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", why))
         return parts, program
+
+    def _danger(self, argv: tuple[str, ...], program: Program, words: Sequence[str] | None) -> Danger | None:
+        """The danger that a command is, or that the program is which it fetches or starts by name (``npx wrangler deploy``)."""
+        dangers = self._policy.dangers
+        return danger_of(dangers, program.names, argv, words) or danger_started(dangers, program.names, argv)
 
     def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
         """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
@@ -257,7 +262,7 @@ class ShellJudge:
             found = self._text(script, replace(place, depth=place.depth + 1))
             if self._work.programs:
                 return [*parts, *found.parts]
-            parts += [part for part in found.parts if part.verdict is Verdict.DENY and part.step != "parse"]
+            parts += [part for part in found.parts if part.danger or (part.verdict is Verdict.DENY and part.step != "parse")]
         return parts
 
     def _as_its_file(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:

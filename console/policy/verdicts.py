@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -122,7 +122,15 @@ def worst(parts: Iterable[Part], steps: tuple[Step, ...] = ()) -> Judgement:
     if decisive.verdict is Verdict.ALLOW:  # a rule that somebody wrote says more than one that is built in
         decisive = next((part for part in every if part.rule.endswith(")")), decisive)
     kept = () if decisive.verdict is Verdict.DENY else steps
-    return Judgement(decisive.verdict, decisive.rule, decisive.reason, every, kept)
+    return Judgement(decisive.verdict, decisive.rule, _reason(decisive, asking), every, kept)
+
+
+def _reason(decisive: Part, asking: Sequence[Part]) -> str:
+    """Why, with the worst danger of the call first: a denial says what it kept from happening as well."""
+    danger = min((part for part in asking if part.step == "danger"), key=lambda part: rank_of(part.danger), default=None)
+    if decisive.verdict is not Verdict.DENY or danger is None:
+        return decisive.reason
+    return f"{danger.reason}; {decisive.reason}"
 
 
 def denied(step: str, rule: str, reason: str, text: str = "") -> Judgement:

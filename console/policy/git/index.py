@@ -33,8 +33,8 @@ class Index:
         object.__setattr__(self, "text", "\n".join(f"/{name}/" for name in self.names))
 
 
-_kept: OrderedDict[tuple[str, tuple[int, int], int], Index] = OrderedDict()
-"""By place, inode and time of change: git writes a new file each time."""
+_kept: OrderedDict[tuple[str, tuple[int, int], int, int], Index] = OrderedDict()
+"""By place, inode, time of change and length of names: git writes a new file each time."""
 
 
 def index_of(repository: Repository, files: Files) -> Index:
@@ -43,11 +43,14 @@ def index_of(repository: Repository, files: Files) -> Index:
     facts = files.look(path)
     if facts.kind == "missing":
         return Index()
-    key = (path, facts.inode, facts.changed_ns) if facts.inode else None
+    name_bytes = _name_bytes(repository, files)
+    key = (path, facts.inode, facts.changed_ns, name_bytes) if facts.inode else None
     if key is not None and key in _kept:
         return _kept[key]
     text = files.text(path, INDEX_MAX)
-    found = read_index(text.encode("utf-8", "surrogateescape"), _name_bytes(repository, files)) if text is not None else Index(problem=f"{path} cannot be read")
+    found = Index(problem=f"{path} cannot be read")
+    if text is not None:
+        found = read_index(text.encode("utf-8", "surrogateescape"), name_bytes)
     if key is not None and facts.changed_ns:
         _kept[key] = found
         while len(_kept) > _KEPT_MAX:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from console.policy.git_folders import is_repository
 from console.policy.paths import Files, absolute
 
-
 _ENDS = "\r\n"
 """git takes both away at the end of a file that names a folder (setup.c, read_gitfile_gently)."""
 

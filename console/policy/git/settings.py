@@ -16,7 +16,9 @@ _DEEP = 10
 
 _ANY, _NOT_BOOLEAN = re.compile(r"(?s).+"), re.compile(r"(?si)(?!(true|false|yes|no|on|off|\d+)\Z).+")
 _RUNS: dict[str, dict[str, re.Pattern[str]]] = {
-    "core": dict.fromkeys(("hookspath", "sshcommand", "pager", "editor", "askpass", "gitproxy", "alternaterefscommand", "attributesfile"), _ANY)
+    "core": dict.fromkeys(
+        ("hookspath", "sshcommand", "pager", "editor", "askpass", "gitproxy", "alternaterefscommand", "attributesfile"), _ANY
+    )
     | {"fsmonitor": _NOT_BOOLEAN},
     "diff": dict.fromkeys(("external", "textconv", "command"), _ANY),
     "filter": dict.fromkeys(("clean", "smudge", "process"), _ANY),

@@ -77,10 +77,27 @@ def test_what_asks(line: str) -> None:
         "rm a.txt",
         "dd if=a of=b",
         "npm test",
+        "npm init",
+        "yarn init",
+        "uv init",
+        "npm run mail",
+        "npx prettier .",
+        "npx prisma generate",
+        "uv run pytest",
+        "poetry run batch",
+        "python at.py",
+        "systemctl status nginx",
+        "psql -c select",
+        "docker compose down",
+        "docker run --rm x",
+        "gh repo clone a/b",
+        "gh auth status",
     ],
 )
 def test_what_does_not(line: str) -> None:
     assert name(line) == ""
+    found = told(context(rules(allow=["shell(ls:*)"])), "shell", line)
+    assert all(part.step != "danger" for part in found.parts), found
 
 
 def test_own_lists_are_read_strictly() -> None:
@@ -107,6 +124,39 @@ def test_own_lists_are_read_strictly() -> None:
         ("stripe payouts create", "spends"),
         ("crontab -e", "persists"),
         ("chmod u+s a.txt", "escalates"),
+        ("bash -c 'gh pr merge 1'", "publishes"),
+        ("sh -c 'cd src && terraform destroy'", "destroys"),
+        ("npx wrangler@4 deploy", "publishes"),
+        ("npx --yes semantic-release", "publishes"),
+        ("python -m twine upload dist/a.whl", "publishes"),
+        ("uv run twine upload dist/a.whl", "publishes"),
+        ("bun publish", "publishes"),
+        ("gh release create v1", "publishes"),
+        ("gh workflow run deploy.yml", "publishes"),
+        ("gh auth token", "escalates"),
+        ("mkfs.btrfs -f disk.img", "destroys"),
+        ("mke2fs disk.img", "destroys"),
+        ("cryptsetup luksFormat disk.img", "destroys"),
+        ("zpool destroy tank", "destroys"),
+        ("docker volume rm data", "destroys"),
+        ("docker compose down -v", "destroys"),
+        ("docker run --privileged x", "escalates"),
+        ("docker run -v /:/host x", "escalates"),
+        ("buildah push x", "publishes"),
+        ("skopeo copy a b", "publishes"),
+        ("heroku apps:destroy x", "destroys"),
+        ("hcloud server delete x", "destroys"),
+        ("supabase db reset", "destroys"),
+        ("vercel --prod", "publishes"),
+        ("aws s3 sync . s3://b --delete", "destroys"),
+        ("aws s3 cp a s3://b", "publishes"),
+        ('psql -c "DROP TABLE x"', "destroys"),
+        ("mongosh --eval 'db.users.deleteMany({})'", "destroys"),
+        ("systemctl enable x", "persists"),
+        ("loginctl enable-linger", "persists"),
+        ("sysctl -w kernel.x=1", "escalates"),
+        ("stripe post /v1/refunds", "spends"),
+        ("dd if=/dev/zero of=/dev/sda bs=1M", "destroys"),
     ],
 )
 def test_the_reason_names_the_danger_first(line: str, kind: str) -> None:
@@ -114,6 +164,14 @@ def test_the_reason_names_the_danger_first(line: str, kind: str) -> None:
     assert (found.verdict, found.danger) == (Verdict.ASK, kind) or found.verdict is Verdict.DENY, found
     if found.verdict is Verdict.ASK:
         assert found.reason.startswith(f"{kind}: ") and found.as_json()["rank"] == rank_of(kind)
+
+
+def test_a_denial_names_the_danger_first_as_well() -> None:
+    disk = PolicyDisk()
+    disk.others["/dev/sda1"] = "device"
+    for line in ("mkfs.ext4 /dev/sda1", "wipefs -a /dev/sda1", "parted /dev/sda1 mklabel gpt"):
+        found = told(context(rules(allow=["shell(ls:*)"]), disk), "shell", line)
+        assert found.verdict is Verdict.DENY and found.reason.startswith("destroys: ") and found.rule == "devices", found
 
 
 def test_the_worst_of_several_is_named() -> None:

@@ -101,6 +101,11 @@ def test_others_as_well(text: str, name: str) -> None:
         "terraform plan",
         "remove the unused helper in git.py",
         "Write a helmet catalogue",
+        "Implement a stack with push and pop, and release the lock",
+        "Integrate stripe checkout: create the page and the post request",
+        "Use psql to look at the tables, then update the docs and remove what is old",
+        "Run the docker image and explain why it goes down",
+        "Use firebase to show push notifications when a user logs in",
         "",
     ],
 )
