@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from console.domain.danger import rank_of
 from console.policy.scopes import Scope
 from console.policy.tools.catalogue import Kind, Tool, Tools, as_called, words_of
 from console.policy.tools.sql import Statement, unknown
-from console.policy.tools.statements import statement_of
+from console.policy.tools.statements import stated, statement_of
 from console.policy.tools.words import words
 
 _READ = words(
@@ -43,7 +44,7 @@ _STAGES = re.compile(r'"\$(?:out|merge|function|where)"')
 def called(tool: Tool, argument: str, detail: str, action: str = "") -> Tool:
     """The tool with the action and scopes of this call. ``action`` is what the call says of itself: it never makes it milder."""
     if not tool.kinds:
-        return tool
+        return _with_statement(tool, argument, detail) if tool.family == "other" and not tool.is_listed else tool
     verb = _verb(tool)
     scopes: set[Scope] = set()
     done, statement = "", None
@@ -57,6 +58,15 @@ def called(tool: Tool, argument: str, detail: str, action: str = "") -> Tool:
             scopes |= more
         done = done or told
     return as_called(tool, done, scopes, statement)
+
+
+def _with_statement(tool: Tool, argument: str, detail: str) -> Tool:
+    """A tool of no kind whose call carries SQL in a member that says so: a database is written or read, whatever the server is called."""
+    if (statement := stated(argument, detail)) is None:
+        return tool
+    action = "write" if statement.writes else "read"
+    made = as_called(tool, action, tool.scopes | _of_data(statement), statement)
+    return replace(made, kinds=("database",))
 
 
 def reads_only(tool: Tool) -> bool:

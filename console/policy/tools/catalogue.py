@@ -117,7 +117,7 @@ def _told(tools: Tools, name: str) -> Tool:
     of_name = listed.kinds if listed is not None else ()
     kinds = tuple(dict.fromkeys((*of_name, *by_word, *by_server)))
     if not kinds:
-        return Tool(name, "other", "", frozenset({Scope.RUN_CODE, Scope.CALL_API}), connects=True)
+        return Tool(name, "other", "", frozenset({Scope.RUN_CODE, Scope.CALL_API}), connects=True, is_listed=False)
     action = listed.action if listed is not None and of_name else ""
     return Tool(name, kinds[0], action, frozenset(), True, kinds, bool(of_name or by_server))
 

@@ -24,6 +24,16 @@ _VALUES = words(
 )
 """Values that are bound to a statement beside them."""
 _BEGINS = re.compile(r"[\s(]*(?:select|with|values|explain|show|describe|pragma|table)\b", re.IGNORECASE)
+_SQL = words(
+    "sql query querytext queries sqlquery sqlstatement sqltext statement statements stmt ddl dml",
+)
+"""Members that hold SQL where a text in them begins like it: of tools about which nothing else is known."""
+_SQL_BEGINS = re.compile(
+    r"""[\s(;]*(?:--[^\n]*\s|/\*.*?\*/\s*){0,8}(?:select\s.*\sfrom\s|with\s.*\sas\s*\(|(?:insert|replace|merge)\s+into\s|delete\s+from\s
+    |update\s+[\w.`"\[\]]+\s+set\s|truncate\s|grant\s.*\sto\s|revoke\s.*\sfrom\s
+    |(?:drop|alter|create)\s+(?:\w+\s+){0,3}?(?:table|view|index|database|schema|function|procedure|trigger|user|role|sequence|column)\s)""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
 _TABLES = ("table", "table_name", "tables", "tableName", "collection", "collection_name")
 NODES_MAX = 5_000
 STATEMENTS_MAX = 50
@@ -38,6 +48,20 @@ def statement_of(argument: str, detail: str, *, takes_statements: bool) -> State
     is_given = any(kind == "statement" for kind, _text in texts)
     chosen = [text for kind, text in texts if _counts(kind, text, takes_statements, is_given)]
     unique = list(dict.fromkeys(chosen))
+    if len(unique) > STATEMENTS_MAX:
+        return unknown("it carries more statements than are read")
+    return functools.reduce(Statement.joined, [read_sql(text) for text in unique]) if unique else None
+
+
+def stated(argument: str, detail: str) -> Statement | None:
+    """The statements in members that are called after SQL and begin like it, of a call of any tool; None: there is none."""
+    found: list[str] = []
+    for text in (argument, detail):
+        told = _parsed(text)
+        if isinstance(told, Mapping):
+            members = [value for key, value in told.items() if re.sub(r"[^a-z]", "", str(key).lower()) in _SQL]
+            found += [one for value in members for one in _strings(value) if _SQL_BEGINS.match(one)]
+    unique = list(dict.fromkeys(found))
     if len(unique) > STATEMENTS_MAX:
         return unknown("it carries more statements than are read")
     return functools.reduce(Statement.joined, [read_sql(text) for text in unique]) if unique else None

@@ -158,3 +158,26 @@ def test_what_only_reads_or_drafts_is_no_danger() -> None:
     for name in ("list_payment_intents", "mcp__stripe__retrieve_balance", "create_draft", "mcp__gmail__search_emails", "get_deployment"):
         assert told(made, name, "{}").danger == "", name
     assert told(made, "execute_sql", "SELECT 1").danger == "" and told(made, "execute_sql", "DROP TABLE x").danger == "destroys"
+
+
+@pytest.mark.parametrize(
+    ("detail", "more"),
+    [
+        ({"sql": "DROP TABLE x"}, {WRITE}),
+        ({"query": "delete from payroll where 1=1"}, {WRITE}),
+        ({"statement": "-- harmless\nUPDATE payroll SET pay = 0"}, {WRITE}),
+        ({"queries": ["select a from b", "truncate b"]}, {WRITE, DB}),
+        ({"sql": "select a from b"}, {DB}),
+        ({"query": "select a phone that is good"}, set()),
+        ({"query": "with friends like these"}, set()),
+        ({"text": "DROP TABLE x"}, set()),
+    ],
+)
+def test_sql_in_a_call_of_a_server_of_any_name_counts(detail: dict[str, object], more: set[Scope]) -> None:
+    found = needs("mcp__prod__ask", "", **detail)
+    assert {API, Scope.RUN_CODE} <= found and more <= found and (WRITE in found) == (WRITE in more), found
+    assert not more & {WRITE} or told(context(rules(allow=["shell(ls:*)"])), "mcp__prod__ask", json.dumps(detail)).danger == "destroys"
+
+
+def test_sql_that_a_search_is_about_is_no_call_of_a_database() -> None:
+    assert needs("WebSearch", "", query="delete from payroll where 1=1") == {API}
