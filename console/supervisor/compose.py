@@ -74,6 +74,7 @@ from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
+from console.supervisor.conversation import Conversations
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes
@@ -134,8 +135,9 @@ class Supervisor:
         execute = ExecuteDesk(self.core, parts.scribe, parts.guard, parts.rollback, parts.keyring, places, options, notice, judging)
         cgroups = bool((self.guard_status.get("caps") or {}).get("cgroup"))
         self.doors = AgentDoors(places, self.core, parts.scribe, parts.trespasses, parts.tokens, execute, cgroups=cgroups)
-        self.launcher = Launcher(parts, self.doors, dangers, types)
-        self.launcher.talk.listeners.append(parts.activity.on_event)
+        told = [parts.activity.on_event]
+        talk = Conversations(self.core, parts.scribe, places, options, notice, freeze=self._freeze_agent, listeners=told)
+        self.launcher = Launcher(parts, self.doors, dangers, types, talk)
         self.stop_line = StopLine(places)
         redact = parts.keyring.redactor.redact_data
         evidence = Evidence(self.core, parts.witness, places, self.ledger, options.evidence, redact)
@@ -148,7 +150,6 @@ class Supervisor:
         self.follower = Follower(self.parts, self.stop)
         self.launcher.look_at_guard = OneForAll(self.follower.look_at_guard).ask
         self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)
-        self.launcher.talk.hearing.freeze = self._freeze_agent
 
     def _parts(self) -> Parts:
         places, options = self.places, self.options

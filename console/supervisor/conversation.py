@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,15 @@ from console.domain.conversation import Program, checked_text, started_as, what_
 from console.domain.errors import ConsoleError, Denied, TimedOut
 from console.enforcement.charging import nodes_of
 from console.enforcement.limiting import spent_out
+from console.services.fleet.core import Core
 from console.services.hooks.program_hooks import furnish
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
+from console.settings.options import Options
+from console.settings.places import Places
 from console.sources.program_stream import encoded
-from console.supervisor.hearing import Hearing, kept_key
+from console.supervisor.hearing import Freeze, Hearing, Listener, kept_key
 from console.supervisor.listening import Follower, Following
-from console.supervisor.parts import Parts
 from console.supervisor.program_files import find_program
 from console.supervisor.talk_channel import Channel
 
@@ -30,12 +35,21 @@ CONFIRM_S = 10.0
 class Conversations:
     """Every started program of this supervisor; on the loop's thread, but for the following."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        core: Core,
+        scribe: Scribe,
+        places: Places,
+        options: Options,
+        notice: Notice,
+        *,
+        freeze: Freeze,
+        listeners: Sequence[Listener],
+    ) -> None:
+        """``freeze`` stops a program whose spend cannot be seen; ``listeners`` are told the whole feed."""
+        self._core, self._scribe, self._places, self._options, self._notice = core, scribe, places, options, notice
         self._channels: dict[AgentId, Channel] = {}
-        self.hearing = Hearing(parts, self._answer)
-        self.listeners = self.hearing.listeners
-        """The seam for whoever keeps the whole feed."""
+        self.hearing = Hearing(core, scribe, notice, self._answer, freeze, listeners)
         self._follower = Follower(self.hearing.from_thread)
 
     # --- a program's life
@@ -48,9 +62,9 @@ class Conversations:
         started = started_as(agent.argv)
         if started is None:
             return ()
-        found = find_program(self._parts, started.program, uid, gid, named=started.path)
+        found = find_program(self._options, self._places, started.program, uid, gid, named=started.path)
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
-        furnish(started, folder, folder / "agent.sock", self._parts.options.approvals.ttl_s, boxed=boxed)
+        furnish(started, folder, folder / "agent.sock", self._options.approvals.ttl_s, boxed=boxed)
         following = self._followed(agent, started.program)
         if started.talks:
             channel = self._channels[agent.agent_id] = Channel(folder)
@@ -62,31 +76,31 @@ class Conversations:
 
     def output_max(self, agent: Agent) -> int:
         """Bytes of output that are kept of it; 0: as of any agent."""
-        return self._parts.options.programs.output_max_mib << 20 if started_as(agent.argv) is not None else 0
+        return self._options.programs.output_max_mib << 20 if started_as(agent.argv) is not None else 0
 
     def again(self, agent: Agent, folder: Path) -> None:
         """After a restart of the supervisor: what it wrote before is read again in silence, what it used since is charged."""
         started = started_as(agent.argv)
         if started is None:
             return
-        kept = self._parts.scribe.ledger.kv_get(kept_key(agent.agent_id)) or "0"
+        kept = self._scribe.ledger.kv_get(kept_key(agent.agent_id)) or "0"
         following = self._followed(agent, started.program)
         following.silent_until = int(kept) if kept.isascii() and kept.isdigit() and len(kept) < 16 else 0
         following.charged = (agent.usage.tokens, agent.usage.cost_usd, agent.usage.iterations)
         if started.talks:
             channel = self._channels[agent.agent_id] = Channel(folder)
-            channel.ended_by = self._parts.scribe.ledger.kv_get(ended_key(agent.agent_id)) or ""
+            channel.ended_by = self._scribe.ledger.kv_get(ended_key(agent.agent_id)) or ""
             try:
                 if channel.ended_by:
                     channel.finish()
                 else:
                     channel.open()
             except OSError as error:
-                self._parts.notice(f"nobody can talk to {agent.agent_id} any more: its input cannot be opened: {error.strerror}")
+                self._notice(f"nobody can talk to {agent.agent_id} any more: its input cannot be opened: {error.strerror}")
         self._follower.add(following)
 
     def _followed(self, agent: Agent, program: Program) -> Following:
-        return Following(agent.agent_id, program, self._parts.places.output_dir / f"{agent.agent_id}.log", self.output_max(agent))
+        return Following(agent.agent_id, program, self._places.output_dir / f"{agent.agent_id}.log", self.output_max(agent))
 
     async def drain(self, agent_id: AgentId) -> None:
         """Its first process is gone: what it wrote last is told and charged before its end is."""
@@ -102,8 +116,8 @@ class Conversations:
         if channel is not None:
             channel.close(remove=True)
             if channel.ended_by:
-                self._parts.scribe.job(lambda: self._parts.scribe.ledger.kv_set(ended_key(agent_id), ""))
-            self._parts.scribe.job(lambda: self._parts.scribe.ledger.kv_set(kept_key(agent_id), "0"))
+                self._scribe.job(lambda: self._scribe.ledger.kv_set(ended_key(agent_id), ""))
+            self._scribe.job(lambda: self._scribe.ledger.kv_set(kept_key(agent_id), "0"))
 
     def close(self) -> None:
         """The supervisor ends, the programs go on."""
@@ -119,7 +133,7 @@ class Conversations:
 
     def why_not(self, agent_id: AgentId, *, to_end: bool = False) -> str:
         """Why nobody can talk to it now, or nothing. ``to_end``: why it cannot be asked to end, which may be asked again."""
-        state = self._parts.core.state
+        state = self._core.state
         agent = state.agents[agent_id]
         breach = spent_out(state, nodes_of(state, agent)) if agent.state.is_live else None
         if state.soft_stop and agent.state.is_live:
@@ -141,9 +155,9 @@ class Conversations:
         digest = hashlib.sha256(text.encode()).hexdigest()
         data = {"characters": len(text), "sha256": digest}
         record = Record(by, "agent.message", f"to {agent_id}: {text[:300]}", verdict="allow", agent_id=agent_id, data=data)
-        await asyncio.to_thread(self._parts.scribe.record_first, record)
+        await asyncio.to_thread(self._scribe.record_first, record)
         await asyncio.to_thread(self._follower.look, agent_id)  # whether a turn is under way decides how it is said
-        told = self._parts.core.untold.take(agent_id)
+        told = self._core.untold.take(agent_id)
         words = await asyncio.to_thread(self._following(agent_id).message, f"{told}\n\n{text}" if told else text)
         self._check(agent_id, "message", by).write(encoded(words))  # a stop may have come while it was recorded
         self.hearing.tell(agent_id, {"kind": "message", "role": "operator", "text": text, "parent": "", "by": by})
@@ -152,7 +166,7 @@ class Conversations:
         """Ends its present turn, and waits for its word on that. Raises Denied, Conflict, TimedOut when it says nothing."""
         self._check(agent_id, "interrupt", by)
         record = Record(by, "agent.interrupt", f"the turn of {agent_id}", verdict="allow", agent_id=agent_id)
-        await asyncio.to_thread(self._parts.scribe.record_first, record)
+        await asyncio.to_thread(self._scribe.record_first, record)
         request_id = f"wf-{secrets.token_hex(6)}"
         await asyncio.to_thread(self._follower.look, agent_id)
         words = await asyncio.to_thread(self._following(agent_id).interrupt, request_id)
@@ -172,8 +186,8 @@ class Conversations:
         why = self.why_not(agent_id)
         channel = self._channels.get(agent_id)
         if why or channel is None:
-            self._parts.scribe.record(Record(by, f"agent.{what}", f"to {agent_id}: refused: {why}", verdict="deny", agent_id=agent_id))
-            agent = self._parts.core.state.agents[agent_id]
+            self._scribe.record(Record(by, f"agent.{what}", f"to {agent_id}: refused: {why}", verdict="deny", agent_id=agent_id))
+            agent = self._core.state.agents[agent_id]
             raise Denied(f"{agent_id} gets no {what}: {why}.", what_helps(agent, over_budget="over its budget" in why))
         return channel
 

@@ -1,6 +1,6 @@
 """What started programs wrote, where it goes: to whoever listens, to the agent's recent events, to the budget, and back as an answer.
 
-``Hearing.listeners`` is the seam for whoever keeps the whole feed: each is called on the loop's thread as ``on_event(agent_id, event)``
+``Hearing``'s listeners are the seam for whoever keeps the whole feed: each is called on the loop's thread as ``on_event(agent_id, event)``
 with the events of ``console.sources.program_stream``, and ``at`` (seconds since the epoch), ``offset`` (of the line behind it in the
 agent's output) and ``n`` (its place in the line): after a crash of the supervisor the last two seconds may be told twice.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,11 +17,12 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.errors import ConsoleError
 from console.enforcement.charging import limits_at, nodes_of
-from console.services.fleet.core import now
+from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
 from console.sources.program_stream import Event
 from console.supervisor.listening import Batch
-from console.supervisor.parts import Parts
 
 NOTED = 40
 """Events of one look that go into the agent's list of recent events."""
@@ -31,25 +32,20 @@ Freeze = Callable[[AgentId, str], Awaitable[None]]
 Answer = Callable[[AgentId, list[dict[str, Any]]], None]
 
 
-async def _no_freeze(_agent_id: AgentId, _why: str) -> None:
-    """Until compose says how."""
-
-
 class Hearing:
     """On the loop's thread, but for ``from_thread``."""
 
-    def __init__(self, parts: Parts, answer: Answer) -> None:
-        """``answer`` writes to a program what its own lines asked for."""
-        self._parts, self._answer = parts, answer
-        self.listeners: list[Listener] = []
-        self.freeze: Freeze = _no_freeze
+    def __init__(self, core: Core, scribe: Scribe, notice: Notice, answer: Answer, freeze: Freeze, listeners: Sequence[Listener]) -> None:
+        """``answer`` writes to a program what its own lines asked for; ``freeze`` stops one whose spend cannot be seen."""
+        self._core, self._scribe, self._notice = core, scribe, notice
+        self._answer, self._stop, self._listeners = answer, freeze, tuple(listeners)
         self.waiting: dict[str, asyncio.Future[bool]] = {}
         """Requests of ours that a program is to confirm."""
         self._frozen_for: set[tuple[AgentId, bool]] = set()
 
     def from_thread(self, batch: Batch) -> None:
         """The same as ``heard``, from any thread."""
-        loop = self._parts.core.loop
+        loop = self._core.loop
         if loop is not None and not loop.is_closed():
             with suppress(RuntimeError):  # closed in this very moment
                 loop.call_soon_threadsafe(self.heard, batch)
@@ -57,7 +53,7 @@ class Hearing:
     def heard(self, batch: Batch) -> None:
         """Tells, charges, answers."""
         agent_id = batch.agent_id
-        agent = self._parts.core.state.agents.get(agent_id)
+        agent = self._core.state.agents.get(agent_id)
         if agent is None:
             return
         # First: no mistake of whoever is told may keep a cap from being reached.
@@ -73,7 +69,7 @@ class Hearing:
         if batch.reply:
             self._answer(agent_id, batch.reply)
         if batch.offset:
-            self._parts.scribe.job(lambda: self._parts.scribe.ledger.kv_set(kept_key(agent_id), str(batch.offset)))
+            self._scribe.job(lambda: self._scribe.ledger.kv_set(kept_key(agent_id), str(batch.offset)))
 
     def _blind(self, agent: Agent, batch: Batch) -> None:
         """Once for each: a model without a price, and nothing being heard any more, which a person who thawed it could not know."""
@@ -81,17 +77,17 @@ class Hearing:
         if cause in self._frozen_for or not self._matters(agent, batch):
             return
         self._frozen_for.add(cause)
-        self._parts.notice(f"{agent.agent_id} is being frozen: {batch.blind}", "red")
+        self._notice(f"{agent.agent_id} is being frozen: {batch.blind}", "red")
         asyncio.get_running_loop().create_task(self._freeze(agent.agent_id, batch.blind))
 
     def _charge(self, batch: Batch) -> None:
-        post, agent_id = self._parts.core.post, batch.agent_id
+        post, agent_id = self._core.post, batch.agent_id
         if batch.recovered and batch.errors:
             post(e.UsageReported(*now(), agent_id))
         if batch.tokens or batch.usd or batch.answers or batch.tool_calls or batch.action or batch.errors is not None:
             used = {"iterations": batch.answers, "tokens": batch.tokens, "tool_calls": batch.tool_calls, "errors": batch.errors}
             post(e.UsageReported(*now(), agent_id, cost_usd=batch.usd, action=batch.action, **used))  # type: ignore[arg-type]
-        tell_spend(self._parts.core, self._parts.scribe, agent_id, now()[0], batch.usd, batch.tokens)
+        tell_spend(self._core, self._scribe, agent_id, now()[0], batch.usd, batch.tokens)
 
     def tell(self, agent_id: AgentId, event: Event) -> None:
         """An event of ours: what an operator said."""
@@ -105,23 +101,23 @@ class Hearing:
 
     def _matters(self, agent: Agent, batch: Batch) -> bool:
         """Whether it matters that its spend cannot be seen: without a price, only where a cap on money counts it, its own or another's."""
-        state = self._parts.core.state
+        state = self._core.state
         return batch.deaf or any(limits_at(state, node).cost_usd is not None for node in nodes_of(state, agent))
 
     async def _freeze(self, agent_id: AgentId, why: str) -> None:
         try:
-            await self.freeze(agent_id, why)
+            await self._stop(agent_id, why)
         except ConsoleError as error:
-            self._parts.notice(f"{agent_id} could not be frozen ({why}): {error.what}", "red")
+            self._notice(f"{agent_id} could not be frozen ({why}): {error.what}", "red")
 
     def _listen(self, agent_id: AgentId, event: Event) -> None:
-        for listener in self.listeners:
+        for listener in self._listeners:
             listener(agent_id, event)
 
     def _note(self, agent_id: AgentId, event: Event) -> None:
         """One line among the agent's recent events."""
         if words := in_words(event):
-            self._parts.scribe.event(agent_id, event["at"], event["kind"], words[:_NOTE_TEXT])
+            self._scribe.event(agent_id, event["at"], event["kind"], words[:_NOTE_TEXT])
 
 
 def in_words(event: Event) -> str:

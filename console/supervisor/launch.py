@@ -61,13 +61,13 @@ SAID_MAX = 1000
 class Launcher:
     """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
 
-    def __init__(self, parts: Parts, doors: AgentDoors, dangers: DangerDesk, sources: TypeSources) -> None:
+    def __init__(self, parts: Parts, doors: AgentDoors, dangers: DangerDesk, sources: TypeSources, talk: Conversations) -> None:
         self._parts, self._doors, self.dangers, self.sources = parts, doors, dangers, sources
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts.core, parts.scribe, parts.guard, parts.egress, parts.options.engine(), parts.notice, self.running)
         self.bounding = Bounding(parts, self.running)
         parts.core.weigh = self.dangers.weigh
-        self.talk = Conversations(parts)
+        self.talk = talk
         self.hooks = doors.hooks
         self.environments = Environments(parts.options, parts.scribe)
         self.said: dict[AgentId, str] = {}

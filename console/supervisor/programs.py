@@ -101,8 +101,8 @@ class Programs:
         prompt = checked_text(item.prompt)
         model = checked_model(item.model or parts.options.programs.models.get(item.agent, ""))
         limits, tree_limits = limits_from(item.limits), limits_from(item.tree_limits)
-        uid, gid = agents_user(parts)
-        found = await asyncio.to_thread(find_program, parts, program, uid, gid)
+        uid, gid = agents_user(parts.options)
+        found = await asyncio.to_thread(find_program, parts.options, parts.places, program, uid, gid)
         sandbox = SandboxKind(item.sandbox)
         if sandbox is SandboxKind.GVISOR and not item.once:
             why = "its sandbox does not show it a FIFO of this host"
@@ -152,11 +152,11 @@ class Programs:
 
     def view(self) -> pm.ProgramsView:
         """What can be started here. Blocks."""
-        uid, gid = agents_user(self._parts)
+        uid, gid = agents_user(self._parts.options)
         programs = []
         for program in Program:
             try:
-                found = find_program(self._parts, program, uid, gid)
+                found = find_program(self._parts.options, self._parts.places, program, uid, gid)
             except ConsoleError as error:
                 programs.append(pm.ProgramView(agent=program.value, why_not=error.what))
                 continue

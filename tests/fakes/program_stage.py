@@ -18,6 +18,8 @@ from console.enforcement.state import EngineState
 from console.sandbox.interface import Availability
 from console.services.fleet.core import Core
 from console.settings.options import Options, merged
+from console.supervisor.conversation import Conversations
+from console.supervisor.hearing import Freeze, Listener
 
 ID = AgentId("a-1")
 
@@ -49,6 +51,11 @@ class Scribe:
 
     def job(self, job: Callable[[], object]) -> None:
         job()
+
+
+async def unasked(_agent_id: AgentId, _why: str) -> None:
+    """Nobody is to be frozen."""
+    raise AssertionError("a program was frozen")
 
 
 class Stage:
@@ -86,6 +93,11 @@ class Stage:
         held: Any = {"control_level": ControlLevel.MANAGED, "sandbox": SandboxKind.NONE, "started_at": 0.0, "state": AgentState.RUNNING}
         made = Agent(ID, "claude", None, ID, 1, ContextId("c"), argv=argv, limits=Limits(cost_usd=cost), **{**held, **more})
         return self.core.state.put(made)
+
+    def talk(self, *listeners: Listener, freeze: Freeze = unasked) -> Conversations:
+        """What talks to its programs."""
+        it = self.parts
+        return Conversations(self.core, it.scribe, it.places, it.options, it.notice, freeze=freeze, listeners=listeners)
 
     def listen(self) -> None:
         """On the running loop from now on."""

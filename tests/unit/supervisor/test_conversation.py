@@ -18,13 +18,14 @@ from console.domain.budget import Usage
 from console.domain.errors import Denied, NotRecorded, TimedOut, Unavailable, UsageProblem
 from console.supervisor import conversation
 from console.supervisor.conversation import Conversations
+from console.supervisor.hearing import Listener
 from tests.fakes.program_stage import ID, Stage
 
 
 @contextmanager
-def talking(stage: Stage, folder: Path, **agent: Any) -> Iterator[Conversations]:
+def talking(stage: Stage, folder: Path, *listeners: Listener, **agent: Any) -> Iterator[Conversations]:
     """A program that was prepared and of which nothing runs."""
-    talk = Conversations(stage.parts)
+    talk = stage.talk(*listeners)
     try:
         talk.prepare(stage.agent(**agent), folder, os.geteuid(), os.getegid())
         yield talk
@@ -45,9 +46,8 @@ def waiting(folder: Path) -> list[dict[str, Any]]:
 async def test_its_prompt_waits_for_it_and_a_message_is_on_record_before_it_is_written(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.listen()
-    with talking(stage, tmp_path) as talk:
-        heard: list[Any] = []
-        talk.listeners.append(lambda _agent, event: heard.append(event))
+    heard: list[Any] = []
+    with talking(stage, tmp_path, lambda _agent, event: heard.append(event)) as talk:
         await talk.say(ID, "and now?", "operator:0")
         prompt, message = waiting(tmp_path)
         assert (prompt["message"]["content"], message["message"]["content"]) == ("the prompt", "and now?")
@@ -64,9 +64,8 @@ async def test_its_prompt_waits_for_it_and_a_message_is_on_record_before_it_is_w
 @pytest.mark.parametrize("talks", [True, False])
 async def test_what_it_was_started_with_is_the_first_message_of_its_feed(tmp_path: Path, talks: bool) -> None:
     stage = Stage(tmp_path)
-    talk = Conversations(stage.parts)
     heard: list[Any] = []
-    talk.listeners.append(lambda agent_id, event: heard.append((agent_id, event["role"], event["text"])))
+    talk = stage.talk(lambda agent_id, event: heard.append((agent_id, event["role"], event["text"])))
     try:
         talk.prepare(stage.agent(talks=talks), tmp_path, os.geteuid(), os.getegid())
         assert heard == [(ID, "operator", "the prompt")]
@@ -141,17 +140,17 @@ async def test_an_interrupt_is_done_when_the_program_says_so_and_not_before(tmp_
 async def test_after_a_restart_its_way_in_is_found_or_that_it_is_gone_is_said(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.listen()
-    talk = Conversations(stage.parts)
+    talk = stage.talk()
     talk.prepare(stage.agent(), tmp_path, os.geteuid(), os.getegid())
     theirs = os.open(tmp_path / "talk", os.O_RDWR)
     talk.close()
-    again = Conversations(stage.parts)
+    again = stage.talk()
     again.again(stage.core.state.agents[ID], tmp_path)
     await again.say(ID, "still there?", "operator:0")
     assert b"still there?" in os.read(theirs, 1 << 20)
     os.close(theirs)
     again.end(ID)
-    third = Conversations(stage.parts)
+    third = stage.talk()
     third.again(stage.core.state.agents[ID], tmp_path)
     assert "cannot be opened" in stage.notices[-1]
     with pytest.raises(Denied):
@@ -174,7 +173,7 @@ async def test_its_last_words_are_charged_before_its_end(tmp_path: Path) -> None
 
 def test_other_agents_are_left_alone_and_a_program_that_may_not_start_does_not(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    talk = Conversations(stage.parts)
+    talk = stage.talk()
     program = stage.agent()
     other = replace(program, argv=("sleep", "1"))
     assert talk.output_max(program) == 256 << 20 and talk.output_max(other) == 0
@@ -187,7 +186,7 @@ def test_other_agents_are_left_alone_and_a_program_that_may_not_start_does_not(t
 
 def test_a_sandbox_is_shown_the_program_where_it_would_not_see_it(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    talk = Conversations(stage.parts)
+    talk = stage.talk()
     binds = []
     for kind in (SandboxKind.NONE, SandboxKind.BUBBLEWRAP, SandboxKind.DOCKER):
         binds.append(talk.prepare(stage.agent(sandbox=kind, talks=False), tmp_path, os.geteuid(), os.getegid()))

@@ -16,14 +16,16 @@ from console.domain.budget import Limits
 from console.domain.errors import ConsoleError
 from console.enforcement.charging import nodes_of
 from console.sources.stream_activity import entries_of_told
-from console.supervisor.hearing import NOTED, Hearing, in_words, kept_key
+from console.supervisor.hearing import NOTED, Answer, Freeze, Hearing, Listener, in_words, kept_key
 from console.supervisor.listening import Batch
-from tests.fakes.program_stage import ID, Stage
+from tests.fakes.program_stage import ID, Stage, unasked
 
 
-def hearing(stage: Stage) -> tuple[Hearing, list[Any]]:
+def hearing(stage: Stage, *listeners: Listener, freeze: Freeze = unasked) -> tuple[Hearing, list[Any]]:
     answered: list[Any] = []
-    return Hearing(stage.parts, lambda agent_id, reply: answered.append((agent_id, reply))), answered
+    it = stage.parts
+    answer: Answer = lambda agent_id, reply: answered.append((agent_id, reply))  # noqa: E731
+    return Hearing(it.core, it.scribe, it.notice, answer, freeze, listeners), answered
 
 
 def said(text: str, **more: Any) -> dict[str, Any]:
@@ -33,9 +35,8 @@ def said(text: str, **more: Any) -> dict[str, Any]:
 def test_a_batch_is_told_noted_charged_answered_and_kept(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.agent()
-    one, answered = hearing(stage)
     heard: list[Any] = []
-    one.listeners.append(lambda agent_id, event: heard.append((agent_id, event["text"])))
+    one, answered = hearing(stage, lambda agent_id, event: heard.append((agent_id, event["text"])))
     one.heard(Batch(ID, [said("hi")], answers=1, tokens=7, usd=0.25, tool_calls=2, action="Bash ls", reply=[{"x": 1}], offset=5))
     agent = stage.core.state.agents[ID]
     assert (agent.usage.iterations, agent.usage.tokens, agent.usage.tool_calls, agent.usage.cost_usd) == (1, 7, 2, 0.25)
@@ -49,9 +50,8 @@ def test_a_batch_is_told_noted_charged_answered_and_kept(tmp_path: Path) -> None
 def test_two_messages_of_an_operator_are_two_in_the_feed(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.agent()
-    one, _ = hearing(stage)
     heard: list[Any] = []
-    one.listeners.append(lambda _agent, event: heard.append(event))
+    one, _ = hearing(stage, lambda _agent, event: heard.append(event))
     for text in ("go", "on"):
         one.tell(ID, {"kind": "message", "role": "operator", "text": text, "parent": "", "by": "operator:0"})
     names = [entry.source_id for event in heard for entry in entries_of_told(event)]
@@ -61,9 +61,8 @@ def test_two_messages_of_an_operator_are_two_in_the_feed(tmp_path: Path) -> None
 def test_a_flood_reaches_listeners_whole_and_recent_events_in_part(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.agent()
-    one, _ = hearing(stage)
     heard: list[Any] = []
-    one.listeners.append(lambda _agent, event: heard.append(event))
+    one, _ = hearing(stage, lambda _agent, event: heard.append(event))
     one.heard(Batch(ID, [said(f"{n}" * 2000) for n in range(500)]))
     assert len(heard) == 500 and len(stage.scribe.events) == NOTED and all(len(text) <= 500 for _, text in stage.scribe.events)
 
@@ -77,8 +76,7 @@ async def test_what_cannot_be_seen_freezes_where_it_matters_and_once(tmp_path: P
         if len(frozen) == 2:
             raise ConsoleError("the guard is away", "")
 
-    one, _ = hearing(stage)
-    one.freeze = freeze
+    one, _ = hearing(stage, freeze=freeze)
     stage.agent()
     one.heard(Batch(ID, blind="no price"))
     await asyncio.sleep(0)
@@ -113,8 +111,7 @@ async def test_a_cap_on_money_that_others_share_is_one_too(tmp_path: Path, scope
     async def freeze(_agent_id: AgentId, why: str) -> None:
         frozen.append(why)
 
-    one, _ = hearing(stage)
-    one.freeze = freeze
+    one, _ = hearing(stage, freeze=freeze)
     one.heard(Batch(ID, blind="no price"))
     await asyncio.sleep(0)
     assert frozen == ["no price"]
@@ -123,12 +120,11 @@ async def test_a_cap_on_money_that_others_share_is_one_too(tmp_path: Path, scope
 async def test_what_it_used_is_charged_whatever_becomes_of_the_telling(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.agent()
-    one, _ = hearing(stage)
 
     def breaks(_agent_id: AgentId, _event: Any) -> None:
         raise KeyError("a mistake")
 
-    one.listeners.append(breaks)
+    one, _ = hearing(stage, breaks)
     with pytest.raises(KeyError):
         one.heard(Batch(ID, [said("hi")], usd=0.25))
     assert stage.core.state.agents[ID].usage.cost_usd == 0.25

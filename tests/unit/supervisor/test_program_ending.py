@@ -16,7 +16,7 @@ from console.api.program_messages import EndBody, EndedView
 from console.domain.agent import AgentState
 from console.domain.errors import Denied, NotFound, NotRecorded, TimedOut, Unreachable
 from console.supervisor import program_ending
-from console.supervisor.conversation import Conversations, ended_key
+from console.supervisor.conversation import ended_key
 from console.supervisor.program_ending import Endings
 from tests.fakes.program_stage import ID, Stage
 
@@ -33,7 +33,7 @@ class House:
         self.stage.listen()
         self.procs: Answer = lambda: {"alive": True, "count": 3, "best_effort": ""}
         self.stage.parts.guard = SimpleNamespace(call=lambda _op, **_: self.procs())
-        self.talk = Conversations(self.stage.parts)
+        self.talk = self.stage.talk()
         self.talk.prepare(self.stage.agent(), folder, os.geteuid(), os.getegid())
         self.busy = False
         monkeypatch.setattr(self.talk, "is_busy", lambda _agent: self.busy)
@@ -164,7 +164,7 @@ async def test_who_cannot_be_talked_to_is_refused_and_what_is_not_on_record_is_n
 async def test_after_a_restart_it_stays_ended(house: House) -> None:
     await house.end(0)
     house.talk.close()
-    again = Conversations(house.stage.parts)
+    again = house.stage.talk()
     again.again(house.stage.core.state.agents[ID], house.folder)
     assert "ended by operator:0" in again.why_not(ID)
     again.end(ID)

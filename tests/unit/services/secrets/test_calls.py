@@ -134,7 +134,8 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
     doors: Any = SimpleNamespace(open=opened, hooks=SimpleNamespace())
     agent = Agent(AgentId("a-1"), "a", None, AgentId("a-1"), 1, ContextId("c-1"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0)
     command = c.StartAgent(agent, LaunchRequest(argv=("x",), name="a"), "operator")
-    launcher: Any = Launcher(parts, doors, DangerDesk(parts.places, parts.scribe, parts.notice), TypeSources(parts))
+    talk: Any = SimpleNamespace(prepare=lambda *_: (), output_max=lambda _agent: 0)
+    launcher: Any = Launcher(parts, doors, DangerDesk(parts.places, parts.scribe, parts.notice), TypeSources(parts), talk)
     launcher.environments = SimpleNamespace(make=own_alone)
     spec = slow.run(lambda: launcher._spec(command))
     assert spec.env["AGENT_AUTH_TOKEN"] == "a-token"
