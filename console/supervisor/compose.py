@@ -29,6 +29,7 @@ from console.rollback.store import RollbackStore
 from console.services.activity.service import ActivityDesk
 from console.services.adoption.service import keep_adopted
 from console.services.approvals.approval_runner import Approving
+from console.services.conversation.messaging import Conversations
 from console.services.daemons.service import DaemonService
 from console.services.evidence.case import Evidence
 from console.services.evidence.snapshot_cache import Witness
@@ -74,7 +75,6 @@ from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.conversation import Conversations
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes

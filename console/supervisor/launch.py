@@ -22,13 +22,13 @@ from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.services.adoption.exit_check import until_empty
+from console.services.conversation.messaging import Conversations
 from console.services.fleet.core import now
 from console.services.network.isolation import PORTAL, Cutter, Running
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.secrets.calls import secret_call
 from console.supervisor.agent_door import TOKEN_S, AgentDoors
 from console.supervisor.bounding import Bounding
-from console.supervisor.conversation import Conversations
 from console.supervisor.environments import Environments
 from console.supervisor.parts import Parts
 from console.supervisor.tool_offers import offer_tools, withdraw_tools

@@ -14,7 +14,7 @@ from console.api import program_messages as pm
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut
-from console.supervisor.conversation import ended_key
+from console.services.conversation.messaging import ended_key
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
 

@@ -13,12 +13,12 @@ from console.domain.conversation import Program, checked_model, checked_text, co
 from console.domain.errors import Conflict, ConsoleError, Unavailable
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.programs import Found, version
+from console.services.conversation.program_files import agents_user, find_program
 from console.services.routes.launch_body import limits_from
 from console.sources.kind import Wanted
 from console.sources.kinds import STARTS
 from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
-from console.supervisor.program_files import agents_user, find_program
 from console.supervisor.program_reach import Outlook, outlook
 
 MEMINFO = Path("/proc/meminfo")

@@ -22,6 +22,7 @@ from console.services.adoption.service import lives
 from console.services.approvals.approval_runner import open_approvals
 from console.services.approvals.dry_run_runner import restored_plans
 from console.services.budgets.restore import kept_budget, recall_burn
+from console.services.conversation.stdin_channel import sweep_channels
 from console.services.fleet.core import Core, now
 from console.services.observe.unknown_agents import ask_of_the_gone
 from console.services.policy.sequence_marks import kept_lineages
@@ -34,7 +35,6 @@ from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
-from console.supervisor.talk_channel import sweep_channels
 from console.supervisor.tool_offers import sweep_offers
 
 log = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from console.domain.network import Allowlist
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
 from console.sandbox.interface import Availability
+from console.services.conversation.messaging import Conversations
+from console.services.conversation.output_dispatch import Freeze, Listener
 from console.services.fleet.core import Core
 from console.settings.options import Options, merged
-from console.supervisor.conversation import Conversations
-from console.supervisor.hearing import Freeze, Listener
 
 ID = AgentId("a-1")
 

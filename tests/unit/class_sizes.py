@@ -62,7 +62,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "services/budgets/views:Snapshot": (270, 19, DESK),
     "supervisor/compose:Supervisor": (320, 22, DESK),
     "services/sessions/workspaces:Contexts": (320, 26, DESK),
-    "supervisor/conversation:Conversations": (200, 17, DESK),
+    "services/conversation/messaging:Conversations": (200, 17, DESK),
     "services/network/isolation:Cutter": (200, 17, DESK),
     "services/execute/service:ExecuteDesk": (200, 16, DESK),
     "supervisor/follow:Follower": (270, 26, DESK),

@@ -16,6 +16,10 @@ from console.domain.conversation import Program, checked_text, started_as, what_
 from console.domain.errors import ConsoleError, Denied, TimedOut
 from console.enforcement.charging import nodes_of
 from console.enforcement.limiting import spent_out
+from console.services.conversation.output_dispatch import Freeze, Hearing, Listener, kept_key
+from console.services.conversation.output_reader import Follower, Following
+from console.services.conversation.program_files import find_program
+from console.services.conversation.stdin_channel import Channel
 from console.services.fleet.core import Core
 from console.services.hooks.program_hooks import furnish
 from console.services.notices.shown import Notice
@@ -23,10 +27,6 @@ from console.services.records.record_writer import Scribe
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.program_stream import encoded
-from console.supervisor.hearing import Freeze, Hearing, Listener, kept_key
-from console.supervisor.listening import Follower, Following
-from console.supervisor.program_files import find_program
-from console.supervisor.talk_channel import Channel
 
 CONFIRM_S = 10.0
 """How long an interrupt waits for the program's own word."""

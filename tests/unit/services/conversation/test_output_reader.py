@@ -11,7 +11,7 @@ import pytest
 from console.domain.agent import AgentId
 from console.domain.conversation import Program
 from console.domain.spend import Answer
-from console.supervisor.listening import MOST_EVENTS, Batch, Follower, Following
+from console.services.conversation.output_reader import MOST_EVENTS, Batch, Follower, Following
 from tests.fakes.instance import until
 
 ID = AgentId("a-1")

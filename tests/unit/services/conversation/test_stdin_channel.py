@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Conflict, Unavailable
-from console.supervisor.talk_channel import Channel, sweep_channels
+from console.services.conversation.stdin_channel import Channel, sweep_channels
 
 
 def made(folder: Path) -> Channel:

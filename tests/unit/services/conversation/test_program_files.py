@@ -9,7 +9,7 @@ import pytest
 
 from console.domain.conversation import Program
 from console.domain.errors import Unavailable
-from console.supervisor.program_files import agents_user, find_program
+from console.services.conversation.program_files import agents_user, find_program
 from tests.fakes.program_stage import Stage
 
 

@@ -17,12 +17,12 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.errors import ConsoleError
 from console.enforcement.charging import limits_at, nodes_of
+from console.services.conversation.output_reader import Batch
 from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
 from console.sources.program_stream import Event
-from console.supervisor.listening import Batch
 
 NOTED = 40
 """Events of one look that go into the agent's list of recent events."""

@@ -16,9 +16,9 @@ import pytest
 from console.domain.agent import AgentState, SandboxKind
 from console.domain.budget import Usage
 from console.domain.errors import Denied, NotRecorded, TimedOut, Unavailable, UsageProblem
-from console.supervisor import conversation
-from console.supervisor.conversation import Conversations
-from console.supervisor.hearing import Listener
+from console.services.conversation import messaging
+from console.services.conversation.messaging import Conversations
+from console.services.conversation.output_dispatch import Listener
 from tests.fakes.program_stage import ID, Stage
 
 
@@ -131,7 +131,7 @@ async def test_an_interrupt_is_done_when_the_program_says_so_and_not_before(tmp_
         line = {"type": "control_response", "response": {"subtype": "success", "request_id": request_id}}
         (tmp_path / "output" / f"{ID}.log").write_text(json.dumps(line) + "\n")
         await asyncio.wait_for(asked, 60)
-        monkeypatch.setattr(conversation, "CONFIRM_S", 0.05)
+        monkeypatch.setattr(messaging, "CONFIRM_S", 0.05)
         with pytest.raises(TimedOut, match="did not say"):
             await talk.interrupt(ID, "operator:0")
         assert talk.hearing.waiting == {}
