@@ -45,10 +45,9 @@ from console.supervisor.http.keepalive_pool import Resting
 from console.supervisor.http.peers import Peer, is_agent
 from console.supervisor.http.redaction import hidden
 from console.supervisor.http.token_watch import watched
+from console.supervisor.launch import TOKEN_S
 
 SWITCH_S = 30.0
-TOKEN_S = 900
-"""Life of an agent's token, in seconds."""
 RATE = 100
 USAGE = "/v1/usage"
 """What agents ask most: it goes to its route without a router."""

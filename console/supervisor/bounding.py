@@ -14,8 +14,8 @@ from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError
 from console.domain.hardening import Given, GivenState
 from console.sandbox.interface import LaunchSpec
-from console.services.fleet.core import now
-from console.supervisor.parts import Parts
+from console.services.fleet.core import Core, now
+from console.services.records.record_writer import Scribe
 from console.supervisor.processor import Processor
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ MOST_KNOWN = 2000
 class Bounding:
     """On the event loop's thread."""
 
-    def __init__(self, parts: Parts, running: Mapping[AgentId, Running]) -> None:
-        self._parts, self._running = parts, running
+    def __init__(self, core: Core, scribe: Scribe, running: Mapping[AgentId, Running]) -> None:
+        self._core, self._scribe, self._running = core, scribe, running
         self._given: dict[AgentId, tuple[Given, ...]] = {}
         self._processor = Processor()
 
@@ -46,13 +46,13 @@ class Bounding:
         self._given[agent_id] = given
         for old in list(self._given)[:-MOST_KNOWN]:
             del self._given[old]
-        self._parts.scribe.job(partial(self._parts.scribe.ledger.kv_set, _key(agent_id), text))
+        self._scribe.job(partial(self._scribe.ledger.kv_set, _key(agent_id), text))
 
     async def given(self, agent_id: AgentId) -> tuple[Given, ...]:
         """As it was read back when the agent started; empty: not known, as of agents that were not started here."""
         if agent_id in self._given:
             return self._given[agent_id]
-        text = await asyncio.to_thread(self._parts.scribe.ledger.kv_get, _key(agent_id))
+        text = await asyncio.to_thread(self._scribe.ledger.kv_get, _key(agent_id))
         try:
             return tuple(Given(str(name), GivenState(state), str(words)) for name, state, words in json.loads(text or "[]"))
         except (ValueError, TypeError):
@@ -67,7 +67,7 @@ class Bounding:
 
     async def measure(self) -> None:
         """Processor time of running agents: the engine halts one that used up its own or its tree's."""
-        core = self._parts.core
+        core = self._core
         while True:
             await asyncio.sleep(MEASURE_S)
             due = self._processor.due(core.state, {agent_id: running.prepared.pid for agent_id, running in self._running.items()})

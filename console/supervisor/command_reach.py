@@ -4,32 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from console.api import messages as m
 from console.api import program_messages as pm
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
+from console.sandbox.interface import Sandbox
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import request_from
-from console.supervisor.parts import Parts
-from console.supervisor.program_reach import outlook_of
+from console.supervisor.program_reach import Outlooks
 
 COMMAND = "command"
 WORDS = 300
 
 
-async def preview_command(parts: Parts, body: m.LaunchBody, dangers: DangerDesk | None = None) -> pm.ProgramPreview:
+async def preview_command(
+    outlooks: Outlooks, sandboxes: Mapping[SandboxKind, Sandbox], body: m.LaunchBody, dangers: DangerDesk | None = None
+) -> pm.ProgramPreview:
     """Judged as its launch would be; a refusal is told, never raised."""
     try:
         request = request_from(body)
         request.check()
-        available = await asyncio.to_thread(parts.sandboxes[request.sandbox].available)
+        available = await asyncio.to_thread(sandboxes[request.sandbox].available)
         if not available.ok:
             raise Unavailable(f"Sandbox {request.sandbox} is not available, because {available.reason}", available.remedy)
-        parts.core.before_launch(request)
-        shaped = parts.core.shape(request)
-        seen = await asyncio.to_thread(outlook_of, parts, shaped, _line(request))
+        outlooks.core.before_launch(request)
+        shaped = outlooks.core.shape(request)
+        seen = await asyncio.to_thread(outlooks.of, shaped, _line(request))
         named = await asyncio.to_thread(dangers.of_launch, shaped) if dangers is not None else ()
     except ConsoleError as error:
         return pm.ProgramPreview(agent=COMMAND, why_not=error.what, remedy=error.remedy, exit_code=int(error.exit_code))

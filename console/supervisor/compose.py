@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from starlette.routing import Route
+
 from console.credentials.keyring_store import Store
 from console.credentials.plan import FILE as PLAN_FILE
 from console.credentials.tokens import Tokens
@@ -75,6 +77,7 @@ from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
+from console.supervisor.command_reach import preview_command
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes
@@ -90,7 +93,10 @@ from console.supervisor.leftovers import keep_tidy
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.parts import Parts
 from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
+from console.supervisor.program_ending import Endings
+from console.supervisor.program_reach import Outlooks
 from console.supervisor.program_routes import program_routes
+from console.supervisor.programs import Programs
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
 from console.supervisor.runner import Runner
@@ -123,7 +129,7 @@ class Supervisor:
         self.audit, self.set_aside = open_audit(places)
         self.parts = self._parts()
         parts, notice = self.parts, self.parts.notice
-        types, above = TypeSources(parts), self.core.state.agents.get
+        types, above = TypeSources(self.ledger, places, options), self.core.state.agents.get
         dangers = DangerDesk(places, parts.scribe, notice)
         git = GitMemory(SessionStart(self.ledger, above))
         self.profiles = Profiles(self.core.state.profiles, self.ledger, parts.scribe, types)
@@ -135,21 +141,42 @@ class Supervisor:
         execute = ExecuteDesk(self.core, parts.scribe, parts.guard, parts.rollback, parts.keyring, places, options, notice, judging)
         cgroups = bool((self.guard_status.get("caps") or {}).get("cgroup"))
         self.doors = AgentDoors(places, self.core, parts.scribe, parts.trespasses, parts.tokens, execute, cgroups=cgroups)
-        told = [parts.activity.on_event]
-        talk = Conversations(self.core, parts.scribe, places, options, notice, freeze=self._freeze_agent, listeners=told)
-        self.launcher = Launcher(parts, self.doors, dangers, types, talk)
         self.stop_line = StopLine(places)
         redact = parts.keyring.redactor.redact_data
         evidence = Evidence(self.core, parts.witness, places, self.ledger, options.evidence, redact)
         self.stop = StopDesk(parts, self.stop_line, evidence)
+        self.follower = Follower(self.parts, self.stop)
+        self.launcher = self._launcher(dangers, types)
         self.network = NetworkDesk(self.core, parts.scribe, parts.egress, options, notice, self.ledger.allowlist())
         self.runner = Runner(parts, self.launcher, self.stop, self.network, approving)
         self.core.run = self.runner.run
         self.core.before_launch = self._fits
-        self.core.shape = self.launcher.sources.shape
-        self.follower = Follower(self.parts, self.stop)
-        self.launcher.look_at_guard = OneForAll(self.follower.look_at_guard).ask
+        self.core.shape = types.shape
+        self.core.weigh = dangers.weigh
         self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)
+
+    def _launcher(self, dangers: DangerDesk, types: TypeSources) -> Launcher:
+        parts, places, options, notice = self.parts, self.places, self.options, self.parts.notice
+        told = [parts.activity.on_event]
+        return Launcher(
+            self.core,
+            parts.scribe,
+            parts.guard,
+            places,
+            options,
+            parts.sandboxes,
+            parts.egress,
+            notice,
+            contexts=parts.contexts,
+            hunt=parts.hunt,
+            tokens=parts.tokens,
+            sockets=self.doors,
+            hooks=self.doors.hooks,
+            dangers=dangers,
+            sources=types,
+            talk=Conversations(self.core, parts.scribe, places, options, notice, freeze=self._freeze_agent, listeners=told),
+            look_at_guard=OneForAll(self.follower.look_at_guard).ask,
+        )
 
     def _parts(self) -> Parts:
         places, options = self.places, self.options
@@ -311,13 +338,20 @@ class Supervisor:
         tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
         parts = self.parts
         secrets = SecretRoutes(self.core.agent_or_404, parts.scribe, parts.keyring, parts.rotator, self.doors.revoke, self.stop.correct)
-        more = [*secrets.routes(), *program_routes(self.parts, self.launcher)]
+        more = [*secrets.routes(), *self._program_routes()]
         more += hook_routes(self.doors.hooks)
         more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), self.profiles, asked_by)
         more += policy_page_routes(PolicyLook(self.core, self.parts.scribe, self.policy))
         more += first_run_routes(self.parts, self.policy, self.doors, self.follower)
         routes = OperatorRoutes(self.desk, more)
         return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
+
+    def _program_routes(self) -> list[Route]:
+        parts, launcher = self.parts, self.launcher
+        outlooks = Outlooks(self.core, self.ledger, self.places, self.options)
+        programs = Programs(outlooks, parts.sandboxes, launcher.dangers, launcher.talk, launcher.words)
+        endings = Endings(self.core, parts.guard, parts.scribe, parts.notice, launcher.talk)
+        return program_routes(programs, endings, lambda body: preview_command(outlooks, parts.sandboxes, body, launcher.dangers))
 
     def _fits(self, request: LaunchRequest) -> None:
         parent = self.core.state.agents.get(request.parent_id) if request.parent_id else None

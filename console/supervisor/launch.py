@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from console.credentials.tokens import Tokens
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, SandboxKind
@@ -18,19 +19,26 @@ from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.words import counted
+from console.egress.service import Egress
+from console.killswitch.client import GuardClient
 from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.services.adoption.exit_check import until_empty
 from console.services.conversation.messaging import Conversations
-from console.services.fleet.core import now
+from console.services.fleet.core import Core, now
+from console.services.hooks.service import HookDesk
 from console.services.network.isolation import PORTAL, Cutter, Running
+from console.services.notices.shown import Notice
+from console.services.persistence.scan import Hunt
 from console.services.policy.dangerous_operations import DangerDesk
+from console.services.records.record_writer import Scribe
 from console.services.secrets.calls import secret_call
-from console.supervisor.agent_door import TOKEN_S, AgentDoors
+from console.services.sessions.workspaces import Contexts
+from console.settings.options import Options
+from console.settings.places import Places
 from console.supervisor.bounding import Bounding
 from console.supervisor.environments import Environments
-from console.supervisor.parts import Parts
 from console.supervisor.tool_offers import offer_tools, withdraw_tools
 from console.supervisor.type_sources import TypeSources, memory_of
 from console.supervisor.venvs import FOLDER, ensure_venv, on_path
@@ -44,10 +52,16 @@ def _toys(sandbox: SandboxKind, toys: Path) -> tuple[tuple[Path, str], ...]:
     return {SandboxKind.NONE: (), SandboxKind.BUBBLEWRAP: ((toys, str(toys)),)}.get(sandbox, ((toys, TOYS_IN_BOX),))
 
 
-async def _nothing() -> None:
-    """Until compose says how to look at the guard."""
+class AgentSockets(Protocol):
+    """The sockets by which agents ask: one each, made before its agent runs."""
+
+    async def open(self, agent_id: AgentId, owner_uid: int | None) -> Path: ...
+    def confirm(self, agent_id: AgentId, container_id: str) -> None: ...
+    async def close(self, *agent_ids: AgentId) -> None: ...
 
 
+TOKEN_S = 900
+"""Life of an agent's token, in seconds."""
 JUDGED_S = 20.0
 """An end during a kill is left to its receipt for that long; without one it is looked into as any other end."""
 TOGETHER_S = 0.05
@@ -61,20 +75,39 @@ SAID_MAX = 1000
 class Launcher:
     """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
 
-    def __init__(self, parts: Parts, doors: AgentDoors, dangers: DangerDesk, sources: TypeSources, talk: Conversations) -> None:
-        self._parts, self._doors, self.dangers, self.sources = parts, doors, dangers, sources
+    def __init__(
+        self,
+        core: Core,
+        scribe: Scribe,
+        guard: GuardClient,
+        places: Places,
+        options: Options,
+        sandboxes: Mapping[SandboxKind, Sandbox],
+        egress: Egress,
+        notice: Notice,
+        *,
+        contexts: Contexts,
+        hunt: Hunt,
+        tokens: Tokens,
+        sockets: AgentSockets,
+        hooks: HookDesk,
+        dangers: DangerDesk,
+        sources: TypeSources,
+        talk: Conversations,
+        look_at_guard: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._core, self._scribe, self._guard, self._places, self._options = core, scribe, guard, places, options
+        self._sandboxes, self._notice, self._contexts, self._hunt, self._tokens = sandboxes, notice, contexts, hunt, tokens
+        self._sockets, self.hooks, self.dangers, self.sources, self.talk = sockets, hooks, dangers, sources, talk
+        self._look_at_guard = look_at_guard
         self.running: dict[AgentId, Running] = {}
-        self.cutter = Cutter(parts.core, parts.scribe, parts.guard, parts.egress, parts.options.engine(), parts.notice, self.running)
-        self.bounding = Bounding(parts, self.running)
-        parts.core.weigh = self.dangers.weigh
-        self.talk = talk
-        self.hooks = doors.hooks
-        self.environments = Environments(parts.options, parts.scribe)
+        self.cutter = Cutter(core, scribe, guard, egress, options.engine(), notice, self.running)
+        self.bounding = Bounding(core, scribe, self.running)
+        self.environments = Environments(options, scribe)
         self.said: dict[AgentId, str] = {}
         """What a launch came to besides its network: the tools it was offered, or why none."""
         self._gate = asyncio.Semaphore(8)
-        self.leaving = Leaving(parts, self, doors)
-        self.look_at_guard: Callable[[], Awaitable[None]] = _nothing
+        self.leaving = Leaving(self, core, guard, egress, places, notice, contexts=contexts, hunt=hunt, tokens=tokens, sockets=sockets)
 
     async def start(self, command: c.StartAgent) -> None:
         """Carries out StartAgent; every way it can break ends with nothing of it running."""
@@ -94,18 +127,18 @@ class Launcher:
 
     async def _broke(self, agent_id: AgentId, error: ConsoleError, why: str) -> None:
         self.said.pop(agent_id, None)
-        await asyncio.to_thread(withdraw_tools, self._parts.places, agent_id)
-        self._parts.core.post(e.LaunchBroke(*now(), agent_id, why))
-        self._parts.core.settle_launch(agent_id, error)
+        await asyncio.to_thread(withdraw_tools, self._places, agent_id)
+        self._core.post(e.LaunchBroke(*now(), agent_id, why))
+        self._core.settle_launch(agent_id, error)
 
     async def _start(self, command: c.StartAgent) -> None:
-        parts, agent = self._parts, command.agent
-        sandbox = parts.sandboxes[agent.sandbox]
+        agent = command.agent
+        sandbox = self._sandboxes[agent.sandbox]
         # 1. The record first: no audit, no action (promise 5).
         what = f"launch {agent.agent_id} depth {agent.depth} sandbox {agent.sandbox} network {agent.effective_mode}"
         data = {"argv0": agent.argv[0][:200], "parent": agent.parent_id, "context": agent.context_id}
         record = c.Record(command.by, "launch", what, verdict="allow", agent_id=agent.agent_id, data=data)
-        await asyncio.to_thread(parts.scribe.record_first, record)
+        await asyncio.to_thread(self._scribe.record_first, record)
         # The session's ratchet outlives this process, whatever becomes of the agent (promise 4): others are switched by it already.
         await asyncio.to_thread(self._keep_ratchet, agent)
         failpoint("launch.recorded")
@@ -114,16 +147,16 @@ class Launcher:
             raise Unavailable(f"Sandbox {agent.sandbox} is not available, because {available.reason}.", available.remedy)
         # 2. Its own socket and workspace.
         spec = await self._spec(command)
-        if FOLDER in spec.env["PATH"] and (why := await ensure_venv(parts, agent, spec)):
-            parts.notice(f"{agent.agent_id}: {why}")
+        if FOLDER in spec.env["PATH"] and (why := await ensure_venv(sandbox, self._guard, agent, spec)):
+            self._notice(f"{agent.agent_id}: {why}")
         # What the session is measured by later: taken while nothing of it runs, and beside what follows.
-        baseline = asyncio.ensure_future(parts.hunt.begin(agent))
+        baseline = asyncio.ensure_future(self._hunt.begin(agent))
         self._refuse_if_stopped(agent)
         # 3. The guard's ticket: leaf created, registry on disk. Refused while latched.
         kind = "container" if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else "process"
         level = ControlLevel.MANAGED if agent.sandbox is SandboxKind.NONE else ControlLevel.CONTAINED
         answer = await asyncio.to_thread(
-            parts.guard.call,
+            self._guard.call,
             "ticket",
             agent_id=agent.agent_id,
             kind=kind,
@@ -146,11 +179,10 @@ class Launcher:
             raise
 
     async def _confirm_and_go(self, agent: Agent, sandbox: Sandbox, prepared: Prepared, ticket: Ticket) -> None:
-        parts = self._parts
         # 5. The guard holds it, by kernel identity; a press in between wins.
         fields: dict[str, Any] = {"container_id": prepared.container_id} if prepared.container_id else {}
         held = await asyncio.to_thread(
-            parts.guard.call,
+            self._guard.call,
             "confirm",
             agent_id=agent.agent_id,
             generation=ticket.generation,
@@ -159,8 +191,8 @@ class Launcher:
             **fields,
         )
         failpoint("launch.confirmed")
-        parts.core.state.best_effort[agent.agent_id] = str(held.get("best_effort", ""))
-        self._doors.confirm(agent.agent_id, prepared.container_id)
+        self._core.state.best_effort[agent.agent_id] = str(held.get("best_effort", ""))
+        self._sockets.confirm(agent.agent_id, prepared.container_id)
         # 6. The portal, before any code of the agent's can take its port.
         note = "; ".join(prepared.notes)
         enforced = prepared.netns or (agent.effective_mode is NetworkMode.FULL and bool(prepared.container_id))
@@ -174,16 +206,16 @@ class Launcher:
         self.running[agent.agent_id] = Running(sandbox, prepared)
         process = ProcessIdentity(prepared.pid, prepared.start_ticks)
         level = ControlLevel(prepared.control_level)
-        enforced = enforced and parts.core.state.agents[agent.agent_id].effective_mode is agent.effective_mode  # else it is switched next
-        parts.core.post(e.LaunchConfirmed(*now(), agent.agent_id, process, prepared.container_id, level, enforced, note))
+        enforced = enforced and self._core.state.agents[agent.agent_id].effective_mode is agent.effective_mode  # else it is switched next
+        self._core.post(e.LaunchConfirmed(*now(), agent.agent_id, process, prepared.container_id, level, enforced, note))
         self.watch(agent.agent_id)
         await self._catch_up(agent)
-        await parts.core.saved()  # whoever asked is told once a restart would find it
-        parts.core.settle_launch(agent.agent_id, None)
+        await self._core.saved()  # whoever asked is told once a restart would find it
+        self._core.settle_launch(agent.agent_id, None)
 
     async def _catch_up(self, agent: Agent) -> None:
         """What changed about its network between the last look and the start."""
-        current = self._parts.core.state.agents[agent.agent_id]
+        current = self._core.state.agents[agent.agent_id]
         rose = current.sensitivity is not agent.sensitivity and current.network_mode is NetworkMode.PROXIED  # its portal is to know
         if current.network_mode is not agent.network_mode or rose:
             why = "its session became stricter while it started"
@@ -195,7 +227,7 @@ class Launcher:
 
     def _refuse_if_stopped(self, agent: Agent) -> None:
         """A stop, or a stricter network, that came while this launch was under way."""
-        state = self._parts.core.state
+        state = self._core.state
         current = state.agents[agent.agent_id]
         if state.killed or agent.agent_id in state.killing or agent.agent_id in state.halting or not current.state.is_live:
             raise Killed("It was stopped while it started.", "")
@@ -203,32 +235,32 @@ class Launcher:
             raise Conflict("Its session became stricter while it started.", "Launch it again: it starts with what holds now.")
 
     def _keep_ratchet(self, agent: Agent) -> None:
-        ledger, at = self._parts.scribe.ledger, now()[0]
+        ledger, at = self._scribe.ledger, now()[0]
         if agent.sensitivity is not Sensitivity.PUBLIC:
             ledger.raise_sensitivity(agent.context_id, agent.sensitivity, "launch", agent.agent_id, at, cause="launch")
         if agent.network_mode is not NetworkMode.FULL:
             ledger.restrict_mode(agent.context_id, agent.network_mode, f"launch of {agent.agent_id}", at, cause="launch")
 
     async def _spec(self, command: c.StartAgent) -> LaunchSpec:
-        parts, agent = self._parts, command.agent
+        agent = command.agent
         root = os.geteuid() == 0
-        uid = parts.options.agents.uid if root else os.geteuid()
-        gid = parts.options.agents.gid if root else os.getegid()
-        await asyncio.to_thread(parts.contexts.begin, agent)
-        workspace = await asyncio.to_thread(open_workspace, parts.places.workspaces_dir, agent.context_id, uid, gid)
-        sock = await self._doors.open(agent.agent_id, uid if root else None)
+        uid = self._options.agents.uid if root else os.geteuid()
+        gid = self._options.agents.gid if root else os.getegid()
+        await asyncio.to_thread(self._contexts.begin, agent)
+        workspace = await asyncio.to_thread(open_workspace, self._places.workspaces_dir, agent.context_id, uid, gid)
+        sock = await self._sockets.open(agent.agent_id, uid if root else None)
         program = self.talk.prepare(agent, sock.parent, uid, gid)
         toys = Path(__file__).resolve().parent.parent / "integrations"
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
-        tools = await asyncio.to_thread(offer_tools, parts, agent, workspace)
+        tools = await asyncio.to_thread(offer_tools, self._places, self._scribe, agent, workspace)
         # Kept beyond its end: one that ends at once does so before whoever launched it is answered.
         self.said[agent.agent_id] = tools.words
         while len(self.said) > SAID_MAX:
             del self.said[next(iter(self.said))]
-        token = await secret_call(parts.tokens.issue, "agent-service", agent.agent_id, TOKEN_S, agent_id=agent.agent_id)
+        token = await secret_call(self._tokens.issue, "agent-service", agent.agent_id, TOKEN_S, agent_id=agent.agent_id)
         own = {
             "WATCHFLOOR_AGENT_ID": agent.agent_id,
-            "WATCHFLOOR_INSTANCE": parts.places.instance_id,
+            "WATCHFLOOR_INSTANCE": self._places.instance_id,
             "WATCHFLOOR_AGENT_SOCKET": str(sock),
             "WATCHFLOOR_WORKSPACE": str(workspace),
             "WATCHFLOOR_TOYS": TOYS_IN_BOX if boxed else str(toys),
@@ -247,22 +279,22 @@ class Launcher:
         if narrowing is not None or command.request.agent_type or agent.parent_id is not None:
             kind = await asyncio.to_thread(self.sources.type_for, command.request)
             await asyncio.to_thread(self.sources.keep, agent.agent_id, narrowing, kind)
-        parts.places.output_dir.mkdir(exist_ok=True, mode=0o700)
+        self._places.output_dir.mkdir(exist_ok=True, mode=0o700)
         return LaunchSpec(
             agent_id=agent.agent_id,
             argv=agent.argv,
             env=await self.environments.make(agent, command.request, own),
             workspace=workspace,
             agent_socket=sock,
-            output=parts.places.output_dir / f"{agent.agent_id}.log",
+            output=self._places.output_dir / f"{agent.agent_id}.log",
             network_mode=agent.effective_mode,
-            hide=parts.places.hidden,
+            hide=self._places.hidden,
             uid=uid,
             gid=gid,
-            pids_max=parts.options.agents.pids_max,
-            memory_max_bytes=memory_of(parts.options, sources),
-            cpus=parts.options.agents.cpus,
-            labels={"io.watchfloor.instance": parts.places.instance_id, "io.watchfloor.agent": agent.agent_id},
+            pids_max=self._options.agents.pids_max,
+            memory_max_bytes=memory_of(self._options, sources),
+            cpus=self._options.agents.cpus,
+            labels={"io.watchfloor.instance": self._places.instance_id, "io.watchfloor.agent": agent.agent_id},
             extra_binds=_toys(agent.sandbox, toys) + tools.binds + program,
             output_max_bytes=self.talk.output_max(agent) or OUTPUT_BYTES,
             user_namespaces=await asyncio.to_thread(self.sources.builds_own_sandbox, command.request),
@@ -307,26 +339,25 @@ class Launcher:
             await self._was_it_a_kill(agent_id)
         if await self._is_judged(agent_id):
             return
-        parts = self._parts
-        await until_empty(parts.core, parts.guard, parts.scribe, parts.notice, agent_id, lambda: agent_id in self.running)
+        await until_empty(self._core, self._guard, self._scribe, self._notice, agent_id, lambda: agent_id in self.running)
         await self.talk.drain(agent_id)
-        self._parts.core.post(e.AgentExited(*now(), agent_id, code, await self.bounding.why(running)))
+        self._core.post(e.AgentExited(*now(), agent_id, code, await self.bounding.why(running)))
 
     async def _is_judged(self, agent_id: AgentId) -> bool:
         """Whether a kill's receipt has said that it ended: the guard, which looked at all of them at once, is asked for none of them."""
         with suppress(TimeoutError):
             async with asyncio.timeout(JUDGED_S):
-                await self._parts.core.judged_by_kill(agent_id)
-        return agent_id not in self._parts.core.state.live
+                await self._core.judged_by_kill(agent_id)
+        return agent_id not in self._core.state.live
 
     async def _was_it_a_kill(self, agent_id: AgentId) -> None:
         """A press made on the guard itself is learnt before the exit is taken for the agent's own doing."""
-        state = self._parts.core.state
+        state = self._core.state
         for _ in range(15):
             if agent_id in state.killing or agent_id in state.halting or agent_id not in state.live:
                 return
             with suppress(ConsoleError):
-                await self.look_at_guard()
+                await self._look_at_guard()
             if agent_id in state.killing or agent_id in state.halting or agent_id not in state.live:
                 return
             await asyncio.sleep(0.1)
@@ -337,8 +368,8 @@ class Launcher:
         if (narrowing := self.sources.narrowing_of(agent.agent_id)) is not None:
             self.cutter.narrowings[agent.agent_id] = narrowing
         if words := self.sources.doubts(agent.agent_id):
-            self._parts.notice(words)
-        sandbox = self._parts.sandboxes[agent.sandbox]
+            self._notice(words)
+        sandbox = self._sandboxes[agent.sandbox]
         prepared = sandbox.reattach(agent.agent_id, agent.process.pid, agent.process.start_ticks, agent.container_id)
         netns, userns = namespaces_of(agent.process.pid)
         if agent.container_id and agent.network_mode is NetworkMode.FULL and not agent.cut_off:
@@ -353,8 +384,22 @@ class Leaving:
     one of the revoked tokens, not hundreds.
     """
 
-    def __init__(self, parts: Parts, launcher: Launcher, doors: AgentDoors) -> None:
-        self._parts, self._launcher, self._doors = parts, launcher, doors
+    def __init__(
+        self,
+        launcher: Launcher,
+        core: Core,
+        guard: GuardClient,
+        egress: Egress,
+        places: Places,
+        notice: Notice,
+        *,
+        contexts: Contexts,
+        hunt: Hunt,
+        tokens: Tokens,
+        sockets: AgentSockets,
+    ) -> None:
+        self._launcher, self._core, self._guard, self._egress, self._notice = launcher, core, guard, egress, notice
+        self._places, self._contexts, self._hunt, self._tokens, self._sockets = places, contexts, hunt, tokens, sockets
         self._waiting: dict[AgentId, None] = {}
         self._is_busy = False
 
@@ -373,39 +418,39 @@ class Leaving:
             self._is_busy = False
 
     async def _release(self, batch: list[AgentId]) -> None:
-        parts, launcher = self._parts, self._launcher
+        launcher = self._launcher
         held = [running for i in batch if (running := launcher.running.pop(i, None)) is not None]
         for running in held:
             launcher.unwatch(running)
         for agent_id in batch:
             launcher.talk.end(agent_id)
-        await self._doors.close(*batch)
-        for agent_id in set(batch) & set(parts.egress.attached()):
+        await self._sockets.close(*batch)
+        for agent_id in set(batch) & set(self._egress.attached()):
             with suppress(ConsoleError, OSError):
-                await asyncio.to_thread(parts.egress.detach, agent_id)
+                await asyncio.to_thread(self._egress.detach, agent_id)
         # Descriptors first: what they belong to has ended, whatever the disk and the guard say next.
         await asyncio.gather(*(asyncio.to_thread(_release_sandbox, r) for r in held if r.prepared.container_id))
         await asyncio.to_thread(_release_sandboxes, [r for r in held if not r.prepared.container_id])
         with suppress(ConsoleError):  # its end is on disk first: a restart would find one of whom the guard knows nothing any more
-            await parts.core.saved()
+            await self._core.saved()
         for start in range(0, len(batch), FORGET):
             with suppress(ConsoleError):
-                await asyncio.to_thread(parts.guard.call, "forget", scope=[str(i) for i in batch[start : start + FORGET]])
+                await asyncio.to_thread(self._guard.call, "forget", scope=[str(i) for i in batch[start : start + FORGET]])
         for agent_id in batch:
             launcher.cutter.forget(agent_id)
         try:
-            await secret_call(parts.tokens.revoke, *batch)
+            await secret_call(self._tokens.revoke, *batch)
         except ConsoleError as error:  # their sockets are gone, and they end within minutes by themselves
             words = f"the tokens of {counted(len(batch), 'agent')} that ended ({batch[0]}) could not be revoked: {error}"
-            parts.notice(words)
+            self._notice(words)
         await asyncio.to_thread(self._clear, batch)  # last of all: nothing of them is in a workspace any more
         for agent_id in batch:
-            parts.hunt.ended(parts.core.state.agents[agent_id].context_id)
+            self._hunt.ended(self._core.state.agents[agent_id].context_id)
 
     def _clear(self, batch: list[AgentId]) -> None:
         for agent_id in batch:
-            withdraw_tools(self._parts.places, agent_id)
-            self._parts.contexts.end(agent_id)
+            withdraw_tools(self._places, agent_id)
+            self._contexts.end(agent_id)
 
 
 def _release_sandboxes(held: list[Running]) -> None:

@@ -14,9 +14,11 @@ from console.api import program_messages as pm
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut
-from console.services.conversation.messaging import ended_key
-from console.supervisor.launch import Launcher
-from console.supervisor.parts import Parts
+from console.killswitch.client import GuardClient
+from console.services.conversation.messaging import Conversations, ended_key
+from console.services.fleet.core import Core
+from console.services.notices.shown import Notice
+from console.services.records.record_writer import Scribe
 
 LOOK_S = 0.2
 MOST_REST_S = 1.0
@@ -39,39 +41,39 @@ class _Left:
 class Endings:
     """On the loop's thread."""
 
-    def __init__(self, parts: Parts, launcher: Launcher) -> None:
-        self._parts, self._launcher = parts, launcher
+    def __init__(self, core: Core, guard: GuardClient, scribe: Scribe, notice: Notice, talk: Conversations) -> None:
+        self._core, self._guard, self._scribe, self._notice, self._talk = core, guard, scribe, notice, talk
         self._closing: dict[AgentId, asyncio.Task[None]] = {}
         """Whoever asked may hang up: what was begun is done all the same."""
 
     async def end(self, agent_id: str, body: pm.EndBody, by: str) -> pm.EndedView:
         """Tells it that no more comes, and waits. Raises Denied with why not, NotFound, NotRecorded, TimedOut when nobody knows."""
-        known = self._parts.core.agent_or_404(agent_id)
+        known = self._core.agent_or_404(agent_id)
         self._check(known, by)
         words = f"the input of {known}" + (f": {body.reason}" if body.reason else "")
-        await asyncio.to_thread(self._parts.scribe.record_first, self._record(known, by, words, within_s=body.within_s))
+        await asyncio.to_thread(self._scribe.record_first, self._record(known, by, words, within_s=body.within_s))
         self._check(known, by)  # a stop may have come while it was recorded
         deadline = time.monotonic() + body.within_s
         await asyncio.shield(self._told(known, by, deadline))
         view = await self._seen(known, max(deadline, time.monotonic() + GRACE_S))
-        self._parts.scribe.record(self._record(known, by, f"{known}: {view.words}", done=view.done, processes=view.processes))
+        self._scribe.record(self._record(known, by, f"{known}: {view.words}", done=view.done, processes=view.processes))
         return view
 
     def _record(self, agent_id: AgentId, by: str, words: str, **data: object) -> Record:
         return Record(by, "agent.end", words, verdict="allow", agent_id=agent_id, data=data)
 
     def _check(self, agent_id: AgentId, by: str) -> None:
-        if why := self._launcher.talk.why_not(agent_id, to_end=True):
-            self._parts.scribe.record(Record(by, "agent.end", f"of {agent_id}: refused: {why}", verdict="deny", agent_id=agent_id))
+        if why := self._talk.why_not(agent_id, to_end=True):
+            self._scribe.record(Record(by, "agent.end", f"of {agent_id}: refused: {why}", verdict="deny", agent_id=agent_id))
             raise Denied(f"{agent_id} cannot be asked to end: {why}.", "watchfloor kill ends it for certain, if it runs.")
 
     def _told(self, agent_id: AgentId, by: str, deadline: float) -> asyncio.Task[None]:
         """From now on nothing is said to it; its input ends once no turn would be broken off, or at the deadline."""
-        channel = self._launcher.talk.channel_of(agent_id)
+        channel = self._talk.channel_of(agent_id)
         if channel is not None and not channel.ended_by:
             channel.ended_by = by
-            ledger = self._parts.scribe.ledger
-            self._parts.scribe.job(lambda: ledger.kv_set(ended_key(agent_id), by))
+            ledger = self._scribe.ledger
+            self._scribe.job(lambda: ledger.kv_set(ended_key(agent_id), by))
         task = self._closing.get(agent_id)
         if task is None or task.done():
             task = self._closing[agent_id] = asyncio.get_running_loop().create_task(self._close(agent_id, deadline))
@@ -81,14 +83,14 @@ class Endings:
     async def _close(self, agent_id: AgentId, deadline: float) -> None:
         quiet = 0
         while quiet < _QUIET_LOOKS and time.monotonic() < deadline:
-            quiet = 0 if await asyncio.to_thread(self._launcher.talk.is_busy, agent_id) else quiet + 1
+            quiet = 0 if await asyncio.to_thread(self._talk.is_busy, agent_id) else quiet + 1
             await asyncio.sleep(LOOK_S)
-        channel = self._launcher.talk.channel_of(agent_id)
+        channel = self._talk.channel_of(agent_id)
         if channel is not None:  # else it has ended by itself
             try:
                 channel.finish()
             except OSError as error:
-                self._parts.notice(f"{agent_id} cannot be told that no more comes: {error.strerror}; watchfloor kill ends it for certain")
+                self._notice(f"{agent_id} cannot be told that no more comes: {error.strerror}; watchfloor kill ends it for certain")
 
     async def _seen(self, agent_id: AgentId, deadline: float) -> pm.EndedView:
         rest = LOOK_S
@@ -96,8 +98,8 @@ class Endings:
             left: _Left | None = None
             with suppress(ConsoleError):
                 left = await asyncio.to_thread(self._left, agent_id)
-            agent = self._parts.core.state.agents.get(agent_id)
-            if (stopped := _stopped(agent)) or agent_id in self._parts.core.state.killing:
+            agent = self._core.state.agents.get(agent_id)
+            if (stopped := _stopped(agent)) or agent_id in self._core.state.killing:
                 return pm.EndedView(id=agent_id, done="killed", words=f"a kill came first: it is {stopped or 'being killed'}")
             is_over = time.monotonic() >= deadline
             # An exit that we have not learnt of yet may be a kill's: a moment more for that.
@@ -121,10 +123,10 @@ class Endings:
     def _left(self, agent_id: AgentId) -> _Left:
         """By the guard's own look. Raises ConsoleError when it does not say. Blocks."""
         try:
-            answer = self._parts.guard.call("procs", agent_id=agent_id)
+            answer = self._guard.call("procs", agent_id=agent_id)
         except NotFound:
             # One whom it does not know is nobody that it vouches for, but where it did so before: only upon its word an agent is "ended".
-            agent = self._parts.core.state.agents.get(agent_id)
+            agent = self._core.state.agents.get(agent_id)
             if agent is None or agent.state not in _OVER:
                 raise
             return _Left(False, 0, "")

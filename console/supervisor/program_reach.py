@@ -10,9 +10,12 @@ from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.conversation import started_as
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
 from console.domain.words import counted
+from console.ledger.store import Ledger
 from console.sandbox.programs import Found
+from console.services.fleet.core import Core
+from console.settings.options import Options
+from console.settings.places import Places
 from console.sources.kinds import STARTS
-from console.supervisor.parts import Parts
 
 NAMED = 20
 """Hosts named; all are counted."""
@@ -28,29 +31,86 @@ class Outlook:
     reach: list[ReachView]
 
 
-def outlook(parts: Parts, request: LaunchRequest, found: Found, told: str, model: str) -> Outlook:
-    """Of one program, as the engine would start it now. Blocks for a moment."""
-    seen = outlook_of(parts, request, _program(found, told, model, _doubt(request, told), judged=parts.options.programs.hooks))
-    return replace(seen, reach=[*seen.reach, _secrets(parts, request)])
+@dataclass(frozen=True, slots=True)
+class Outlooks:
+    """What a launch could do, as the engine would start it now."""
 
+    core: Core
+    ledger: Ledger
+    places: Places
+    options: Options
 
-def outlook_of(parts: Parts, request: LaunchRequest, program: ReachView) -> Outlook:
-    """Of any command; ``program``: the line that says which. Blocks for a moment."""
-    state = parts.core.state
-    context_level, context_mode = state.context(request.context_id or "")
-    level = higher(request.sensitivity, context_level)
-    mode = stricter_mode(stricter_mode(request.network_mode or NetworkMode.FULL, context_mode), state.modes.of(level))
-    # Without root nobody makes a network namespace for a plain process here; FULL shares the machine's network.
-    enforced = mode is not NetworkMode.FULL and (request.sandbox is not SandboxKind.NONE or os.geteuid() == 0)
-    reach = [
-        program,
-        _files(parts, request),
-        _hosts(parts, mode, enforced=enforced),
-        _scopes(parts, request),
-        _data(level, context_level),
-        _cost(request),
-    ]
-    return Outlook(mode, enforced, level, reach)
+    def of_program(self, request: LaunchRequest, found: Found, told: str, model: str) -> Outlook:
+        """Of one program. Blocks for a moment."""
+        seen = self.of(request, _program(found, told, model, _doubt(request, told), judged=self.options.programs.hooks))
+        return replace(seen, reach=[*seen.reach, self._secrets(request)])
+
+    def of(self, request: LaunchRequest, program: ReachView) -> Outlook:
+        """Of any command; ``program``: the line that says which. Blocks for a moment."""
+        state = self.core.state
+        context_level, context_mode = state.context(request.context_id or "")
+        level = higher(request.sensitivity, context_level)
+        mode = stricter_mode(stricter_mode(request.network_mode or NetworkMode.FULL, context_mode), state.modes.of(level))
+        # Without root nobody makes a network namespace for a plain process here; FULL shares the machine's network.
+        enforced = mode is not NetworkMode.FULL and (request.sandbox is not SandboxKind.NONE or os.geteuid() == 0)
+        reach = [
+            program,
+            self._files(request),
+            self._hosts(mode, enforced=enforced),
+            self._scopes(request),
+            _data(level, context_level),
+            _cost(request),
+        ]
+        return Outlook(mode, enforced, level, reach)
+
+    def _files(self, request: LaunchRequest) -> ReachView:
+        below = self.places.workspaces_dir
+        own = f"its workspace ({f'{below}/{request.context_id}' if request.context_id else f'a new one below {below}'}), reads and writes"
+        match request.sandbox:
+            case SandboxKind.NONE if os.geteuid() == 0:
+                words = (
+                    f"{own}; reads and writes whatever uid {self.options.agents.uid} may on this machine, but for Watchfloor's own state"
+                )
+                return ReachView(what="files", words=words, amber=True)
+            case SandboxKind.NONE:
+                return ReachView(what="files", words=f"{own}; reads and writes whatever you may on this machine", amber=True)
+            case SandboxKind.BUBBLEWRAP:
+                return ReachView(
+                    what="files", words=f"{own}; reads this machine's programs (/usr, /bin, /lib) and the program itself; nothing else"
+                )
+            case _:
+                return ReachView(what="files", words=f"{own}; reads its image and the program itself; nothing else")
+
+    def _hosts(self, mode: NetworkMode, *, enforced: bool) -> ReachView:
+        if mode is NetworkMode.NONE and enforced:
+            return ReachView(what="hosts", words="NONE: no host, and so no model either: it cannot answer", amber=True)
+        if mode is NetworkMode.PROXIED and enforced:
+            names = [f"{entry.host}:{entry.port}" for entry in self.ledger.allowlist().entries]
+            listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+            words = f"PROXIED: {len(names)} allowlist entries" + (f": {listed}" if names else "")
+            return ReachView(what="hosts", words=words, amber=not names)
+        asked = "" if mode is NetworkMode.FULL else f"{mode} was asked for and cannot be enforced here; "
+        return ReachView(what="hosts", words=f"{asked}FULL: every host that this machine reaches, its own services included", amber=True)
+
+    def _scopes(self, request: LaunchRequest) -> ReachView:
+        state, spawn = self.core.state, self.core.state.spawn
+        beside = [i for i in state.live if request.context_id and state.agents[i].context_id == request.context_id]
+        whom = f"session {request.context_id}" + (f", whose workspace it shares with {counted(len(beside), 'agent')}" if beside else "")
+        whom = whom if request.context_id else "a session of its own"
+        granted = self.options.agents.scopes if request.scopes is None else request.scopes
+        kinds = f"kinds of effects: {', '.join(granted)}" if granted else "no kind of effect is granted: every judged call is denied"
+        words = f"{whom}; {kinds}; may ask for {spawn.max_children} children, {spawn.max_depth} deep at most"
+        return ReachView(what="scopes", words=words, amber=bool(beside))
+
+    def _secrets(self, request: LaunchRequest) -> ReachView:
+        wanted = self.options.environment.get(request.agent_type)
+        if wanted is None:
+            words = f"no key for its model: no environment is set for agents of type {request.agent_type}"
+            return ReachView(what="secrets", words=words, amber=True)
+        there = [name for name in wanted.secrets if name in os.environ]
+        if not there:
+            return ReachView(what="secrets", words="no key for its model is in the supervisor's environment", amber=True)
+        return ReachView(what="secrets", words=f"it is given {', '.join(there)}: whoever runs in it can read them")
 
 
 def _doubt(request: LaunchRequest, told: str) -> str:
@@ -68,46 +128,6 @@ def _program(found: Found, told: str, model: str, doubt: str, *, judged: bool) -
     return ReachView(what="program", words=words, amber=bool(found.note or doubt) or not judged)
 
 
-def _files(parts: Parts, request: LaunchRequest) -> ReachView:
-    below = parts.places.workspaces_dir
-    own = f"its workspace ({f'{below}/{request.context_id}' if request.context_id else f'a new one below {below}'}), reads and writes"
-    match request.sandbox:
-        case SandboxKind.NONE if os.geteuid() == 0:
-            words = f"{own}; reads and writes whatever uid {parts.options.agents.uid} may on this machine, but for Watchfloor's own state"
-            return ReachView(what="files", words=words, amber=True)
-        case SandboxKind.NONE:
-            return ReachView(what="files", words=f"{own}; reads and writes whatever you may on this machine", amber=True)
-        case SandboxKind.BUBBLEWRAP:
-            return ReachView(
-                what="files", words=f"{own}; reads this machine's programs (/usr, /bin, /lib) and the program itself; nothing else"
-            )
-        case _:
-            return ReachView(what="files", words=f"{own}; reads its image and the program itself; nothing else")
-
-
-def _hosts(parts: Parts, mode: NetworkMode, *, enforced: bool) -> ReachView:
-    if mode is NetworkMode.NONE and enforced:
-        return ReachView(what="hosts", words="NONE: no host, and so no model either: it cannot answer", amber=True)
-    if mode is NetworkMode.PROXIED and enforced:
-        names = [f"{entry.host}:{entry.port}" for entry in parts.scribe.ledger.allowlist().entries]
-        listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-        words = f"PROXIED: {len(names)} allowlist entries" + (f": {listed}" if names else "")
-        return ReachView(what="hosts", words=words, amber=not names)
-    asked = "" if mode is NetworkMode.FULL else f"{mode} was asked for and cannot be enforced here; "
-    return ReachView(what="hosts", words=f"{asked}FULL: every host that this machine reaches, its own services included", amber=True)
-
-
-def _scopes(parts: Parts, request: LaunchRequest) -> ReachView:
-    state, spawn = parts.core.state, parts.core.state.spawn
-    beside = [i for i in state.live if request.context_id and state.agents[i].context_id == request.context_id]
-    whom = f"session {request.context_id}" + (f", whose workspace it shares with {counted(len(beside), 'agent')}" if beside else "")
-    whom = whom if request.context_id else "a session of its own"
-    granted = parts.options.agents.scopes if request.scopes is None else request.scopes
-    kinds = f"kinds of effects: {', '.join(granted)}" if granted else "no kind of effect is granted: every judged call is denied"
-    words = f"{whom}; {kinds}; may ask for {spawn.max_children} children, {spawn.max_depth} deep at most"
-    return ReachView(what="scopes", words=words, amber=bool(beside))
-
-
 def _data(level: Sensitivity, context_level: Sensitivity) -> ReachView:
     why = " (its session holds such data)" if level is context_level and level is not Sensitivity.PUBLIC else ""
     return ReachView(what="data", words=f"{level}{why}", amber=level.level >= Sensitivity.CONFIDENTIAL.level)
@@ -119,14 +139,3 @@ def _cost(request: LaunchRequest) -> ReachView:
         return ReachView(what="cost", words="no cap: it may spend without end (--limit cost=USD)", amber=True)
     wall = f", {caps.wall_s:g} s at most" if caps.wall_s is not None else ""
     return ReachView(what="cost", words=f"{cap:.2f} USD at most, and the answers under way when it is reached{wall}")
-
-
-def _secrets(parts: Parts, request: LaunchRequest) -> ReachView:
-    wanted = parts.options.environment.get(request.agent_type)
-    if wanted is None:
-        words = f"no key for its model: no environment is set for agents of type {request.agent_type}"
-        return ReachView(what="secrets", words=words, amber=True)
-    there = [name for name in wanted.secrets if name in os.environ]
-    if not there:
-        return ReachView(what="secrets", words="no key for its model is in the supervisor's environment", amber=True)
-    return ReachView(what="secrets", words=f"it is given {', '.join(there)}: whoever runs in it can read them")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,16 +12,15 @@ from starlette.routing import Route
 from console.api import program_messages as pm
 from console.api.messages import LaunchBody
 from console.services.routes.responses import answer, asked_by, body_of
-from console.supervisor.command_reach import preview_command
-from console.supervisor.launch import Launcher
-from console.supervisor.parts import Parts
 from console.supervisor.program_ending import Endings
 from console.supervisor.programs import Programs
 
+PreviewLaunch = Callable[[LaunchBody], Awaitable[pm.ProgramPreview]]
+"""What any command could do, before it is launched."""
 
-def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
+
+def program_routes(programs: Programs, endings: Endings, preview_launch: PreviewLaunch) -> list[Route]:
     """GET and POST /api/programs, POST /api/programs/preview and /preview-command, POST /api/agents/{id}/message, /interrupt and /end."""
-    programs, endings = Programs(parts, launcher), Endings(parts, launcher)
 
     async def listed(_request: Request) -> Response:
         return answer(await asyncio.to_thread(programs.view))
@@ -29,7 +29,7 @@ def program_routes(parts: Parts, launcher: Launcher) -> list[Route]:
         return answer(await programs.preview(await body_of(request, pm.ProgramsBody)))
 
     async def preview_a_command(request: Request) -> Response:
-        return answer(await preview_command(parts, await body_of(request, LaunchBody), launcher.dangers))
+        return answer(await preview_launch(await body_of(request, LaunchBody)))
 
     async def start(request: Request) -> Response:
         return answer(await programs.start(await body_of(request, pm.ProgramsBody), asked_by(request)))

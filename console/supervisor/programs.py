@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,17 +13,18 @@ from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.conversation import Program, checked_model, checked_text, command_line
 from console.domain.errors import Conflict, ConsoleError, Unavailable
 from console.domain.network import NetworkMode, Sensitivity
+from console.sandbox.interface import Sandbox
 from console.sandbox.programs import Found, version
+from console.services.conversation.messaging import Conversations
 from console.services.conversation.program_files import agents_user, find_program
+from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import limits_from
 from console.sources.kind import Wanted
 from console.sources.kinds import STARTS
-from console.supervisor.launch import Launcher
-from console.supervisor.parts import Parts
-from console.supervisor.program_reach import Outlook, outlook
+from console.supervisor.program_reach import Outlook, Outlooks
 
 MEMINFO = Path("/proc/meminfo")
-_REFUSALS = 200
+Words = Callable[[AgentId], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,12 @@ class Plan:
 class Programs:
     """The operator's side of starting programs."""
 
-    def __init__(self, parts: Parts, launcher: Launcher) -> None:
-        self._parts, self._launcher = parts, launcher
+    def __init__(
+        self, outlooks: Outlooks, sandboxes: Mapping[SandboxKind, Sandbox], dangers: DangerDesk, talk: Conversations, words: Words
+    ) -> None:
+        """``words``: what a launch came to."""
+        self._core, self._options, self._places, self._outlooks = outlooks.core, outlooks.options, outlooks.places, outlooks
+        self._sandboxes, self._dangers, self._talk, self._said = sandboxes, dangers, talk, words
 
     async def preview(self, body: pm.ProgramsBody) -> pm.ProgramPreviews:
         """What each item would start, or why it would be refused; nothing is started."""
@@ -61,7 +67,7 @@ class Programs:
             sensitivity=plan.outlook.level.value,
             cost_cap_usd=plan.request.limits.cost_usd,
             reach=plan.outlook.reach,
-            dangers=[one.line() for one in await asyncio.to_thread(self._launcher.dangers.of_launch, plan.request)],
+            dangers=[one.line() for one in await asyncio.to_thread(self._dangers.of_launch, plan.request)],
         )
 
     async def start(self, body: pm.ProgramsBody, by: str) -> pm.ProgramsStarted:
@@ -70,7 +76,7 @@ class Programs:
         for number, item in enumerate(body.items, 1):
             try:
                 plan = await self.plan(item, len(body.items), body.dangerous_ok)
-                await self._launcher.dangers.check(plan.request)
+                await self._dangers.check(plan.request)
                 plans.append(plan)
             except ConsoleError as error:
                 if len(body.items) > 1:
@@ -81,11 +87,11 @@ class Programs:
     async def _started(self, plan: Plan, by: str) -> pm.StartedView:
         try:
             await asyncio.to_thread(self._check_memory, 1)
-            agent_id = await self._parts.core.ask_launch(plan.request, by)
+            agent_id = await self._core.ask_launch(plan.request, by)
         except ConsoleError as error:
             return pm.StartedView(error=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
-        agent = self._parts.core.state.agents[agent_id]
-        said = (agent.network_note, *self._launcher.words(agent_id))
+        agent = self._core.state.agents[agent_id]
+        said = (agent.network_note, *self._said(agent_id))
         return pm.StartedView(
             id=agent_id,
             control_level=agent.control_level,
@@ -97,17 +103,17 @@ class Programs:
 
     async def plan(self, item: pm.ProgramItem, together: int = 1, dangerous_ok: str = "") -> Plan:
         """Judges one item. Raises what it would be refused with."""
-        parts, program = self._parts, Program(item.agent)
+        core, program = self._core, Program(item.agent)
         prompt = checked_text(item.prompt)
-        model = checked_model(item.model or parts.options.programs.models.get(item.agent, ""))
+        model = checked_model(item.model or self._options.programs.models.get(item.agent, ""))
         limits, tree_limits = limits_from(item.limits), limits_from(item.tree_limits)
-        uid, gid = agents_user(parts.options)
-        found = await asyncio.to_thread(find_program, parts.options, parts.places, program, uid, gid)
+        uid, gid = agents_user(self._options)
+        found = await asyncio.to_thread(find_program, self._options, self._places, program, uid, gid)
         sandbox = SandboxKind(item.sandbox)
         if sandbox is SandboxKind.GVISOR and not item.once:
             why = "its sandbox does not show it a FIFO of this host"
             raise Unavailable(f"Talking to a program in gvisor is not available, because {why}.", "Use --once, or --sandbox docker.")
-        available = await asyncio.to_thread(parts.sandboxes[sandbox].available)
+        available = await asyncio.to_thread(self._sandboxes[sandbox].available)
         if not available.ok:
             raise Unavailable(f"Sandbox {sandbox} is not available, because {available.reason}", available.remedy)
         await asyncio.to_thread(self._check_memory, together)
@@ -129,19 +135,19 @@ class Programs:
             dry_run=item.dry_run,
         )
         request.check()
-        parts.core.before_launch(request)
-        shaped = parts.core.shape(request)
+        core.before_launch(request)
+        shaped = core.shape(request)
         told = await asyncio.to_thread(version, found, uid, gid)
-        return Plan(request, found, told, model, await asyncio.to_thread(outlook, parts, shaped, found, told, model))
+        return Plan(request, found, told, model, await asyncio.to_thread(self._outlooks.of_program, shaped, found, told, model))
 
     def _words(self, program: Program, model: str, kind: str, *, once: bool) -> tuple[str, ...]:
-        named = self._parts.options.environment.get(kind)
+        named = self._options.environment.get(kind)
         base = os.environ.get("OPENAI_BASE_URL", "") if named is not None and "OPENAI_BASE_URL" in named.names else ""
-        return STARTS[program.value].words(Wanted(model, once, self._parts.options.programs.hooks, base))
+        return STARTS[program.value].words(Wanted(model, once, self._options.programs.hooks, base))
 
     def _check_memory(self, together: int) -> None:
         """Raises Conflict, with the figures, when memory is short."""
-        least, free = self._parts.options.programs.memory_free_min_mib, memory_free_mib()
+        least, free = self._options.programs.memory_free_min_mib, memory_free_mib()
         if free is None or free >= least * together:
             return
         for_all = f" for each of {together} at once" if together > 1 else ""
@@ -152,30 +158,30 @@ class Programs:
 
     def view(self) -> pm.ProgramsView:
         """What can be started here. Blocks."""
-        uid, gid = agents_user(self._parts.options)
+        uid, gid = agents_user(self._options)
         programs = []
         for program in Program:
             try:
-                found = find_program(self._parts.options, self._parts.places, program, uid, gid)
+                found = find_program(self._options, self._places, program, uid, gid)
             except ConsoleError as error:
                 programs.append(pm.ProgramView(agent=program.value, why_not=error.what))
                 continue
             told = version(found, uid, gid)
             programs.append(pm.ProgramView(agent=program.value, path=str(found.path), version=told, note=found.note))
-        least = self._parts.options.programs.memory_free_min_mib
+        least = self._options.programs.memory_free_min_mib
         return pm.ProgramsView(programs=programs, templates=list(TEMPLATES), memory_free_mib=memory_free_mib(), memory_free_min_mib=least)
 
     async def say(self, agent_id: str, body: pm.SayBody, by: str) -> pm.SaidView:
         """A message. Raises Unconfirmed when it names dangerous operations."""
-        known, text = self._parts.core.agent_or_404(agent_id), body.text
-        await self._launcher.dangers.weigh_text(known, text, by, body.dangerous_ok)
-        await self._launcher.talk.say(known, text, by)
+        known, text = self._core.agent_or_404(agent_id), body.text
+        await self._dangers.weigh_text(known, text, by, body.dangerous_ok)
+        await self._talk.say(known, text, by)
         return pm.SaidView(id=known, done="said")
 
     async def interrupt(self, agent_id: str, by: str) -> pm.SaidView:
         """The end of its present turn."""
-        known: AgentId = self._parts.core.agent_or_404(agent_id)
-        await self._launcher.talk.interrupt(known, by)
+        known: AgentId = self._core.agent_or_404(agent_id)
+        await self._talk.interrupt(known, by)
         return pm.SaidView(id=known, done="interrupted")
 
 

@@ -15,9 +15,9 @@ from console.remotekill.keys import load_keys
 from console.sandbox import bubblewrap
 from console.sandbox.environment import PATH
 from console.sandbox.tools import Offer, offer, withdraw
+from console.services.records.record_writer import Scribe
 from console.settings.durable import replace_file
 from console.settings.places import Places
-from console.supervisor.parts import Parts
 
 log = logging.getLogger(__name__)
 IN_BOX = "/opt/watchfloor-tools"
@@ -35,9 +35,9 @@ class Offered:
     """For whoever asked for the launch; empty where the workspace has no tools folder."""
 
 
-def offer_tools(parts: Parts, agent: Agent, workspace: Path) -> Offered:
+def offer_tools(places: Places, scribe: Scribe, agent: Agent, workspace: Path) -> Offered:
     """Makes the copies for one launch, and records what became of it. Blocks. Raises OSError."""
-    places, folder = parts.places, offers_dir(parts.places) / agent.agent_id
+    folder = offers_dir(places) / agent.agent_id
     made = _offer(places, agent, workspace, folder)
     if made.folder is not None and not _keeps_from_agent(agent):
         withdraw(made.folder)
@@ -46,7 +46,7 @@ def offer_tools(parts: Parts, agent: Agent, workspace: Path) -> Offered:
         return Offered()
     kind, verdict = ("tools.offered", "allow") if made.folder is not None else ("tools.refused", "deny")
     words = f"tools on its PATH: {', '.join(made.names)}" if made.folder is not None else made.why
-    parts.scribe.record(Record("supervisor", kind, words, verdict=verdict, agent_id=agent.agent_id, data={"session": agent.context_id}))
+    scribe.record(Record("supervisor", kind, words, verdict=verdict, agent_id=agent.agent_id, data={"session": agent.context_id}))
     if made.folder is None:
         return Offered(words=words)
     with suppress(OSError):  # it only tightens: a later launch refuses what is older

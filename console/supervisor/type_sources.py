@@ -17,11 +17,12 @@ from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode, stricter_mode
+from console.ledger.store import Ledger
 from console.policy.declared import Declared
 from console.settings.options import Options
+from console.settings.places import Places
 from console.settings.sources_file import AgentSources, load_sources
 from console.supervisor.environments import is_damaged, stored
-from console.supervisor.parts import Parts
 
 FILES_MAX = 500
 SETTLED_NS = 3_000_000_000
@@ -42,10 +43,10 @@ def memory_of(options: Options, sources: AgentSources | None) -> int:
 class TypeSources:
     """Reads the files anew for every launch: an edit holds for the next agent. A broken file refuses, it never reads as none."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._ledger = parts.scribe.ledger
-        self._own_sandbox = frozenset(parts.options.agents.own_sandbox)
-        self._folder = parts.places.state_dir / "sources"
+    def __init__(self, ledger: Ledger, places: Places, options: Options) -> None:
+        self._ledger = ledger
+        self._own_sandbox = frozenset(options.agents.own_sandbox)
+        self._folder = places.state_dir / "sources"
         self.known: dict[AgentId, str] = {}
         """Types of agents, as far as they were looked up."""
         self._declared: dict[str, tuple[tuple[int, ...], Declared | None]] = {}

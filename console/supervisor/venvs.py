@@ -14,9 +14,9 @@ from typing import Any
 from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
 from console.domain.errors import ConsoleError, TimedOut
 from console.domain.network import NetworkMode
-from console.sandbox.interface import LaunchSpec, Ticket
+from console.killswitch.client import GuardClient
+from console.sandbox.interface import LaunchSpec, Sandbox, Ticket
 from console.supervisor.bounding import Bounding
-from console.supervisor.parts import Parts
 
 FOLDER = ".venv"
 MAKE_S = 120.0
@@ -29,7 +29,7 @@ def on_path(path: str, workspace: Path) -> str:
     return f"{path}:{workspace / FOLDER / 'bin'}"
 
 
-async def ensure_venv(parts: Parts, agent: Agent, spec: LaunchSpec) -> str:
+async def ensure_venv(sandbox: Sandbox, guard: GuardClient, agent: Agent, spec: LaunchSpec) -> str:
     """Makes it where the session has none; why it could not be made, or empty. The guard holds what makes it, like any agent."""
     place = spec.workspace / FOLDER
     if await asyncio.to_thread(_is_there, place):
@@ -39,7 +39,7 @@ async def ensure_venv(parts: Parts, agent: Agent, spec: LaunchSpec) -> str:
     output = spec.output.with_name(f"{maker}.log")
     making = replace(spec, agent_id=maker, argv=argv, network_mode=NetworkMode.NONE, output=output, env={"PATH": "/usr/bin:/bin"})
     try:
-        code = await asyncio.to_thread(_make, parts, agent.sandbox, making)
+        code = await asyncio.to_thread(_make, sandbox, guard, agent.sandbox, making)
     except (ConsoleError, OSError) as error:
         return f"no virtual environment: {error}"
     finally:
@@ -58,9 +58,8 @@ def _is_there(place: Path) -> bool:
     return True
 
 
-def _make(parts: Parts, kind: SandboxKind, spec: LaunchSpec) -> int | None:
+def _make(sandbox: Sandbox, guard: GuardClient, kind: SandboxKind, spec: LaunchSpec) -> int | None:
     """As a launch goes: ticket, gate, confirmation, go; then its end, and nothing of it left."""
-    sandbox, guard = parts.sandboxes[kind], parts.guard
     boxed = kind in (SandboxKind.DOCKER, SandboxKind.GVISOR)
     level = ControlLevel.MANAGED if kind is SandboxKind.NONE else ControlLevel.CONTAINED
     words: dict[str, Any] = {

@@ -20,6 +20,7 @@ from console.services.conversation.messaging import Conversations
 from console.services.conversation.output_dispatch import Freeze, Listener
 from console.services.fleet.core import Core
 from console.settings.options import Options, merged
+from console.supervisor.program_reach import Outlooks
 
 ID = AgentId("a-1")
 
@@ -98,6 +99,10 @@ class Stage:
         """What talks to its programs."""
         it = self.parts
         return Conversations(self.core, it.scribe, it.places, it.options, it.notice, freeze=freeze, listeners=listeners)
+
+    def outlooks(self) -> Outlooks:
+        """What a launch could do here."""
+        return Outlooks(self.core, self.scribe.ledger, self.parts.places, self.parts.options)  # type: ignore[arg-type]
 
     def listen(self) -> None:
         """On the running loop from now on."""

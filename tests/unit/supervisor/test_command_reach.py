@@ -12,23 +12,25 @@ from tests.fakes.program_stage import Stage
 
 async def test_a_commands_worst_case_is_said_and_nothing_is_started(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    seen = await preview_command(stage.parts, LaunchBody(argv=["sh", "-c", "true"], limits={"cost": 2.0}, scopes=["READ_FS"]))
+    seen = await preview_command(
+        stage.outlooks(), stage.parts.sandboxes, LaunchBody(argv=["sh", "-c", "true"], limits={"cost": 2.0}, scopes=["READ_FS"])
+    )
     lines = {line.what: line for line in seen.reach}
     assert not seen.why_not and seen.agent == "command" and seen.cost_cap_usd == 2.0 and not stage.core.state.agents
     assert lines["program"].words == "sh -c true" and not lines["program"].amber and lines["files"].amber
     assert "kinds of effects: READ_FS;" in lines["scopes"].words and "2.00 USD" in lines["cost"].words and "secrets" not in lines
-    nothing = await preview_command(stage.parts, LaunchBody(argv=["/no/such", "x"], scopes=[]))
+    nothing = await preview_command(stage.outlooks(), stage.parts.sandboxes, LaunchBody(argv=["/no/such", "x"], scopes=[]))
     lines = {line.what: line for line in nothing.reach}
     assert lines["program"].amber and "no kind of effect is granted" in lines["scopes"].words
-    unknown = await preview_command(stage.parts, LaunchBody(argv=["no-such-program-here"]))
+    unknown = await preview_command(stage.outlooks(), stage.parts.sandboxes, LaunchBody(argv=["no-such-program-here"]))
     assert unknown.reach[0].amber and "usual folders" in unknown.reach[0].words
 
 
 async def test_a_refusal_is_told_with_its_remedy(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
-    seen = await preview_command(stage.parts, LaunchBody(argv=["sh"], limits={"money": 1.0}))
+    seen = await preview_command(stage.outlooks(), stage.parts.sandboxes, LaunchBody(argv=["sh"], limits={"money": 1.0}))
     assert "no limit 'money'" in seen.why_not and seen.remedy and seen.exit_code == 2
     box = type("Box", (), {"available": lambda self: Availability(False, "no daemon answers", "start it")})()
     stage.parts.sandboxes = dict.fromkeys(stage.parts.sandboxes, box)
-    seen = await preview_command(stage.parts, LaunchBody(argv=["sh"], sandbox="docker"))
+    seen = await preview_command(stage.outlooks(), stage.parts.sandboxes, LaunchBody(argv=["sh"], sandbox="docker"))
     assert "docker is not available, because no daemon answers" in seen.why_not and seen.remedy == "start it"

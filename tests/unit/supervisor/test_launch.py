@@ -38,7 +38,7 @@ def test_what_rose_while_it_was_let_go_is_switched(
 
     launcher: Any = object.__new__(Launcher)
     now = replace(agent, network_mode=mode, sensitivity=level)
-    launcher._parts = SimpleNamespace(core=SimpleNamespace(state=SimpleNamespace(agents={agent.agent_id: now})))
+    launcher._core = SimpleNamespace(state=SimpleNamespace(agents={agent.agent_id: now}))
     launcher.cutter = SimpleNamespace(switch=switch)
     asyncio.run(launcher._catch_up(agent))
     assert done == switched

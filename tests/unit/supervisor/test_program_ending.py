@@ -32,13 +32,13 @@ class House:
         self.stage, self.folder = Stage(folder), folder
         self.stage.listen()
         self.procs: Answer = lambda: {"alive": True, "count": 3, "best_effort": ""}
-        self.stage.parts.guard = SimpleNamespace(call=lambda _op, **_: self.procs())
+        guard: Any = SimpleNamespace(call=lambda _op, **_: self.procs())
         self.talk = self.stage.talk()
         self.talk.prepare(self.stage.agent(), folder, os.geteuid(), os.getegid())
         self.busy = False
         monkeypatch.setattr(self.talk, "is_busy", lambda _agent: self.busy)
-        launcher: Any = SimpleNamespace(talk=self.talk)
-        self.endings = Endings(self.stage.parts, launcher)
+        it = self.stage.parts
+        self.endings = Endings(it.core, guard, it.scribe, it.notice, self.talk)
 
     async def end(self, within: float = 0.3) -> EndedView:
         return await self.endings.end(ID, EndBody(reason="enough", within_s=within), "operator:0")

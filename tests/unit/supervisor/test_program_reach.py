@@ -12,13 +12,13 @@ from console.domain.budget import Limits
 from console.domain.conversation import Program, command_line
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.programs import Found
-from console.supervisor.program_reach import Outlook, outlook
+from console.supervisor.program_reach import Outlook
 from tests.fakes.program_stage import Stage
 
 
 def seen(stage: Stage, **request: Any) -> tuple[Outlook, dict[str, tuple[str, bool]]]:
     found = Found(Program.CODEX, stage.program, request.pop("note", ""))
-    given = outlook(stage.parts, LaunchRequest(("x",), agent_type="codex", **request), found, "1.2.3", "gpt")
+    given = stage.outlooks().of_program(LaunchRequest(("x",), agent_type="codex", **request), found, "1.2.3", "gpt")
     return given, {line.what: (line.words, line.amber) for line in given.reach}
 
 
@@ -63,6 +63,6 @@ def test_behind_the_allowlist_its_hosts_are_named_and_an_empty_one_is_said(tmp_p
 def test_a_codex_that_may_skip_our_hook_says_so_before_it_starts(tmp_path: Path, told: str, talks: bool, hooks: bool, doubt: bool) -> None:
     stage = Stage(tmp_path, **{"programs.hooks": hooks})
     argv = command_line(Program.CODEX, "do it", str(stage.program), ("app-server",), talks=talks)
-    given = outlook(stage.parts, LaunchRequest(argv, agent_type="codex"), Found(Program.CODEX, stage.program, ""), told, "gpt")
+    given = stage.outlooks().of_program(LaunchRequest(argv, agent_type="codex"), Found(Program.CODEX, stage.program, ""), told, "gpt")
     line = next(line for line in given.reach if line.what == "program")
     assert ("may skip the hook in silence" in line.words) == doubt and line.amber == (doubt or not hooks)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.responses import refusals
+from console.supervisor.command_reach import preview_command
+from console.supervisor.program_ending import Endings
 from console.supervisor.program_routes import program_routes
+from console.supervisor.programs import Programs
 from tests.fakes.program_stage import Stage
 
 
 def client(tmp_path: Path) -> TestClient:
     stage = Stage(tmp_path)
-    launcher: Any = type("Launcher", (), {"dangers": DangerDesk(stage.parts.places, stage.parts.scribe, stage.parts.notice)})()
-    app = Starlette(routes=program_routes(stage.parts, launcher), exception_handlers=refusals())
+    it, dangers, talk = stage.parts, DangerDesk(stage.parts.places, stage.parts.scribe, stage.parts.notice), stage.talk()
+    programs = Programs(stage.outlooks(), it.sandboxes, dangers, talk, lambda _agent: ("", ""))
+    endings = Endings(it.core, SimpleNamespace(), it.scribe, it.notice, talk)  # type: ignore[arg-type]
+    routes = program_routes(programs, endings, lambda body: preview_command(stage.outlooks(), it.sandboxes, body, dangers))
+    app = Starlette(routes=routes, exception_handlers=refusals())
     return TestClient(app, raise_server_exceptions=False)
 
 

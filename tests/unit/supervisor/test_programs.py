@@ -19,11 +19,7 @@ from tests.fakes.program_stage import ID, Stage
 
 
 def desk(stage: Stage) -> tuple[Programs, list[LaunchRequest]]:
-    launcher: Any = type(
-        "Launcher",
-        (),
-        {"words": lambda self, agent_id: ("", "a note"), "dangers": DangerDesk(stage.parts.places, stage.parts.scribe, stage.parts.notice)},
-    )()
+    dangers = DangerDesk(stage.parts.places, stage.parts.scribe, stage.parts.notice)
     asked: list[LaunchRequest] = []
 
     async def ask_launch(request: LaunchRequest, by: str) -> AgentId:
@@ -34,7 +30,7 @@ def desk(stage: Stage) -> tuple[Programs, list[LaunchRequest]]:
         return ID
 
     stage.core.ask_launch = ask_launch  # type: ignore[method-assign]
-    return Programs(stage.parts, launcher), asked
+    return Programs(stage.outlooks(), stage.parts.sandboxes, dangers, stage.talk(), lambda _agent: ("", "a note")), asked
 
 
 def item(agent: Any = "claude-code", prompt: str = "do it", **more: Any) -> ProgramItem:

@@ -13,7 +13,7 @@ from console.domain.conversation import Program, command_line
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.ledger.store import Ledger
-from console.settings.options import AgentOptions
+from console.settings.options import AgentOptions, Options
 from console.supervisor import type_sources
 from console.supervisor.environments import Given, _key, _text
 from console.supervisor.type_sources import TypeSources
@@ -31,12 +31,8 @@ class Room:
         self.ledger = Ledger(folder / "ledger.db")
         (folder / "sources").mkdir()
         self.file = folder / "sources" / "coder.json"
-        parts: Any = SimpleNamespace(
-            scribe=SimpleNamespace(ledger=self.ledger),
-            places=SimpleNamespace(state_dir=folder),
-            options=SimpleNamespace(agents=AgentOptions()),
-        )
-        self.sources = TypeSources(parts)
+        places: Any = SimpleNamespace(state_dir=folder)
+        self.sources = TypeSources(self.ledger, places, Options(agents=AgentOptions()))
 
     def typed(self, agent_id: AgentId, kind: str = "coder") -> None:
         self.ledger.kv_set(_key(agent_id), _text(Given(kind, (), ())))

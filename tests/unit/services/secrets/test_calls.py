@@ -135,7 +135,25 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
     agent = Agent(AgentId("a-1"), "a", None, AgentId("a-1"), 1, ContextId("c-1"), ControlLevel.MANAGED, SandboxKind.NONE, started_at=1.0)
     command = c.StartAgent(agent, LaunchRequest(argv=("x",), name="a"), "operator")
     talk: Any = SimpleNamespace(prepare=lambda *_: (), output_max=lambda _agent: 0)
-    launcher: Any = Launcher(parts, doors, DangerDesk(parts.places, parts.scribe, parts.notice), TypeSources(parts), talk)
+    launcher: Any = Launcher(
+        parts.core,
+        parts.scribe,
+        parts.guard,
+        places,  # type: ignore[arg-type]
+        parts.options,
+        parts.sandboxes,
+        parts.egress,
+        parts.notice,
+        contexts=parts.contexts,
+        hunt=parts.hunt,
+        tokens=parts.tokens,
+        sockets=doors,
+        hooks=doors.hooks,
+        dangers=DangerDesk(parts.places, parts.scribe, parts.notice),
+        sources=TypeSources(parts.scribe.ledger, parts.places, parts.options),
+        talk=talk,
+        look_at_guard=parts.look_at_guard,
+    )
     launcher.environments = SimpleNamespace(make=own_alone)
     spec = slow.run(lambda: launcher._spec(command))
     assert spec.env["AGENT_AUTH_TOKEN"] == "a-token"
