@@ -11,7 +11,7 @@ from console.domain.budget import tightest
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.network import NetworkMode
-from console.supervisor.environments import stored
+from console.services.launch.environments import stored
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import LAST_KEY
 from console.supervisor.stop import StopDesk

@@ -33,6 +33,7 @@ from console.services.fleet.views import agent_view
 from console.services.hooks.calls import read_call
 from console.services.hooks.program_hooks import remove
 from console.services.hooks.service import HookDesk
+from console.services.launch.service import TOKEN_S
 from console.services.records.record_writer import Scribe
 from console.services.routes.launch_body import request_from
 from console.services.routes.responses import answer, body_of, refusal, refusals, shown_once
@@ -45,7 +46,6 @@ from console.supervisor.http.keepalive_pool import Resting
 from console.supervisor.http.peers import Peer, is_agent
 from console.supervisor.http.redaction import hidden
 from console.supervisor.http.token_watch import watched
-from console.supervisor.launch import TOKEN_S
 
 SWITCH_S = 30.0
 RATE = 100

@@ -40,6 +40,13 @@ from console.services.execute.service import ExecuteDesk
 from console.services.fleet.core import Core
 from console.services.fleet.views import egress_view
 from console.services.hooks.service import hook_app, hook_routes
+from console.services.launch.command_reach import preview_command
+from console.services.launch.program_ending import Endings
+from console.services.launch.program_reach import Outlooks
+from console.services.launch.program_routes import program_routes
+from console.services.launch.programs import Programs
+from console.services.launch.service import Launcher
+from console.services.launch.type_sources import TypeSources
 from console.services.network.service import NetworkDesk
 from console.services.notices.shown import Notices
 from console.services.observe.own_agents import OwnAgents
@@ -77,7 +84,6 @@ from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.command_reach import preview_command
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes
@@ -88,20 +94,14 @@ from console.supervisor.http.asgi import App, Door
 from console.supervisor.http.peers import Peer, is_operator, may_hook
 from console.supervisor.http.redaction import hidden, hide_in_logs
 from console.supervisor.http.token_watch import watched
-from console.supervisor.launch import Launcher
 from console.supervisor.leftovers import keep_tidy
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.parts import Parts
 from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
-from console.supervisor.program_ending import Endings
-from console.supervisor.program_reach import Outlooks
-from console.supervisor.program_routes import program_routes
-from console.supervisor.programs import Programs
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
-from console.supervisor.type_sources import TypeSources
 
 log = logging.getLogger(__name__)
 THREADS = 32

@@ -15,12 +15,12 @@ from console.domain.command import Record
 from console.domain.errors import Conflict
 from console.services.fleet.core import now
 from console.services.fleet.views import agent_view, receipt_row
+from console.services.launch.exec_check import not_begun
+from console.services.launch.service import Launcher
 from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk
-from console.supervisor.begun import not_begun
 from console.supervisor.follow import Follower
 from console.supervisor.ladder import LadderDesk
-from console.supervisor.launch import Launcher
 from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import RearmAsk, unlatch

@@ -24,18 +24,18 @@ from console.services.approvals.dry_run_runner import restored_plans
 from console.services.budgets.restore import kept_budget, recall_burn
 from console.services.conversation.stdin_channel import sweep_channels
 from console.services.fleet.core import Core, now
+from console.services.launch.service import Launcher
+from console.services.launch.tool_offers import sweep_offers
 from console.services.observe.unknown_agents import ask_of_the_gone
 from console.services.policy.sequence_marks import kept_lineages
 from console.settings.options import Options
 from console.settings.places import Places
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.canary import BY as CANARY
-from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
 from console.supervisor.runner import Runner
 from console.supervisor.stop import StopDesk
-from console.supervisor.tool_offers import sweep_offers
 
 log = logging.getLogger(__name__)
 AGENTS_BACK = 5000

@@ -22,9 +22,9 @@ from console.ledger.network_history import NetworkChange
 from console.services.alerts.halt_notice import leave_notes
 from console.services.approvals.approval_runner import Approving
 from console.services.approvals.dry_run_runner import Planning
+from console.services.launch.service import Launcher
 from console.services.network.service import NetworkDesk
 from console.services.policy.sequence_marks import Tainting
-from console.supervisor.launch import Launcher
 from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
 

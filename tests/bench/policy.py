@@ -41,13 +41,13 @@ from console.policy.matrix import read_matrix  # noqa: E402
 from console.policy.paths import TEXT_MAX, Facts, FileRules  # noqa: E402
 from console.policy.scopes import Scope  # noqa: E402
 from console.policy.walk import Listing  # noqa: E402
+from console.services.launch.environments import Given  # noqa: E402
+from console.services.launch.environments import _key as environment_key  # noqa: E402
+from console.services.launch.environments import _text as environment_text  # noqa: E402
+from console.services.launch.type_sources import TypeSources  # noqa: E402
 from console.services.policy.dangerous_operations import OwnList  # noqa: E402
 from console.services.policy.service import PolicyDesk  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
-from console.supervisor.environments import Given  # noqa: E402
-from console.supervisor.environments import _key as environment_key  # noqa: E402
-from console.supervisor.environments import _text as environment_text  # noqa: E402
-from console.supervisor.type_sources import TypeSources  # noqa: E402
 from tests.fakes.playbook import Playbook  # noqa: E402
 from tests.fakes.policy_world import context, rules, told  # noqa: E402
 

@@ -13,7 +13,7 @@ from console.api import first_run_messages as fr
 from console.api import messages as m
 from console.api import program_messages as pm
 from console.domain.activity import Entry, Kind
-from console.supervisor.programs import TEMPLATES
+from console.services.launch.programs import TEMPLATES
 from tests.fakes.view_answers import refuse, say
 
 if TYPE_CHECKING:

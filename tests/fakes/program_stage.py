@@ -19,8 +19,8 @@ from console.sandbox.interface import Availability
 from console.services.conversation.messaging import Conversations
 from console.services.conversation.output_dispatch import Freeze, Listener
 from console.services.fleet.core import Core
+from console.services.launch.program_reach import Outlooks
 from console.settings.options import Options, merged
-from console.supervisor.program_reach import Outlooks
 
 ID = AgentId("a-1")
 

@@ -68,7 +68,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "supervisor/follow:Follower": (270, 26, DESK),
     "services/persistence/scan:Hunt": (220, 15, DESK),
     "supervisor/ladder:LadderDesk": (230, 21, DESK),
-    "supervisor/launch:Launcher": (310, 17, DESK),
+    "services/launch/service:Launcher": (310, 17, DESK),
     "services/network/service:NetworkDesk": (200, 17, DESK),
     "supervisor/operator_routes:OperatorRoutes": (220, 24, ONE_DOOR),
     "supervisor/remote:RemoteDesk": (200, 17, DESK),

@@ -18,14 +18,14 @@ from starlette.routing import Route
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, TimedOut
+from console.services.launch import service
+from console.services.launch.service import Launcher
+from console.services.launch.type_sources import TypeSources
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.secrets import calls as secret_calls
 from console.services.secrets.calls import secret_call
 from console.settings.options import Options
-from console.supervisor import launch
 from console.supervisor.http.access import Gates
-from console.supervisor.launch import Launcher
-from console.supervisor.type_sources import TypeSources
 
 
 class SlowStore:
@@ -119,8 +119,8 @@ def test_an_agents_token_is_issued_beside_the_loop(slow: SlowStore, tmp_path: Pa
     async def own_alone(_agent: Any, _request: Any, own: dict[str, str]) -> dict[str, str]:
         return own
 
-    monkeypatch.setattr(launch, "open_workspace", lambda *_: tmp_path)
-    monkeypatch.setattr(launch, "offer_tools", lambda *_: SimpleNamespace(words="", path="/bin", binds=()))
+    monkeypatch.setattr(service, "open_workspace", lambda *_: tmp_path)
+    monkeypatch.setattr(service, "offer_tools", lambda *_: SimpleNamespace(words="", path="/bin", binds=()))
     places = SimpleNamespace(
         instance_id="0" * 8,
         output_dir=tmp_path / "output",

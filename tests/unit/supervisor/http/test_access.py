@@ -14,6 +14,7 @@ from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import Denied, Killed
 from console.services.hooks.service import HookDesk, hook_routes
+from console.services.launch.program_routes import program_routes
 from console.services.policy.page_routes import policy_page_routes
 from console.services.policy.routes import policy_routes
 from console.services.secrets.routes import SecretRoutes
@@ -22,7 +23,6 @@ from console.supervisor.first_run import first_run_routes
 from console.supervisor.http.access import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
 from console.supervisor.http.peers import Peer
 from console.supervisor.operator_routes import OperatorRoutes
-from console.supervisor.program_routes import program_routes
 
 UP = {
     # reads

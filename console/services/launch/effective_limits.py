@@ -15,8 +15,8 @@ from console.domain.errors import ConsoleError
 from console.domain.hardening import Given, GivenState
 from console.sandbox.interface import LaunchSpec
 from console.services.fleet.core import Core, now
+from console.services.launch.usage_sampler import Processor
 from console.services.records.record_writer import Scribe
-from console.supervisor.processor import Processor
 
 if TYPE_CHECKING:
     from console.services.network.isolation import Running

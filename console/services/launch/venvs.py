@@ -16,7 +16,7 @@ from console.domain.errors import ConsoleError, TimedOut
 from console.domain.network import NetworkMode
 from console.killswitch.client import GuardClient
 from console.sandbox.interface import LaunchSpec, Sandbox, Ticket
-from console.supervisor.bounding import Bounding
+from console.services.launch.effective_limits import Bounding
 
 FOLDER = ".venv"
 MAKE_S = 120.0

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from console.services.launch.command_reach import preview_command
+from console.services.launch.program_ending import Endings
+from console.services.launch.program_routes import program_routes
+from console.services.launch.programs import Programs
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.responses import refusals
-from console.supervisor.command_reach import preview_command
-from console.supervisor.program_ending import Endings
-from console.supervisor.program_routes import program_routes
-from console.supervisor.programs import Programs
 from tests.fakes.program_stage import Stage
 
 

@@ -19,10 +19,10 @@ from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode, stricter_mode
 from console.ledger.store import Ledger
 from console.policy.declared import Declared
+from console.services.launch.environments import is_damaged, stored
 from console.settings.options import Options
 from console.settings.places import Places
 from console.settings.sources_file import AgentSources, load_sources
-from console.supervisor.environments import is_damaged, stored
 
 FILES_MAX = 500
 SETTLED_NS = 3_000_000_000

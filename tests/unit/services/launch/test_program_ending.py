@@ -16,8 +16,8 @@ from console.api.program_messages import EndBody, EndedView
 from console.domain.agent import AgentState
 from console.domain.errors import Denied, NotFound, NotRecorded, TimedOut, Unreachable
 from console.services.conversation.messaging import ended_key
-from console.supervisor import program_ending
-from console.supervisor.program_ending import Endings
+from console.services.launch import program_ending
+from console.services.launch.program_ending import Endings
 from tests.fakes.program_stage import ID, Stage
 
 Answer = Callable[[], dict[str, Any]]

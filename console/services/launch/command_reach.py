@@ -12,9 +12,9 @@ from console.api import program_messages as pm
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.sandbox.interface import Sandbox
+from console.services.launch.program_reach import Outlooks
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import request_from
-from console.supervisor.program_reach import Outlooks
 
 COMMAND = "command"
 WORDS = 300

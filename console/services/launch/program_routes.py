@@ -11,9 +11,9 @@ from starlette.routing import Route
 
 from console.api import program_messages as pm
 from console.api.messages import LaunchBody
+from console.services.launch.program_ending import Endings
+from console.services.launch.programs import Programs
 from console.services.routes.responses import answer, asked_by, body_of
-from console.supervisor.program_ending import Endings
-from console.supervisor.programs import Programs
 
 PreviewLaunch = Callable[[LaunchBody], Awaitable[pm.ProgramPreview]]
 """What any command could do, before it is launched."""

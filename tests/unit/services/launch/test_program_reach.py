@@ -12,7 +12,7 @@ from console.domain.budget import Limits
 from console.domain.conversation import Program, command_line
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.programs import Found
-from console.supervisor.program_reach import Outlook
+from console.services.launch.program_reach import Outlook
 from tests.fakes.program_stage import Stage
 
 

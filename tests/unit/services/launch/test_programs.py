@@ -11,10 +11,10 @@ from console.api.program_messages import ProgramItem, ProgramsBody
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.errors import Conflict, ConsoleError, Denied, Unavailable, UsageProblem
+from console.services.launch import programs
+from console.services.launch.programs import Programs, memory_free_mib
 from console.services.policy.dangerous_operations import DangerDesk
 from console.sources.codex.stream import TRUSTED
-from console.supervisor import programs
-from console.supervisor.programs import Programs, memory_free_mib
 from tests.fakes.program_stage import ID, Stage
 
 

@@ -12,7 +12,7 @@ import pytest
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, SandboxKind
 from console.domain.network import NetworkMode, Sensitivity
-from console.supervisor.launch import Launcher
+from console.services.launch.service import Launcher
 
 FULL, PROXIED, NONE = NetworkMode.FULL, NetworkMode.PROXIED, NetworkMode.NONE
 

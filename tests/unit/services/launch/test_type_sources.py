@@ -13,10 +13,10 @@ from console.domain.conversation import Program, command_line
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.ledger.store import Ledger
+from console.services.launch import type_sources
+from console.services.launch.environments import Given, _key, _text
+from console.services.launch.type_sources import TypeSources
 from console.settings.options import AgentOptions, Options
-from console.supervisor import type_sources
-from console.supervisor.environments import Given, _key, _text
-from console.supervisor.type_sources import TypeSources
 from tests.fakes.playbook import Playbook
 
 ID, CHILD = AgentId("a-00000001"), AgentId("a-00000002")

@@ -12,9 +12,9 @@ import pytest
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
 from console.domain.command import Record
 from console.domain.errors import Denied, NotRecorded
+from console.services.launch.environments import Environments, is_damaged, stored
 from console.services.records.record_writer import Scribe
 from console.settings.options import Options
-from console.supervisor.environments import Environments, is_damaged, stored
 
 LAUNCHER = {"BASE_URL": "https://example.org", "API_KEY": "canary", "GH_TOKEN": "canary", "OTHER": "canary", "LANG": "C.UTF-8"}
 TYPES = {"bot": {"names": ["BASE_URL", "ABSENT"], "secrets": ["API_KEY"]}}

@@ -17,11 +17,11 @@ from console.sandbox.interface import Sandbox
 from console.sandbox.programs import Found, version
 from console.services.conversation.messaging import Conversations
 from console.services.conversation.program_files import agents_user, find_program
+from console.services.launch.program_reach import Outlook, Outlooks
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import limits_from
 from console.sources.kind import Wanted
 from console.sources.kinds import STARTS
-from console.supervisor.program_reach import Outlook, Outlooks
 
 MEMINFO = Path("/proc/meminfo")
 Words = Callable[[AgentId], tuple[str, str]]

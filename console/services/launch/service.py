@@ -28,6 +28,11 @@ from console.services.adoption.exit_check import until_empty
 from console.services.conversation.messaging import Conversations
 from console.services.fleet.core import Core, now
 from console.services.hooks.service import HookDesk
+from console.services.launch.effective_limits import Bounding
+from console.services.launch.environments import Environments
+from console.services.launch.tool_offers import offer_tools, withdraw_tools
+from console.services.launch.type_sources import TypeSources, memory_of
+from console.services.launch.venvs import FOLDER, ensure_venv, on_path
 from console.services.network.isolation import PORTAL, Cutter, Running
 from console.services.notices.shown import Notice
 from console.services.persistence.scan import Hunt
@@ -37,11 +42,6 @@ from console.services.secrets.calls import secret_call
 from console.services.sessions.workspaces import Contexts
 from console.settings.options import Options
 from console.settings.places import Places
-from console.supervisor.bounding import Bounding
-from console.supervisor.environments import Environments
-from console.supervisor.tool_offers import offer_tools, withdraw_tools
-from console.supervisor.type_sources import TypeSources, memory_of
-from console.supervisor.venvs import FOLDER, ensure_venv, on_path
 
 log = logging.getLogger(__name__)
 TOYS_IN_BOX = "/opt/watchfloor-toys"
@@ -250,7 +250,7 @@ class Launcher:
         workspace = await asyncio.to_thread(open_workspace, self._places.workspaces_dir, agent.context_id, uid, gid)
         sock = await self._sockets.open(agent.agent_id, uid if root else None)
         program = self.talk.prepare(agent, sock.parent, uid, gid)
-        toys = Path(__file__).resolve().parent.parent / "integrations"
+        toys = Path(__file__).resolve().parents[2] / "integrations"
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
         tools = await asyncio.to_thread(offer_tools, self._places, self._scribe, agent, workspace)
         # Kept beyond its end: one that ends at once does so before whoever launched it is answered.

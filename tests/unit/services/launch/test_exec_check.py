@@ -10,8 +10,8 @@ import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState
 from console.sandbox.interface import Prepared
-from console.supervisor import begun
-from console.supervisor.begun import UNKNOWN, is_another_program, not_begun
+from console.services.launch import exec_check
+from console.services.launch.exec_check import UNKNOWN, is_another_program, not_begun
 from tests.fakes.playbook import Playbook
 
 HELD = Prepared(AgentId("a1"), pid=7, start_ticks=1)
@@ -28,7 +28,7 @@ def lives_for(looks: int, code: int | None = 0) -> Callable[[], Agent]:
 
 @pytest.fixture(autouse=True)
 def sees(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(begun, "SEES", tmp_path)
+    monkeypatch.setattr(exec_check, "SEES", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -50,18 +50,18 @@ async def test_only_what_our_own_first_process_says_at_such_an_end_is_a_program_
 
 async def test_it_is_waited_until_another_program_runs_and_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = [True, False, False]
-    monkeypatch.setattr(begun, "is_another_program", lambda pid: pid == 7 and looks.pop())
+    monkeypatch.setattr(exec_check, "is_another_program", lambda pid: pid == 7 and looks.pop())
     assert await not_begun(HELD, lives_for(1000), str) == ("", "")
     assert looks == []
 
 
 async def test_what_cannot_be_seen_is_not_known_and_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(begun, "is_another_program", lambda pid: False)
+    monkeypatch.setattr(exec_check, "is_another_program", lambda pid: False)
     assert await not_begun(replace(HELD, container_id="ab"), lives_for(1), str) == ("", UNKNOWN)
-    monkeypatch.setattr(begun, "WAIT_S", 0.02)
+    monkeypatch.setattr(exec_check, "WAIT_S", 0.02)
     assert await not_begun(HELD, lives_for(1000), str) == ("", UNKNOWN)
-    monkeypatch.setattr(begun, "WAIT_S", 60)
-    monkeypatch.setattr(begun, "SEES", tmp_path / "none")
+    monkeypatch.setattr(exec_check, "WAIT_S", 60)
+    monkeypatch.setattr(exec_check, "SEES", tmp_path / "none")
     assert await not_begun(HELD, lives_for(1), str) == ("", UNKNOWN)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from console.api.messages import LaunchBody
 from console.sandbox.interface import Availability
-from console.supervisor.command_reach import preview_command
+from console.services.launch.command_reach import preview_command
 from tests.fakes.program_stage import Stage
 
 

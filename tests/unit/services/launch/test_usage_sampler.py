@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from console.domain.budget import Limits
-from console.supervisor import processor
-from console.supervisor.processor import IDLE_S, TOLD_S, Processor
+from console.services.launch import usage_sampler
+from console.services.launch.usage_sampler import IDLE_S, TOLD_S, Processor
 from tests.fakes.playbook import Playbook
 
 PIDS: Any = {"a-1": 11, "a-2": 12}
@@ -22,9 +22,9 @@ class Host:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
         self.used: dict[str, float | None] = {"f11": 1.0, "f12": 1.0}
-        monkeypatch.setattr(processor, "processor_file", lambda pid: f"f{pid}")
-        monkeypatch.setattr(processor, "processor_seconds_in", lambda file: self.used[file])
-        monkeypatch.setattr(processor, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(usage_sampler, "processor_file", lambda pid: f"f{pid}")
+        monkeypatch.setattr(usage_sampler, "processor_seconds_in", lambda file: self.used[file])
+        monkeypatch.setattr(usage_sampler, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.book = Playbook().run("a-1").run("a-2")
         self.found = Processor()
 
