@@ -21,6 +21,8 @@ SECOND_LOOK_S = 0.5
 RETURN_WATCH_S = 60.0
 """How long after a kill what starts a killed session again is ended, unless a setting says otherwise."""
 KILL_LIMIT_S = 5.0
+LOCAL_WORST_S = ANSWER_S + KILL_LIMIT_S
+"""The guard has 0.3 s to answer, else the registry's press does its work; after 5 s the receipt says proven or not."""
 HEARTBEAT_S = 30.0
 LEASE_S = 60.0
 

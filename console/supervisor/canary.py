@@ -10,28 +10,29 @@ from contextlib import suppress
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
+from console.killswitch.client import GuardClient
+from console.settings.options import AgentOptions
+from console.settings.places import Places
 from console.supervisor.light import LIMIT_S, Flight
-from console.supervisor.parts import Parts
 
 BY = "canary"
 
 
-def fly_canary(parts: Parts) -> Flight:
+def fly_canary(guard: GuardClient, places: Places, agents: AgentOptions) -> Flight:
     """Blocks; leaves nothing behind; never raises what a guard or the kernel does. It takes the same ticket, leaf and kill as any agent."""
     try:
-        guard_pid = int(parts.guard.call("status").get("pid") or 0)
-        proven, words, ms = _fly(parts)
+        guard_pid = int(guard.call("status").get("pid") or 0)
+        proven, words, ms = _fly(guard, places, agents)
     except ConsoleError as error:
         guard_pid, proven, words, ms = 0, False, f"the canary was not killed: {error}", None
     return Flight(proven, words, ms, guard_pid, time.time(), time.monotonic())
 
 
-def _fly(parts: Parts) -> tuple[bool, str, float | None]:
+def _fly(guard: GuardClient, places: Places, agents: AgentOptions) -> tuple[bool, str, float | None]:
     agent_id = f"canary-{secrets.token_hex(4)}"
-    guard = parts.guard
     ticket = guard.call("ticket", agent_id=agent_id, kind="process", control_level="managed")
     try:
-        bird = _hatch(parts)
+        bird = _hatch(agents)
     except OSError as error:
         with suppress(ConsoleError):
             guard.call("forget", agent_id=agent_id)
@@ -46,7 +47,7 @@ def _fly(parts: Parts) -> tuple[bool, str, float | None]:
         with suppress(subprocess.TimeoutExpired):
             bird.wait(LIMIT_S)
         ms = (time.monotonic() - began) * 1000 if bird.returncode is not None else None
-        return _judge(parts, kill_id, ms)
+        return _judge(guard, places, kill_id, ms)
     except (OSError, ValueError) as error:
         return False, f"the canary could not be flown: {error}", None
     finally:
@@ -56,25 +57,24 @@ def _fly(parts: Parts) -> tuple[bool, str, float | None]:
             guard.call("forget", agent_id=agent_id)
 
 
-def _hatch(parts: Parts) -> subprocess.Popen[bytes]:
+def _hatch(agents: AgentOptions) -> subprocess.Popen[bytes]:
     """A process that does nothing, under the agents' own account where there is one: what could leave its leaf proves nothing."""
     null = subprocess.DEVNULL
     if os.geteuid() != 0:
         return subprocess.Popen(["/bin/sleep", "30"], stdin=null, stdout=null, stderr=null)
-    agents = parts.options.agents
     return subprocess.Popen(
         ["/bin/sleep", "30"], cwd="/", env={}, user=agents.uid, group=agents.gid, extra_groups=[], stdin=null, stdout=null, stderr=null
     )
 
 
-def _judge(parts: Parts, kill_id: str, ms: float | None) -> tuple[bool, str, float | None]:
+def _judge(guard: GuardClient, places: Places, kill_id: str, ms: float | None) -> tuple[bool, str, float | None]:
     """Both must say so: the guard's proof, and the parent that reaped it."""
     until = time.monotonic() + LIMIT_S
     while time.monotonic() < until:
-        seen = parts.guard.call("progress", kill_id=kill_id)
+        seen = guard.call("progress", kill_id=kill_id)
         if seen.get("done"):
             with suppress(OSError):
-                (parts.places.guard_dir / "receipts" / f"{kill_id}.json").unlink()
+                (places.guard_dir / "receipts" / f"{kill_id}.json").unlink()
             # in user mode it has the guard's uid: best effort for the guard, but it is our own child and ``wait`` saw its end
             proven = ms is not None and seen.get("total") == 1 and (seen.get("proven") == 1 or seen.get("best_effort") == 1)
             return proven, f"canary dead in {ms:.0f} ms" if proven and ms is not None else "the canary's end was NOT proven", ms

@@ -94,7 +94,8 @@ from console.supervisor.http.asgi import App, Door
 from console.supervisor.http.peers import Peer, is_operator, may_hook
 from console.supervisor.http.redaction import hidden, hide_in_logs
 from console.supervisor.http.token_watch import watched
-from console.supervisor.leftovers import keep_tidy
+from console.supervisor.ladder import LadderDesk
+from console.supervisor.leftovers import OrphanContainers
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.parts import Parts
 from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
@@ -142,20 +143,47 @@ class Supervisor:
         cgroups = bool((self.guard_status.get("caps") or {}).get("cgroup"))
         self.doors = AgentDoors(places, self.core, parts.scribe, parts.trespasses, parts.tokens, execute, cgroups=cgroups)
         self.stop_line = StopLine(places)
-        redact = parts.keyring.redactor.redact_data
-        evidence = Evidence(self.core, parts.witness, places, self.ledger, options.evidence, redact)
-        self.stop = StopDesk(parts, self.stop_line, evidence)
+        self.stop = self._make_stop()
         self.follower = Follower(self.parts, self.stop)
-        self.launcher = self._launcher(dangers, types)
+        self.ladder = LadderDesk(
+            self.core,
+            parts.scribe,
+            parts.guard,
+            places,
+            parts.egress,
+            self.stop,
+            daemons=parts.daemons,
+            counting=self.follower.counting,
+            look_at_guard=self.follower.look_at_guard,
+        )
+        self.launcher = self._make_launcher(dangers, types)
         self.network = NetworkDesk(self.core, parts.scribe, parts.egress, options, notice, self.ledger.allowlist())
         self.runner = Runner(parts, self.launcher, self.stop, self.network, approving)
         self.core.run = self.runner.run
         self.core.before_launch = self._fits
         self.core.shape = types.shape
         self.core.weigh = dangers.weigh
-        self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower)
+        self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower, self.ladder)
 
-    def _launcher(self, dangers: DangerDesk, types: TypeSources) -> Launcher:
+    def _make_stop(self) -> StopDesk:
+        parts, redact = self.parts, self.parts.keyring.redactor.redact_data
+        return StopDesk(
+            self.core,
+            parts.scribe,
+            parts.guard,
+            self.places,
+            parts.notice,
+            self.stop_line,
+            Evidence(self.core, parts.witness, self.places, self.ledger, self.options.evidence, redact),
+            daemons=parts.daemons,
+            hunt=parts.hunt,
+            rotator=parts.rotator,
+            remote=parts.remote,
+            stand_ins=self.options.stand_ins,
+            redact=redact,
+        )
+
+    def _make_launcher(self, dangers: DangerDesk, types: TypeSources) -> Launcher:
         parts, places, options, notice = self.parts, self.places, self.options, self.parts.notice
         told = [parts.activity.on_event]
         return Launcher(
@@ -311,12 +339,13 @@ class Supervisor:
         self.runner.task(self.runner.look_after())
         self.runner.task(self._keep_contexts())
         self.runner.task(keep_adopted(self.core, self.parts.guard))
-        self.runner.task(keep_tidy(self.parts, self.stop))
+        orphans = OrphanContainers(self.core, self.parts.guard, self.parts.scribe, self.places, self.options, self.stop)
+        self.runner.task(orphans.keep_tidy())
         self.runner.task(self.parts.daemons.keep_telling())
-        self.runner.task(keep_telling(self.parts, self.places.is_default))
-        self.runner.task(keep_naming(self.parts, self.places.is_default))
+        self.runner.task(keep_telling(self.core.state, self.parts.guard, self.options, is_default=self.places.is_default))
+        self.runner.task(keep_naming(self.core.state, self.parts.guard, self.options, is_default=self.places.is_default))
         self.runner.task(self.launcher.bounding.measure())
-        self.runner.task(fold_journal(self.parts, self.stop.amend))
+        self.runner.task(fold_journal(self.places, self.parts.scribe, self.stop.amend))
         self.runner.task(finish_rotations(self.parts.rotator, self.parts.scribe, self.parts.notice, self.stop))
         envoy = asyncio.create_task(self._start_egress())
         self._start_remote()
@@ -360,11 +389,11 @@ class Supervisor:
     async def _freeze_session(self, context_id: str, why: str) -> None:
         """An operator thaws it, once there is room."""
         with suppress(NotFound, Conflict):  # nobody works in it
-            await self.desk.ladder.act(Rung.FREEZE, Scope(Reach.SESSION, context_id), why, "supervisor")
+            await self.ladder.act(Rung.FREEZE, Scope(Reach.SESSION, context_id), why, "supervisor")
 
     async def _freeze_agent(self, agent_id: AgentId, why: str) -> None:
         with suppress(NotFound, Conflict):  # it has ended
-            done = await self.desk.ladder.act(Rung.FREEZE, Scope(Reach.AGENT, agent_id), why, "supervisor")
+            done = await self.ladder.act(Rung.FREEZE, Scope(Reach.AGENT, agent_id), why, "supervisor")
             if done.failed:
                 raise ConsoleError("; ".join(done.failed.values())[:300], f"watchfloor kill {agent_id} stops it for certain.")
 

@@ -36,9 +36,11 @@ RECORDS_S = 2.0
 class Desk:
     """The operator's side of one supervisor."""
 
-    def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk, follower: Follower) -> None:
+    def __init__(
+        self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk, follower: Follower, ladder: LadderDesk
+    ) -> None:
         self.parts, self.launcher, self.stop, self.network, self.follower = parts, launcher, stop, network, follower
-        self.ladder = LadderDesk(parts, stop, follower)
+        self.ladder = ladder
         self.review = ReviewDesk(parts.scribe, network)
         self.rollback = RollbackDesk(parts, self.name_of)
         self.end = asyncio.Event()

@@ -11,8 +11,9 @@ from typing import Any
 
 from console.domain.command import Record
 from console.killswitch.journal import read_journal
+from console.services.records.record_writer import Scribe
+from console.settings.places import Places
 from console.supervisor.canary import BY as CANARY
-from console.supervisor.parts import Parts
 
 KEY = "guard.journal.folded"
 PAUSE_S = 1.0
@@ -33,13 +34,13 @@ def _read(path: Path, after: int) -> list[dict[str, Any]]:
     return list(read_journal(path, after))
 
 
-async def fold_journal(parts: Parts, amend: Callable[[str], Awaitable[str]]) -> None:
+async def fold_journal(places: Places, scribe: Scribe, amend: Callable[[str], Awaitable[str]]) -> None:
     """Once a second, for ever; what was folded is remembered in the ledger, so that a restart neither repeats nor skips.
 
     ``amend``: told the kill of every receipt that the guard amended; the new seal of the receipt goes on record with the guard's line.
     """
-    path = parts.places.guard_dir / "journal.jsonl"
-    done = int(await asyncio.to_thread(parts.scribe.ledger.kv_get, KEY) or 0)
+    path = places.guard_dir / "journal.jsonl"
+    done = int(await asyncio.to_thread(scribe.ledger.kv_get, KEY) or 0)
     size = -1
     while True:
         now_size = path.stat().st_size if path.exists() else 0
@@ -48,7 +49,7 @@ async def fold_journal(parts: Parts, amend: Callable[[str], Awaitable[str]]) -> 
             for line in await asyncio.to_thread(_read, path, done):
                 seal = await amend(str(line.get("kill_id"))) if line.get("kind") == "receipt_amended" else ""
                 if (record := record_of(line)) is not None:
-                    parts.scribe.record(replace(record, data={**record.data, "seal_sha256": seal}) if seal else record)
+                    scribe.record(replace(record, data={**record.data, "seal_sha256": seal}) if seal else record)
                 done = max(done, int(line["seq"]))
-            parts.scribe.job(partial(parts.scribe.ledger.kv_set, KEY, str(done)))
+            scribe.job(partial(scribe.ledger.kv_set, KEY, str(done)))
         await asyncio.sleep(PAUSE_S)

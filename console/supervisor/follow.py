@@ -270,7 +270,7 @@ class Follower:
         while True:
             rests = self._rests()
             if not rests:
-                seen.flight = await asyncio.to_thread(fly_canary, self._parts)
+                seen.flight = await asyncio.to_thread(fly_canary, self._parts.guard, self._parts.places, self._parts.options.agents)
             flown = time.monotonic()
             wait = seen.canary_s if seen.flight is not None and seen.flight.proven else min(CANARY_RETRY_S, seen.canary_s)
             await asyncio.sleep(0.25)  # always: while killed no canary flies, and a new guard would make this loop run without a pause

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,16 +22,20 @@ from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode
 from console.domain.words import counted
+from console.egress.service import Egress
 from console.enforcement.ladder import Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
 from console.enforcement.state import EngineState
+from console.killswitch.client import GuardClient
 from console.killswitch.durable import Damaged
 from console.killswitch.kill.targets import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
 from console.killswitch.registry import Entry, Held, Registry
+from console.services.daemons.service import DaemonService
 from console.services.fleet.core import Core, now
 from console.services.network.isolation import SHARED
-from console.supervisor.follow import Follower
+from console.services.observe.process_counts import Counting
+from console.services.records.record_writer import Scribe
+from console.settings.places import Places
 from console.supervisor.freezes import unconfirmed
-from console.supervisor.parts import Parts
 from console.supervisor.stop import CHUNK, StopDesk
 
 COUNT_S = 1.0
@@ -49,8 +53,21 @@ ACT_S = 30.0
 class LadderDesk:
     """Freeze, isolate, kill; thaw, reconnect; over an agent, a tree, a session, this host, everything."""
 
-    def __init__(self, parts: Parts, stop: StopDesk, follower: Follower) -> None:
-        self._parts, self._stop, self._follower = parts, stop, follower
+    def __init__(
+        self,
+        core: Core,
+        scribe: Scribe,
+        guard: GuardClient,
+        places: Places,
+        egress: Egress,
+        stop: StopDesk,
+        *,
+        daemons: DaemonService,
+        counting: Counting,
+        look_at_guard: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._core, self._scribe, self._guard, self._places, self._egress = core, scribe, guard, places, egress
+        self._stop, self._daemons, self._counting, self._look_at_guard = stop, daemons, counting, look_at_guard
 
     # --- before
 
@@ -58,19 +75,19 @@ class LadderDesk:
         """What would happen now. Raises UsageProblem, NotFound."""
         scope.check()
         doubts, outside, counted_s = await asyncio.gather(
-            asyncio.to_thread(self._doubts, rung), asyncio.to_thread(self._outside, rung), self._follower.counting.anew(COUNT_S)
+            asyncio.to_thread(self._doubts, rung), asyncio.to_thread(self._outside, rung), self._counting.anew(COUNT_S)
         )
-        found = plan(self._parts.core.state, rung, scope, doubts)
+        found = plan(self._core.state, rung, scope, doubts)
         refused = ""
         try:
             found.refuse_if_idle()
             self._refuse_if_stopped(rung)
         except ConsoleError as error:
             refused = str(error)
-        view = preview_view(found, refused, self._parts.core.state.pids, counted_s, outside)
+        view = preview_view(found, refused, self._core.state.pids, counted_s, outside)
         if rung is Rung.KILL:
-            await self._parts.daemons.refresh()
-            view.daemons = self._parts.daemons.around({line.agent.agent_id for line in found.lines if line.acts})
+            await self._daemons.refresh()
+            view.daemons = self._daemons.around({line.agent.agent_id for line in found.lines if line.acts})
         return view
 
     def _outside(self, rung: Rung) -> dict[str, Outside]:
@@ -78,7 +95,7 @@ class LadderDesk:
         found, after = dict[str, Outside](), ""
         while rung is Rung.KILL:
             try:
-                answer = self._parts.guard.call("connections", after=after)
+                answer = self._guard.call("connections", after=after)
             except ConsoleError:
                 return found
             for agent_id, row in dict(answer.get("agents", {})).items():
@@ -92,15 +109,15 @@ class LadderDesk:
         """Agents without a kernel proof, by the guard's own registry. Blocks. What cannot be read is doubted."""
         if rung not in (Rung.KILL, Rung.FREEZE):
             return {}
-        live = [i for i, a in list(self._parts.core.state.agents.items()) if a.state.is_live and a.state is not AgentState.STARTING]
+        live = [i for i, a in list(self._core.state.agents.items()) if a.state.is_live and a.state is not AgentState.STARTING]
         try:
-            held = {entry.agent_id: entry for entry in Registry(self._parts.places.guard_dir).load()}
+            held = {entry.agent_id: entry for entry in Registry(self._places.guard_dir).load()}
         except (Damaged, OSError) as error:
             return dict.fromkeys(map(str, live), f"the guard's registry cannot be read: {error}")
         return {str(i): why for i in live if (why := doubt_of(held.get(i), rung))}
 
     def _refuse_if_stopped(self, rung: Rung) -> None:
-        state = self._parts.core.state
+        state = self._core.state
         if rung is not Rung.KILL and state.killed:
             raise Killed("The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ...")
         if rung is Rung.RECONNECT and state.soft_stop:
@@ -111,7 +128,7 @@ class LadderDesk:
     async def act(self, rung: Rung, scope: Scope, reason: str, by: str) -> m.ActView:
         """Everything but the kill. Raises UsageProblem, NotFound, Conflict, Killed, NotRecorded."""
         self._refuse_if_stopped(rung)
-        first = plan(self._parts.core.state, rung, scope)
+        first = plan(self._core.state, rung, scope)
         first.refuse_if_idle()
         match rung:
             case Rung.FREEZE:
@@ -129,7 +146,7 @@ class LadderDesk:
         """Kills a scope; the receipt as it stands at zero. ``all`` is the press: it latches."""
         if scope.reach is Reach.ALL:
             return await self._stop.zero(await self._stop.press(None, reason, by), ACT_S)
-        state = self._parts.core.state
+        state = self._core.state
         if (ended := already_ended(state, scope)) is not None:
             return await self._kill_ended(ended, reason, by)
         plan(state, Rung.KILL, scope).refuse_if_idle()  # nothing is waited for between this look and the mark of the stop
@@ -139,7 +156,7 @@ class LadderDesk:
         """Raises AlreadyEnded, unless the guard says that something of it runs all the same: then that is killed."""
         is_alive = False
         with suppress(ConsoleError):  # NotFound: it let go of it when it had ended
-            is_alive = bool((await asyncio.to_thread(self._parts.guard.call, "procs", agent_id=agent.agent_id)).get("alive"))
+            is_alive = bool((await asyncio.to_thread(self._guard.call, "procs", agent_id=agent.agent_id)).get("alive"))
         if is_alive:
             return await self._stop.zero(await self._stop.press([agent.agent_id], reason or "operator", by), ACT_S)
         why = f" ({agent.state_reason})" if agent.state_reason else ""
@@ -147,7 +164,7 @@ class LadderDesk:
 
     async def _freeze(self, found: Plan, reason: str, by: str) -> m.ActView:
         """Freezes until nothing in the scope is left running: what was starting is frozen as soon as it runs."""
-        state, rounds = self._parts.core.state, 0
+        state, rounds = self._core.state, 0
         frozen: dict[str, str] = {}
         excluded = found.excluded
         if found.scope.is_everything:  # one word to the guard: nobody slips between two
@@ -163,7 +180,7 @@ class LadderDesk:
             await asyncio.sleep(0.05 if starting else 0)
             found = _again(state, found)
         frozen |= await self._not_confirmed([i for i, words in frozen.items() if not words])
-        await self._follower.look_at_guard()
+        await self._look_at_guard()
         self._record(found, [i for i, words in frozen.items() if not words], reason, by)
         left = {str(i): "it is still starting" for i in found.ids if i not in frozen}
         done = [i for i, words in frozen.items() if not words]
@@ -181,18 +198,18 @@ class LadderDesk:
     async def _not_confirmed(self, ids: list[str]) -> dict[str, str]:
         """Looks until the kernel, or the engine, says that each is frozen; whom it does not say it of in time is not called so."""
         frozen, until = dict.fromkeys(ids, ""), time.monotonic() + CONFIRM_S
-        left = await asyncio.to_thread(unconfirmed, self._parts.guard.call, ids)
+        left = await asyncio.to_thread(unconfirmed, self._guard.call, ids)
         while left and time.monotonic() < until:
             await asyncio.sleep(0.05)
-            left = await asyncio.to_thread(unconfirmed, self._parts.guard.call, list(left))
+            left = await asyncio.to_thread(unconfirmed, self._guard.call, list(left))
         return frozen | {i: f"not confirmed: {why}" for i, why in left.items()}
 
     async def _thaw(self, found: Plan, reason: str, by: str) -> m.ActView:
         await self._record_first(found, reason, by)
         for chunk in _chunks(found.ids):
             await self._tell_guard("thaw", [str(i) for i in chunk], by)
-        await self._follower.look_at_guard()
-        state = self._parts.core.state
+        await self._look_at_guard()
+        state = self._core.state
         left = {str(i): "it is still frozen by an operator" for i in found.ids if "operator" in state.agents[i].causes}
         others = {i: c for i in found.ids if (c := [x for x in state.agents[i].causes if x != "operator"])}
         notes = [f"{i} stays frozen: {', '.join(causes)}" for i, causes in list(others.items())[:20]]
@@ -203,50 +220,50 @@ class LadderDesk:
 
         4. what came of it is recorded: nobody knew before.
         """
-        parts, scope = self._parts, found.scope
+        scope = found.scope
         context = scope.target if scope.reach is Reach.SESSION else ""
-        parts.core.post(e.Isolated(*now(), tuple(found.ids), context, by, reason))
+        self._core.post(e.Isolated(*now(), tuple(found.ids), context, by, reason))
         notes = await self._kill_relays(found.ids)
         if context:
-            words = parts.core.state.isolated[context]
-            parts.scribe.job(partial(parts.scribe.ledger.isolate_session, context, words, now()[0]))
+            words = self._core.state.isolated[context]
+            self._scribe.job(partial(self._scribe.ledger.isolate_session, context, words, now()[0]))
         await self._networks_settle(found.ids)
         try:
-            await asyncio.wait_for(parts.core.saved(), SAVED_S)
+            await asyncio.wait_for(self._core.saved(), SAVED_S)
         except (NotRecorded, TimeoutError):
             notes.append("it is cut, but that is not on disk yet: a restart now would not know of it")
-        answer = cut_or_not(parts.core, found, notes)
-        parts.scribe.record(_outcome(found, answer, reason, by))
+        answer = cut_or_not(self._core, found, notes)
+        self._scribe.record(_outcome(found, answer, reason, by))
         return answer
 
     async def _kill_relays(self, ids: list[AgentId]) -> list[str]:
         """Through the kernel, whatever the relays are doing. Where there are no cgroups the portals are closed one by one all the same."""
         for chunk in _chunks(ids):
             try:
-                await asyncio.to_thread(self._parts.guard.call, "isolate", scope=[str(i) for i in chunk])
+                await asyncio.to_thread(self._guard.call, "isolate", scope=[str(i) for i in chunk])
             except ConsoleError as error:
                 return [f"the guard did not kill the relays ({error}); they were closed one by one"] if self._has_relays(ids) else []
         return []
 
     def _has_relays(self, ids: list[AgentId]) -> bool:
-        return not set(ids).isdisjoint(self._parts.egress.attached())
+        return not set(ids).isdisjoint(self._egress.attached())
 
     async def _networks_settle(self, ids: list[AgentId]) -> None:
-        waiting = {task for i in ids if (task := self._parts.core.switching.get(i)) is not None and not task.done()}
+        waiting = {task for i in ids if (task := self._core.switching.get(i)) is not None and not task.done()}
         if waiting:
             await asyncio.wait(waiting, timeout=ACT_S)
 
     async def _reconnect(self, found: Plan, reason: str, by: str) -> m.ActView:
-        parts, state = self._parts, self._parts.core.state
+        state = self._core.state
         contexts = lifted_sessions(state, found.scope)
         await self._record_first(found, reason, by, contexts)
         self._refuse_if_stopped(Rung.RECONNECT)  # a press, or a soft stop, that came while it was recorded
         words = f"{by}: {reason}" if reason else by
         for context_id in contexts:
-            await asyncio.to_thread(parts.scribe.ledger.reconnect_session, context_id, words, now()[0])
-        parts.core.post(e.Reconnected(*now(), tuple(found.ids), contexts, by, reason))
+            await asyncio.to_thread(self._scribe.ledger.reconnect_session, context_id, words, now()[0])
+        self._core.post(e.Reconnected(*now(), tuple(found.ids), contexts, by, reason))
         await self._networks_settle(found.ids)
-        await parts.core.saved()
+        await self._core.saved()
         notes, failed = [], {}
         for line in found.lines:
             agent = state.agents[line.agent.agent_id]
@@ -259,18 +276,18 @@ class LadderDesk:
     # --- the guard and the record
 
     async def _tell_guard(self, op: str, scope: str | list[str], by: str) -> dict[str, Any]:
-        return await asyncio.to_thread(self._parts.guard.call, op, scope=scope, cause="operator", by=by)
+        return await asyncio.to_thread(self._guard.call, op, scope=scope, cause="operator", by=by)
 
     def _record(self, found: Plan, ids: list[str], reason: str, by: str) -> None:
-        self._parts.scribe.record(_entry(found, ids, reason, by, (), must=True))
+        self._scribe.record(_entry(found, ids, reason, by, (), must=True))
 
     async def _record_first(self, found: Plan, reason: str, by: str, contexts: tuple[str, ...] = ()) -> None:
         entry = _entry(found, [str(i) for i in found.ids], reason, by, contexts, must=False)
-        await asyncio.to_thread(self._parts.scribe.record_first, entry)
+        await asyncio.to_thread(self._scribe.record_first, entry)
 
     def can(self, agent_id: AgentId) -> dict[str, str]:
         """Rung -> "" when it is possible on this agent alone, else why not."""
-        state = self._parts.core.state
+        state = self._core.state
         return {rung.value: why_not(state, rung, state.agents[agent_id]) for rung in Rung}
 
 

@@ -9,13 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass
 
 from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
+from console.killswitch.client import GuardClient
 from console.sandbox.left_containers import Left, LeftContainers
-from console.supervisor.parts import Parts
+from console.services.fleet.core import Core
+from console.services.records.record_writer import Scribe
+from console.settings.options import Options
+from console.settings.places import Places
 from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
@@ -34,52 +39,60 @@ def is_over(state: EngineState, open_targets: frozenset[str], left: Left) -> boo
     return not agent.state.is_live and agent.agent_id not in open_targets
 
 
-async def keep_tidy(parts: Parts, stop: StopDesk) -> None:
-    """Looks once at the start, after each rearm, and now and then. Forever."""
-    state, due = parts.core.state, 0.0
-    while True:
-        if state.killed:
-            due = 0.0
-        elif time.monotonic() >= due:
-            await stop.settled()
-            if not state.killed:
-                due = time.monotonic() + (SOON_S if await tidy(parts, stop) else AGAIN_S)
-        await asyncio.sleep(LOOK_S)
+@dataclass(frozen=True, slots=True)
+class OrphanContainers:
+    """Containers of this instance whose agents died while nobody looked."""
 
+    core: Core
+    guard: GuardClient
+    scribe: Scribe
+    places: Places
+    options: Options
+    stop: StopDesk
 
-async def tidy(parts: Parts, stop: StopDesk) -> bool:
-    """One look; trouble is logged, and waits for the next. Whether one that is ours stays for now."""
-    if not any(a.container_id for a in parts.core.state.agents.values()):
-        return False
-    containers = LeftContainers(parts.options.engine(), parts.places.instance_id)
-    try:
-        found = await asyncio.to_thread(containers.find)
-    except ConsoleError as error:
-        log.info("no look at dead containers: %s", error)
+    async def keep_tidy(self) -> None:
+        """Looks once at the start, after each rearm, and now and then. Forever."""
+        state, due = self.core.state, 0.0
+        while True:
+            if state.killed:
+                due = 0.0
+            elif time.monotonic() >= due:
+                await self.stop.settled()
+                if not state.killed:
+                    due = time.monotonic() + (SOON_S if await self.tidy() else AGAIN_S)
+            await asyncio.sleep(LOOK_S)
+
+    async def tidy(self) -> bool:
+        """One look; trouble is logged, and waits for the next. Whether one that is ours stays for now."""
+        if not any(a.container_id for a in self.core.state.agents.values()):
+            return False
+        containers = LeftContainers(self.options.engine(), self.places.instance_id)
+        try:
+            found = await asyncio.to_thread(containers.find)
+        except ConsoleError as error:
+            log.info("no look at dead containers: %s", error)
+            return True
+        stays = False
+        for left in found:
+            if not self.core.state.killed and is_over(self.core.state, self._open_targets(), left):
+                stays |= not await self._remove(containers, left)
+            else:
+                stays |= any(a.container_id == left.container_id for a in self.core.state.agents.values())
+        return stays
+
+    def _open_targets(self) -> frozenset[str]:
+        return frozenset(t.agent_id for receipt in self.stop.receipts() if not receipt.complete for t in receipt.targets)
+
+    async def _remove(self, containers: LeftContainers, left: Left) -> bool:
+        words = f"{left.agent_id}: its dead container {left.container_id[:12]} is taken away; what it wrote is kept"
+        try:
+            record = Record(
+                "supervisor", "container.removed", words, verdict="ok", agent_id=left.agent_id, data={"container": left.container_id}
+            )
+            await asyncio.to_thread(self.scribe.record_first, record)
+            await asyncio.to_thread(containers.remove, left, self.places.output_dir / f"{left.agent_id}.log")
+            await asyncio.to_thread(self.guard.call, "forget", agent_id=left.agent_id)
+        except ConsoleError as error:
+            log.warning("the dead container of %s stays: %s", left.agent_id, error)
+            return False
         return True
-    stays = False
-    for left in found:
-        if not parts.core.state.killed and is_over(parts.core.state, _open_targets(stop), left):
-            stays |= not await _remove(parts, containers, left)
-        else:
-            stays |= any(a.container_id == left.container_id for a in parts.core.state.agents.values())
-    return stays
-
-
-def _open_targets(stop: StopDesk) -> frozenset[str]:
-    return frozenset(t.agent_id for receipt in stop.receipts() if not receipt.complete for t in receipt.targets)
-
-
-async def _remove(parts: Parts, containers: LeftContainers, left: Left) -> bool:
-    words = f"{left.agent_id}: its dead container {left.container_id[:12]} is taken away; what it wrote is kept"
-    try:
-        record = Record(
-            "supervisor", "container.removed", words, verdict="ok", agent_id=left.agent_id, data={"container": left.container_id}
-        )
-        await asyncio.to_thread(parts.scribe.record_first, record)
-        await asyncio.to_thread(containers.remove, left, parts.places.output_dir / f"{left.agent_id}.log")
-        await asyncio.to_thread(parts.guard.call, "forget", agent_id=left.agent_id)
-    except ConsoleError as error:
-        log.warning("the dead container of %s stays: %s", left.agent_id, error)
-        return False
-    return True

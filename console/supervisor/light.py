@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.api import armed as m
-from console.domain.guard import ANSWER_S, KILL_LIMIT_S
+from console.domain.guard import LOCAL_WORST_S
 
 GUARD_FRESH_S = 3.0
 """A guard's status is asked for four times a second."""
@@ -18,10 +18,6 @@ LIMIT_S = 6.0
 """Longest wait for a canary's end, and again for the guard's word on it."""
 PERIODS = 2
 """A proof older than this many periods is no proof."""
-CLOCK_OFF_S = 60.0
-"""A clock further off than this from the bucket's breaks TLS and tokens sooner or later."""
-LOCAL_WORST_S = ANSWER_S + KILL_LIMIT_S
-"""The guard has 0.3 s to answer, else the registry's press does its work; after 5 s the receipt says proven or not."""
 
 
 @dataclass(frozen=True, slots=True)

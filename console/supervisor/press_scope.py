@@ -18,12 +18,12 @@ from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
+from console.killswitch.client import GuardClient
 from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
 from console.services.daemons.facts import Asked
 from console.services.records.record_writer import Scribe
 from console.settings.options import Options
-from console.supervisor.parts import Parts
 
 log = logging.getLogger(__name__)
 LOOK_S = 2.0
@@ -114,7 +114,7 @@ def left_alone(state: EngineState, options: Options, *, is_default: bool) -> dic
     return {"agents": named, "n": len(tops), "parts": parts}
 
 
-async def keep_naming(parts: Parts, is_default: bool) -> None:
+async def keep_naming(state: EngineState, guard: GuardClient, options: Options, *, is_default: bool) -> None:
     """Tells the guard whom no press stops, whenever that changed, and now and then all the same: it says how old the last word is. Forever.
 
     A new guard reads what the one before was told, until it is told itself.
@@ -123,50 +123,49 @@ async def keep_naming(parts: Parts, is_default: bool) -> None:
     told_at = 0.0
     while True:
         await asyncio.sleep(LOOK_S)
-        if not parts.core.state.sighted:
+        if not state.sighted:
             continue  # no source has looked yet: nobody seen is not nobody there
-        found = left_alone(parts.core.state, parts.options, is_default=is_default)
+        found = left_alone(state, options, is_default=is_default)
         if told == found and time.monotonic() - told_at < AGAIN_S:
             continue
         try:
-            await asyncio.to_thread(name, parts, found)
+            await asyncio.to_thread(name, guard, found)
             told, told_at = found, time.monotonic()
         except ConsoleError as error:
             log.warning("the guard was not told who is only seen: %s", error)
             told = None
 
 
-def name(parts: Parts, found: dict[str, Any]) -> None:
+def name(guard: GuardClient, found: dict[str, Any]) -> None:
     """In lines that the guard takes; the first makes it forget what it was told before."""
     agents = found["agents"]
     for start in range(0, max(1, len(agents)), LINE):
         is_last = start + LINE >= len(agents)
-        parts.guard.call("unheld", **(found | {"agents": agents[start : start + LINE], "more": start > 0, "last": is_last}))
+        guard.call("unheld", **(found | {"agents": agents[start : start + LINE], "more": start > 0, "last": is_last}))
 
 
-async def keep_telling(parts: Parts, is_default: bool) -> None:
+async def keep_telling(state: EngineState, guard: GuardClient, options: Options, *, is_default: bool) -> None:
     """Tells the guard whenever that changed, and a new guard anew. Forever."""
-    state = parts.core.state
     told: tuple[int, list[dict[str, Any]]] | None = None  # the first word is always said: the list on disk may be of other settings
     while True:
         await asyncio.sleep(LOOK_S)
-        chosen = meant(parts.options, is_default=is_default, agents=[state.agents[i] for i in sorted(state.live)])
+        chosen = meant(options, is_default=is_default, agents=[state.agents[i] for i in sorted(state.live)])
         state.press_observed = {a.agent_id for a in chosen}
         if not chosen and told is not None and not told[1]:
             continue
         found = [one for one in await asyncio.to_thread(lambda c=chosen: [proof_of(a) for a in c]) if one is not None]  # type: ignore[misc]
         state.press_observed = {AgentId(str(one["id"])) for one in found}
         try:
-            guard = int((await asyncio.to_thread(parts.guard.call, "status")).get("pid", 0))
-            if told != (guard, found):
-                await asyncio.to_thread(tell, parts, found)
-                told = (guard, found)
+            pid = int((await asyncio.to_thread(guard.call, "status")).get("pid", 0))
+            if told != (pid, found):
+                await asyncio.to_thread(tell, guard, found)
+                told = (pid, found)
         except ConsoleError as error:
             log.warning("the guard was not told which observed agents a kill includes: %s", error)
             told = None
 
 
-def tell(parts: Parts, found: list[dict[str, Any]]) -> None:
+def tell(guard: GuardClient, found: list[dict[str, Any]]) -> None:
     """In lines that the guard takes; the first one makes it forget whom it was told before."""
     for start in range(0, max(1, len(found)), LINE):
-        parts.guard.call("seen", agents=found[start : start + LINE], more=start > 0, last=start + LINE >= len(found))
+        guard.call("seen", agents=found[start : start + LINE], more=start > 0, last=start + LINE >= len(found))

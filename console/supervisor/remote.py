@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from console.api import messages as m
 from console.domain.errors import Conflict, ConsoleError, NotFound
-from console.domain.guard import LEASE_S
+from console.domain.guard import LEASE_S, LOCAL_WORST_S
 from console.domain.kill import Receipt, receipt_from_json
 from console.domain.verdict import Verdict, verdict
 from console.remotekill.channel import PollerStatus
@@ -27,11 +27,12 @@ from console.remotekill.store import RemoteStore, now_text
 from console.remotekill.transport import DENIED
 from console.remotekill.writing import RemoteWrite
 from console.settings.options import RemoteOptions
-from console.supervisor.light import CLOCK_OFF_S, LOCAL_WORST_S
 
 log = logging.getLogger(__name__)
 READ_S = 5.0
 """Deadline of one look at the object."""
+CLOCK_OFF_S = 60.0
+"""A clock further off than this from the bucket's breaks TLS and tokens sooner or later."""
 TURN_S = 0.2
 ROSTER_S = 60.0
 LATEST = 32_503_680_000

@@ -9,11 +9,12 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
+from console.api.messages import HostView
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState
 from console.domain.command import Record
@@ -21,17 +22,24 @@ from console.domain.errors import Conflict, ConsoleError, TimedOut
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus
 from console.domain.ladder import Reach, Scope
 from console.domain.verdict import judged
+from console.killswitch.client import GuardClient
 from console.killswitch.kill.receipt import new_kill_id
+from console.remotekill.writing import RemoteWrite
+from console.services.daemons.service import DaemonService
 from console.services.evidence.case import Evidence
-from console.services.fleet.core import now
+from console.services.fleet.core import Core, now
+from console.services.notices.shown import Notice
 from console.services.observe.unknown_agents import beside, counted, kept
+from console.services.persistence.scan import Hunt
 from console.services.records.receipt_seal import Sealer, digest_of, keep_receipt
+from console.services.records.record_writer import Scribe
 from console.services.secrets.rotation_step import rotate_step
+from console.services.secrets.rotator import Rotator
 from console.services.stop.line import StopLine, read_receipt_file
 from console.settings.durable import make_folder
+from console.settings.places import Places
 from console.supervisor.canary import BY as CANARY
 from console.supervisor.merging import together
-from console.supervisor.parts import Parts
 
 log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0
@@ -45,11 +53,44 @@ HALT_REST_S = 10.0
 RETRY_S = (2.0, 5.0, 15.0, 60.0)
 
 
+class RemoteChannel(Protocol):
+    """The bucket, as a stop and a rearm use it. All but the attributes block."""
+
+    own_documents: set[str]
+    hosts: list[HostView]
+    generation: int
+
+    def write_kill(self, reason: str, actor: str) -> RemoteWrite: ...
+    def answer_order(self, order: str, receipt: Receipt) -> str: ...
+    def latched(self) -> list[str]: ...
+    def standing(self) -> str: ...
+    def check_known(self) -> None: ...
+
+
 class StopDesk:
     """Presses the guard, follows its receipts, finishes them."""
 
-    def __init__(self, parts: Parts, line: StopLine, evidence: Evidence) -> None:
-        self._parts, self._line, self._case = parts, line, evidence
+    def __init__(
+        self,
+        core: Core,
+        scribe: Scribe,
+        guard: GuardClient,
+        places: Places,
+        notice: Notice,
+        line: StopLine,
+        evidence: Evidence,
+        *,
+        daemons: DaemonService,
+        hunt: Hunt,
+        rotator: Rotator,
+        remote: RemoteChannel | None,
+        stand_ins: Sequence[str],
+        redact: Callable[[Any], Any],
+    ) -> None:
+        """``stand_ins``: what stands in for a real bucket; ``redact``: takes secrets out of what is kept."""
+        self._core, self._scribe, self._guard, self._places, self._notice = core, scribe, guard, places, notice
+        self._line, self._case, self._daemons, self._hunts, self._rotator = line, evidence, daemons, hunt, rotator
+        self._bucket, self._stand_ins, self._redact = remote, stand_ins, redact
         self._receipts: dict[str, Receipt] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._at_zero: dict[str, asyncio.Event] = {}
@@ -61,8 +102,8 @@ class StopDesk:
         """Obeying a remote order and rearming take turns."""
         self.writing = asyncio.Lock()
         """Held while the kill is written to the bucket; a rearm takes it, so that no write lands behind its back."""
-        make_folder(parts.places.receipts_dir)
-        self._sealer = Sealer(parts.places, parts.scribe.audit, parts.notice)
+        make_folder(places.receipts_dir)
+        self._sealer = Sealer(places, scribe.audit, notice)
 
     # --- pressing
 
@@ -78,7 +119,7 @@ class StopDesk:
 
         ``scope``: the session or host that is meant; until zero nothing starts in it. Later steps follow on the stream of events.
         """
-        core = self._parts.core
+        core = self._core
         wide = scope if scope is not None and scope.reach in (Reach.SESSION, Reach.HOST) else None
         # Marked first: from now on nothing starts below them, or in the scope, and launches under way give up.
         core.post(e.StopAsked(*now(), tuple(members()), wide))
@@ -97,7 +138,7 @@ class StopDesk:
 
     async def _press_all(self, members: Callable[[], list[AgentId]], pressed: set[AgentId], reason: str, by: str) -> list[str]:
         """One order for all that run; one more for those that were starting, as soon as they can be killed."""
-        core, kill_ids = self._parts.core, []
+        core, kill_ids = self._core, []
         for _ in range(STARTING_ROUNDS):
             left = [i for i in members() if i not in pressed]
             if unmarked := [i for i in left if i not in core.state.killing]:
@@ -119,12 +160,12 @@ class StopDesk:
 
     async def _halted(self, kill_id: str, all_ids: tuple[AgentId, ...], reason: str) -> bool:
         """Whether the guard has it, or there is nobody left to halt."""
-        if not (ids := [i for i in all_ids if i in self._parts.core.state.live]):
+        if not (ids := [i for i in all_ids if i in self._core.state.live]):
             return True
         try:
             self.began(await self._line.halt([str(i) for i in ids], reason, kill_id), ids, reason, "budget", "")
         except ConsoleError as error:
-            self._parts.notice(f"a budget halt did not reach the guard: {error}", "red")
+            self._notice(f"a budget halt did not reach the guard: {error}", "red")
             return False
         return True
 
@@ -134,8 +175,8 @@ class StopDesk:
             return
         self._begun.add(kill_id)
         self.orders[kill_id] = order
-        self._parts.core.post(e.KillStarted(*now(), kill_id, None if ids is None else tuple(ids), reason, by))
-        self._parts.core.hub.publish("kill", {"state": "killing", "kill_id": kill_id, "reason": reason, "by": by})
+        self._core.post(e.KillStarted(*now(), kill_id, None if ids is None else tuple(ids), reason, by))
+        self._core.hub.publish("kill", {"state": "killing", "kill_id": kill_id, "reason": reason, "by": by})
         self._at_zero[kill_id] = asyncio.Event()
         self._following[kill_id] = asyncio.get_running_loop().create_task(self._follow(kill_id, ids, reason, by, order))
 
@@ -143,11 +184,11 @@ class StopDesk:
 
     def load(self) -> list[str]:
         """Reads the receipts on disk; returns kill ids of the guard's that were never finished here."""
-        for path in sorted(self._parts.places.receipts_dir.glob("*.json")):
+        for path in sorted(self._places.receipts_dir.glob("*.json")):
             if (receipt := read_receipt_file(path)) is not None:
                 self._receipts[receipt.kill_id] = receipt
         unfinished = []
-        for path in sorted((self._parts.places.guard_dir / "receipts").glob("*.json")):
+        for path in sorted((self._places.guard_dir / "receipts").glob("*.json")):
             done = self._receipts.get(path.stem)
             if done is None or not done.complete:
                 unfinished.append(path.stem)
@@ -161,7 +202,7 @@ class StopDesk:
         """
         receipt = read_receipt_file(self._line.file_of(kill_id))
         if receipt is None:
-            self._parts.notice(f"the guard's receipt {kill_id} is not readable", "red")
+            self._notice(f"the guard's receipt {kill_id} is not readable", "red")
             return
         if receipt.by == CANARY:
             return
@@ -201,25 +242,25 @@ class StopDesk:
     def _put(self, receipt: Receipt, made: tuple[bytes, bytes] | None = None) -> str:
         """Keeps it and shows it; once complete it is sealed: then the SHA-256 of its seal, else ''. ``made``: its two files."""
         self._receipts[receipt.kill_id] = receipt
-        body, folder, kill_id = receipt.as_json(), self._parts.places.receipts_dir, receipt.kill_id
+        body, folder, kill_id = receipt.as_json(), self._places.receipts_dir, receipt.kill_id
         if made is None and receipt.complete:
             made = self._bytes(body)
         # An open one is made into a file by the thread that writes it: the loop, which has callers to answer, does not wait for that.
-        self._parts.scribe.job(lambda: keep_receipt(folder, kill_id, *(made or self._bytes(body))))
+        self._scribe.job(lambda: keep_receipt(folder, kill_id, *(made or self._bytes(body))))
         state = "killed" if receipt.complete and receipt.scope == "all" else "killing"
-        self._parts.core.hub.publish("kill", {"state": state, "kill_id": kill_id, "receipt": body})
+        self._core.hub.publish("kill", {"state": state, "kill_id": kill_id, "receipt": body})
         return digest_of(made[1]) if made else ""
 
     def _bytes(self, body: dict[str, Any]) -> tuple[bytes, bytes]:
         """(the plain file, the sealed one or nothing)."""
-        data = json.dumps(self._parts.keyring.redactor.redact_data(body), default=str).encode()
+        data = json.dumps(self._redact(body), default=str).encode()
         return data, self._sealer.seal(data) if body["complete"] else b""
 
     def _amended(self, kill_id: str, seal: str) -> None:
         """A receipt changed without a new judgement of the guard's: its new seal is on record as well."""
         if seal:
             words, data = f"{kill_id}: the receipt was amended and sealed again", {"kill_id": kill_id, "seal_sha256": seal}
-            self._parts.scribe.record(Record("supervisor", "receipt.sealed", words, data=data, must=True))
+            self._scribe.record(Record("supervisor", "receipt.sealed", words, data=data, must=True))
 
     # --- following one kill
 
@@ -240,15 +281,15 @@ class StopDesk:
         evidence = asyncio.create_task(self._evidence(kill_id, ids, pressed, at_zero))
         local = await self._line.wait(kill_id, StepName.ZERO, GUARD_RECEIPT_S)
         if local is None:
-            local = Receipt(kill_id, self._parts.places.instance_id, "all" if everything else "", reason, by, pressed, order)
-        self._parts.daemons.follow(local)
-        pressed, local = local.pressed_at, await counted(self._parts.core, self._parts.guard, local)
+            local = Receipt(kill_id, self._places.instance_id, "all" if everything else "", reason, by, pressed, order)
+        self._daemons.follow(local)
+        pressed, local = local.pressed_at, await counted(self._core, self._guard, local)
         self._receipts[kill_id] = merged = _merged(local, steps, complete=False)
-        self._parts.core.post(e.KillJudged(*now(), local))
+        self._core.post(e.KillJudged(*now(), local))
         at_zero.set()
         await asyncio.sleep(0)  # whoever asked is answered first
         self._put(merged)
-        rotation = asyncio.create_task(rotate_step(self._parts.rotator, everything, pressed, kill_id))
+        rotation = asyncio.create_task(rotate_step(self._rotator, everything, pressed, kill_id))
         hunt = asyncio.create_task(self._hunt(kill_id, {t.agent_id for t in local.targets}.union(ids or ()), evidence))
         for name, task in ((StepName.EVIDENCE, evidence), (StepName.ROTATE, rotation), (StepName.REMOTE, remote)):
             steps[name] = await task
@@ -258,8 +299,8 @@ class StopDesk:
         await hunt
         final = self._hunted(_merged(local, steps, complete=True))
         made = await asyncio.to_thread(lambda: self._bytes(final.as_json()))
-        self._parts.core.post(e.KillJudged(*now(), final, self._put(final, made)))
-        self._parts.daemons.show(final, None)
+        self._core.post(e.KillJudged(*now(), final, self._put(final, made)))
+        self._daemons.show(final, None)
         if everything:
             await self.answer(order, final)
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
@@ -267,13 +308,13 @@ class StopDesk:
         self._amended(kill_id, await self.amend(kill_id))  # what was amended in the meantime
 
     async def _hunt(self, kill_id: str, agents: set[str], evidence: asyncio.Task[Step]) -> None:
-        await self._parts.hunt.after_kill(kill_id, agents, evidence)
+        await self._hunts.after_kill(kill_id, agents, evidence)
 
     def _hunted(self, receipt: Receipt) -> Receipt:
-        return self._parts.hunt.into(receipt)
+        return self._hunts.into(receipt)
 
     async def _remote(self, everything: bool, reason: str, by: str, order: str, pressed: float) -> Step:
-        desk = self._parts.remote
+        desk = self._bucket
         if not everything:
             return Step(StepName.REMOTE, StepStatus.SKIPPED, None, "a kill of named agents concerns this host alone")
         if desk is None:
@@ -281,15 +322,15 @@ class StopDesk:
         if order:
             return Step(StepName.REMOTE, StepStatus.OK, _ms(pressed), f"obeyed {order[:40]}")
         async with self.writing:
-            if not self._parts.core.state.killed:
+            if not self._core.state.killed:
                 return Step(StepName.REMOTE, StepStatus.SKIPPED, _ms(pressed), "rearmed before it was written")
             written = await asyncio.to_thread(desk.write_kill, reason, by)
-        words = written.detail + (f" ({self._parts.options.stand_ins[0]}: a stand-in)" if self._parts.options.stand_ins else "")
+        words = written.detail + (f" ({self._stand_ins[0]}: a stand-in)" if self._stand_ins else "")
         return Step(StepName.REMOTE, StepStatus.OK if written.ok else StepStatus.FAILED, _ms(pressed), words)
 
     async def _evidence(self, kill_id: str, ids: list[AgentId] | None, pressed: float, at_zero: asyncio.Event) -> Step:
         """Of these, or of all that lived; and of those that only the guard knows of, when it was pressed without us."""
-        state = self._parts.core.state
+        state = self._core.state
         targets = state.live | state.killing if ids is None else set(ids)
         local = await self._line.read(kill_id)
         targets |= {AgentId(t.agent_id) for t in local.targets} if local is not None else set()
@@ -297,18 +338,18 @@ class StopDesk:
 
     async def answer(self, order: str, receipt: Receipt) -> None:
         """This host's answer for the other consoles, under the generation that was obeyed or written."""
-        desk = self._parts.remote
+        desk = self._bucket
         if desk is None or not (order or desk.generation):
             return
         trouble = await asyncio.to_thread(desk.answer_order, order or f"{desk.generation}:", receipt)
         if trouble:
-            self._parts.notice(f"this host's receipt was not written to the bucket: {trouble}")
+            self._notice(f"this host's receipt was not written to the bucket: {trouble}")
 
     async def _retry(self, kill_id: str, reason: str, by: str) -> None:
         """The remote write again and again until it is read back, for as long as the latch holds."""
         for attempt in range(10_000):
             await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
-            if not self._parts.core.state.killed or await self._retry_once(kill_id, reason, by):
+            if not self._core.state.killed or await self._retry_once(kill_id, reason, by):
                 return
 
     async def _retry_once(self, kill_id: str, reason: str, by: str) -> bool:
@@ -339,9 +380,9 @@ class StopDesk:
             return ""  # still being followed: the guard's file is read once more at its end
         local = beside(local, kept(known))
         final = self._hunted(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
-        self._parts.daemons.show(final, known)
+        self._daemons.show(final, known)
         if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
-            self._parts.core.post(e.KillJudged(*now(), final, self._put(final)))
+            self._core.post(e.KillJudged(*now(), final, self._put(final)))
             return ""
         return self._put(final) if (final.returns, final.not_watched) != (known.returns, known.not_watched) else ""
 
@@ -365,7 +406,7 @@ class StopDesk:
         """Sealed again and on disk; nobody is shown a kill that is over."""
         self._receipts[receipt.kill_id] = receipt
         data, sealed = self._bytes(receipt.as_json())
-        await asyncio.to_thread(keep_receipt, self._parts.places.receipts_dir, receipt.kill_id, data, sealed)
+        await asyncio.to_thread(keep_receipt, self._places.receipts_dir, receipt.kill_id, data, sealed)
         self._amended(receipt.kill_id, digest_of(sealed))
 
     async def settled(self) -> None:

@@ -11,8 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -127,14 +125,13 @@ def test_agents_that_were_only_seen_are_looked_at_too_once_a_kill_includes_them(
         assert observed.stdout is not None and observed.stdout.readline() == b"asked\n"
         exe = processes.describe(observed.pid)["exe"]
         told = {"id": "o-1", "pid": observed.pid, "start_ticks": ticks(observed.pid), "exe": exe, "uid": os.geteuid()}
-        parts: Any = SimpleNamespace(guard=shared.supervisor)
-        tell(parts, [told, told | {"id": "o-2", "start_ticks": 1}])
+        tell(shared.supervisor, [told, told | {"id": "o-2", "start_ticks": 1}])
         has_looked(shared, "o-1")
         assert known(shared, "o-2") == -1, "its number is another process's"
         receipt = shared.pressed()
         assert [one.peer_pid for one in of(receipt, "o-1")] == [server.pid] and observed.wait(60) < 0
         assert verdict(receipt).exit_code is ExitCode.BEST_EFFORT and "connections to other programs" in verdict(receipt).headline
-        tell(parts, [])
+        tell(shared.supervisor, [])
         until(lambda: known(shared, "o-1") == -1, "nobody follows it any more")
     finally:
         observed.kill()

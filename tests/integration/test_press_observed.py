@@ -6,7 +6,6 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,9 +42,9 @@ def test_who_was_seen_is_signalled_with_what_descends_from_it_and_who_is_not_wha
         assert meant.stdout.readline() == b"grown\n"
         below = [pid for pid, row in _table().items() if row == meant.pid]
         until(lambda: processes.describe(other.pid)["exe"] != processes.describe(meant.pid)["exe"], "it runs its own program")
-        parts: Any = SimpleNamespace(guard=world.supervisor)
         tell(
-            parts, [shown(meant, "o-1"), shown(other, "o-2", exe="/usr/bin/claude"), *(shown(other, f"o-{n}", uid=5) for n in range(3, 9))]
+            world.supervisor,
+            [shown(meant, "o-1"), shown(other, "o-2", exe="/usr/bin/claude"), *(shown(other, f"o-{n}", uid=5) for n in range(3, 9))],
         )
         with decoys():
             receipt = world.pressed()
@@ -54,7 +53,7 @@ def test_who_was_seen_is_signalled_with_what_descends_from_it_and_who_is_not_wha
         assert meant.wait(60) < 0 and len(below) == 2 and not any(processes.is_alive(pid) for pid in below)
         assert other.poll() is None and unsaid.poll() is None
         world.unlatch()
-        tell(parts, [])
+        tell(world.supervisor, [])
         assert world.pressed().targets == () and other.poll() is None
     finally:
         for process in (meant, other, unsaid):
@@ -69,9 +68,8 @@ def test_with_a_dead_guard_observed_agents_are_killed_and_named_as_the_guard_doe
     meant, changed = (subprocess.Popen(["/bin/sleep", "600"]) for _ in range(2))
     try:
         until(lambda: all(b"sleep" in str(processes.describe(p.pid)["exe"]).encode() for p in (meant, changed)), "they run their program")
-        parts: Any = SimpleNamespace(guard=world.supervisor)
         if supervisor_said:
-            tell(parts, [shown(meant, "o-1"), shown(changed, "o-2", start_ticks=1)])
+            tell(world.supervisor, [shown(meant, "o-1"), shown(changed, "o-2", start_ticks=1)])
         world.kill_guard()
         receipt = press_and_wait(world.state, world.run, world.instance, "all", "guard is dead", "tester", timeout_s=60)
         outcomes = [(t.agent_id, t.control_level, t.outcome) for t in receipt.targets]

@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from console.domain.errors import ConsoleError, Denied, TimedOut
+from console.killswitch.client import GuardClient
 from console.settings.options import AgentOptions
 from console.supervisor import canary
 from console.supervisor.canary import fly_canary
 from console.supervisor.light import Flight
-from console.supervisor.parts import Parts
 
 
 class Guard:
@@ -44,8 +44,8 @@ class Guard:
 
 
 def fly(guard: Guard, tmp_path: Path) -> Flight:
-    parts = SimpleNamespace(guard=guard, options=SimpleNamespace(agents=AgentOptions()), places=SimpleNamespace(guard_dir=tmp_path))
-    return fly_canary(cast(Parts, parts))
+    places: Any = SimpleNamespace(guard_dir=tmp_path)
+    return fly_canary(cast(GuardClient, guard), places, AgentOptions())
 
 
 @pytest.fixture(autouse=True)

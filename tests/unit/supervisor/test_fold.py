@@ -36,12 +36,12 @@ def test_an_amended_receipt_is_on_record_and_taken_over(tmp_path: Path) -> None:
     journal.append("receipt_amended", kill_id="k1", verified_zero=True, reason="a: proven zero, 61 s after the press")
     kinds: list[str] = []
     ledger = SimpleNamespace(kv_get=lambda key: None, kv_set=lambda key, value: None)
-    scribe = SimpleNamespace(
+    scribe: Any = SimpleNamespace(
         ledger=ledger,
         record=lambda record: kinds.append(f"{record.kind} {record.data.get('seal_sha256', '')}".strip()),
         job=lambda job: job(),
     )
-    parts: Any = SimpleNamespace(places=SimpleNamespace(guard_dir=tmp_path), scribe=scribe)
+    places: Any = SimpleNamespace(guard_dir=tmp_path)
 
     async def run() -> str:
         told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -50,7 +50,7 @@ def test_an_amended_receipt_is_on_record_and_taken_over(tmp_path: Path) -> None:
             told.set_result(kill_id)
             return "5ea1"
 
-        task = asyncio.create_task(fold_journal(parts, amend))
+        task = asyncio.create_task(fold_journal(places, scribe, amend))
         try:
             found = await asyncio.wait_for(told, 20)
             await asyncio.sleep(0)

@@ -13,7 +13,6 @@ from console.domain.agent import AgentId
 from console.settings.options import Options
 from console.supervisor import follow
 from console.supervisor.light import Flight
-from console.supervisor.parts import Parts
 from console.supervisor.stop import StopDesk
 
 NOTHING: dict[str, Any] = {"sources": (), "spend": None, "own_agents": None, "scribe": None, "notice": None}
@@ -25,11 +24,12 @@ def test_after_a_rearm_a_canary_flies_at_once(monkeypatch: pytest.MonkeyPatch) -
         options=Options(canary_s=3600.0),
         core=SimpleNamespace(state=state),
         guard=None,
+        places=None,
         **NOTHING,
     )
     flown: list[bool] = []
 
-    def fly(_: Parts) -> Flight:
+    def fly(*_: object) -> Flight:
         flown.append(state.killed)
         return Flight(True, "dead", tick=time.monotonic())
 

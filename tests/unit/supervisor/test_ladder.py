@@ -34,15 +34,15 @@ class World:
         self.doubts: dict[str, str] = {}
         self.asked: dict[str, str] = {}
         self.book.run("a1", context_id=ContextId("s1"), network_mode=NetworkMode.PROXIED)
-        scribe = SimpleNamespace(record_first=self.first, record=self.record, job=lambda job: None, ledger=None)
-        core = SimpleNamespace(state=self.book.state, post=self.post, switching={}, saved=self.saved)
-        parts: Any = SimpleNamespace(
-            core=core, scribe=scribe, guard=SimpleNamespace(call=self.call), egress=SimpleNamespace(attached=list),
-            places=SimpleNamespace(guard_dir=tmp_path), daemons=no_daemons(),
-        )  # fmt: skip
-        follower: Any = SimpleNamespace(look_at_guard=self.look, counting=SimpleNamespace(anew=self.counted))
+        scribe: Any = SimpleNamespace(record_first=self.first, record=self.record, job=lambda job: None, ledger=None)
+        core: Any = SimpleNamespace(state=self.book.state, post=self.post, switching={}, saved=self.saved)
+        guard: Any = SimpleNamespace(call=self.call)
+        egress: Any = SimpleNamespace(attached=list)
+        places: Any = SimpleNamespace(guard_dir=tmp_path)
+        counting: Any = SimpleNamespace(anew=self.counted)
         stop: Any = None
-        self.desk = LadderDesk(parts, stop, follower)
+        more: Any = {"daemons": no_daemons(), "counting": counting, "look_at_guard": self.look}
+        self.desk = LadderDesk(core, scribe, guard, places, egress, stop, **more)
 
     def first(self, record: Record) -> None:
         if self.refuses:
@@ -134,7 +134,7 @@ async def test_an_isolation_that_nothing_enforces_is_not_on_record_as_done(tmp_p
     async def looked() -> None:
         world.book >> e.EgressChanged(1.0, 1.0, AgentId("a1"), False, why)
 
-    world.desk._parts.core.saved = looked  # type: ignore[method-assign]
+    world.desk._core.saved = looked  # type: ignore[method-assign]
     answer = await world.desk.act(Rung.ISOLATE, ONE, "leaks", "operator:0")
     assert (answer.agents, answer.failed) == ([], {"a1": why})
     await world.desk.act(Rung.ISOLATE, Scope(Reach.HOST), "", "operator:0")
@@ -149,7 +149,7 @@ async def test_a_disk_that_hangs_keeps_an_isolation_waiting_for_seconds_only_and
 ) -> None:
     world = World(tmp_path)
     monkeypatch.setattr("console.supervisor.ladder.SAVED_S", 0.05)
-    world.desk._parts.core.saved = lambda: asyncio.sleep(60)  # type: ignore[method-assign]
+    world.desk._core.saved = lambda: asyncio.sleep(60)  # type: ignore[method-assign]
     answer = await world.desk.act(Rung.ISOLATE, ONE, "leaks", "operator:0")
     assert answer.agents == ["a1"]
     assert "not on disk yet" in answer.notes[0]
@@ -177,7 +177,7 @@ async def test_a_press_that_comes_while_a_reconnection_is_recorded_wins(tmp_path
     def pressed(record: Record) -> None:
         world.book.state.killed = True
 
-    world.desk._parts.scribe.record_first = pressed  # type: ignore[method-assign]
+    world.desk._scribe.record_first = pressed  # type: ignore[method-assign]
     with pytest.raises(Killed):
         await world.desk.act(Rung.RECONNECT, ONE, "", "operator:0")
     assert world.book.agent("a1").isolated

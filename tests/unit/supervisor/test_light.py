@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from console.api.armed import PathView
+from console.domain.guard import LOCAL_WORST_S
 from console.supervisor.light import (
     ENGINE_PERIOD_S,
     GUARD_FRESH_S,
     LIMIT_S,
-    LOCAL_WORST_S,
     PERIODS,
     Flight,
     Gauges,

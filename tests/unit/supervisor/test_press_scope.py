@@ -8,7 +8,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any
 
 import pytest
 
@@ -22,7 +22,6 @@ from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
 from console.settings.options import Options, merged
 from console.supervisor import press_scope
-from console.supervisor.parts import Parts
 from console.supervisor.press_scope import left_alone, meant, name, proof_of, why_left
 
 ON = merged(Options(), {"panic.include_observed": True})
@@ -114,9 +113,9 @@ def test_any_names_fit_the_lines_that_the_guard_takes() -> None:
     for n in range(100):
         one = AgentId(f"o-{n:03}" + "a" * 58)
         state.put(replace(SEEN, agent_id=one, root_id=one, name="\\\U0001f600" * 500, process=ProcessIdentity(2**22, 2**60)))
-    parts = SimpleNamespace(guard=SimpleNamespace(call=lambda op, **message: lines.append(encode({"op": op} | message))))
-    name(cast(Parts, parts), left_alone(state, Options(), is_default=False))
-    name(cast(Parts, parts), left_alone(EngineState(), Options(), is_default=False))
+    guard: Any = SimpleNamespace(call=lambda op, **message: lines.append(encode({"op": op} | message)))
+    name(guard, left_alone(state, Options(), is_default=False))
+    name(guard, left_alone(EngineState(), Options(), is_default=False))
     told = [json.loads(words) for words in lines]
     assert sum(len(t["agents"]) for t in told) == NAMED and {t["n"] for t in told[:-1]} == {100}
     assert [t["last"] for t in told[-2:]] == [True, True] and [t["more"] for t in told[:2]] == [False, True] and not told[-1]["more"]
@@ -130,7 +129,7 @@ def test_the_guard_is_told_when_it_changed_again_after_a_refusal_and_never_befor
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state, heard, rounds = EngineState(), list[int](), list[int]()
-    parts = SimpleNamespace(core=SimpleNamespace(state=state), options=Options(), guard=SimpleNamespace(call=lambda op, **m: hear(m["n"])))
+    guard: Any = SimpleNamespace(call=lambda op, **m: hear(m["n"]))
 
     def hear(n: int) -> None:
         heard.append(n)
@@ -151,5 +150,5 @@ def test_the_guard_is_told_when_it_changed_again_after_a_refusal_and_never_befor
 
     monkeypatch.setattr(asyncio, "sleep", pause)
     with pytest.raises(Over):
-        asyncio.run(press_scope.keep_naming(cast(Parts, parts), is_default=True))
+        asyncio.run(press_scope.keep_naming(state, guard, Options(), is_default=True))
     assert heard == [0, 1, 1, 1] and rounds[:4] == [0, 0, 0, 1]

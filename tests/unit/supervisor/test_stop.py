@@ -80,19 +80,27 @@ class Desk:
         (folder / "guard" / "receipts").mkdir(parents=True)
         (folder / "keys").mkdir(mode=0o700)
         self.guard_file = folder / "guard" / "receipts" / "k.json"
-        places = SimpleNamespace(receipts_dir=folder / "receipts", guard_dir=folder / "guard", keys_dir=folder / "keys")
-        parts: Any = SimpleNamespace(
-            places=places,
-            core=SimpleNamespace(post=self.posted.append, hub=SimpleNamespace(publish=lambda *_: None)),
-            scribe=SimpleNamespace(job=lambda job: job(), record=lambda record: None, audit=SimpleNamespace(head=(0, ""))),
-            notice=lambda *_: None,
-            keyring=SimpleNamespace(redactor=Redactor()),
-            hunt=SimpleNamespace(into=lambda receipt: receipt),
+        places: Any = SimpleNamespace(receipts_dir=folder / "receipts", guard_dir=folder / "guard", keys_dir=folder / "keys")
+        self.line = StopLine(places)
+        core: Any = SimpleNamespace(post=self.posted.append, hub=SimpleNamespace(publish=lambda *_: None))
+        scribe: Any = SimpleNamespace(job=lambda job: job(), record=lambda record: None, audit=SimpleNamespace(head=(0, "")))
+        unused: Any = None  # nothing is killed here, only amended
+        hunt: Any = SimpleNamespace(into=lambda receipt: receipt)
+        self.desk = StopDesk(
+            core,
+            scribe,
+            unused,
+            places,
+            lambda *_: None,
+            self.line,
+            unused,
             daemons=no_daemons(),
+            hunt=hunt,
+            rotator=unused,
+            remote=None,
+            stand_ins=(),
+            redact=Redactor().redact_data,
         )
-        self.line = StopLine(places)  # type: ignore[arg-type]
-        evidence: Any = None  # nothing is killed here, only amended
-        self.desk = StopDesk(parts, self.line, evidence)
 
     def amend(self, by_guard: Receipt) -> list[Receipt]:
         self.guard_file.write_text(json.dumps(by_guard.as_json()))
@@ -140,7 +148,7 @@ def halted(tmp_path: Path, guard: Guard, ids: list[AgentId], live: set[AgentId])
     """Kill ids that began."""
     it, began = Desk(tmp_path), list[str]()
     it.desk._line = guard  # type: ignore[assignment]
-    it.desk._parts.core.state = SimpleNamespace(live=live)  # type: ignore[assignment, misc]
+    it.desk._core.state = SimpleNamespace(live=live)  # type: ignore[assignment, misc]
     it.desk.began = lambda kill_id, *_: began.append(kill_id)  # type: ignore[method-assign]
     asyncio.run(it.desk.halt(tuple(ids), "day limit cost_usd: 5 of 5 (2026-11-22)"))
     return began
