@@ -12,9 +12,9 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.network import NetworkMode
 from console.services.launch.environments import stored
+from console.services.stop.service import StopDesk
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import LAST_KEY
-from console.supervisor.stop import StopDesk
 
 AGAIN_KEY = "rearm.again"
 """Where the ledger keeps which agent was started again as which."""

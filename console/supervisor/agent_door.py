@@ -36,10 +36,10 @@ from console.services.hooks.service import HookDesk
 from console.services.launch.service import TOKEN_S
 from console.services.records.record_writer import Scribe
 from console.services.routes.launch_body import request_from
-from console.services.routes.responses import answer, body_of, refusal, refusals, shown_once
+from console.services.routes.responses import Handler, answer, body_of, refusal, refusals, shown_once
 from console.services.secrets.calls import secret_call
 from console.settings.places import Places
-from console.supervisor.http.access import Handler, Trespasses
+from console.supervisor.http.access import Trespasses
 from console.supervisor.http.asgi import Door
 from console.supervisor.http.fast_routes import quick
 from console.supervisor.http.keepalive_pool import Resting

@@ -78,7 +78,12 @@ from console.services.secrets.rotator import Rotator
 from console.services.secrets.routes import SecretRoutes
 from console.services.sessions.metrics import MetricsPort
 from console.services.sessions.workspaces import Contexts
+from console.services.stop.journal_import import fold_journal
+from console.services.stop.ladder import LadderDesk
 from console.services.stop.line import StopLine
+from console.services.stop.observed_targets import asked_of, keep_naming, keep_telling, note_drop
+from console.services.stop.orphan_containers import OrphanContainers
+from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
@@ -87,22 +92,17 @@ from console.supervisor.agent_door import AgentDoors
 from console.supervisor.desk import Desk
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes
-from console.supervisor.fold import fold_journal
 from console.supervisor.follow import Follower, OneForAll
 from console.supervisor.http.access import Trespasses
 from console.supervisor.http.asgi import App, Door
 from console.supervisor.http.peers import Peer, is_operator, may_hook
 from console.supervisor.http.redaction import hidden, hide_in_logs
 from console.supervisor.http.token_watch import watched
-from console.supervisor.ladder import LadderDesk
-from console.supervisor.leftovers import OrphanContainers
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.parts import Parts
-from console.supervisor.press_scope import asked_of, keep_naming, keep_telling, note_drop
 from console.supervisor.restore import restore
 from console.supervisor.revive import ensure_guard
 from console.supervisor.runner import Runner
-from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
 THREADS = 32

@@ -19,13 +19,13 @@ from console.services.launch.exec_check import not_begun
 from console.services.launch.service import Launcher
 from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk
+from console.services.stop.ladder import LadderDesk
+from console.services.stop.service import StopDesk
 from console.supervisor.follow import Follower
-from console.supervisor.ladder import LadderDesk
 from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import RearmAsk, unlatch
 from console.supervisor.rollback_desk import RollbackDesk
-from console.supervisor.stop import StopDesk
 
 MAX_OUTPUT = 64 * 1024
 

@@ -10,9 +10,9 @@ from console.domain.command import Record
 from console.domain.errors import Killed
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Released, SoftStop
 from console.services.fleet.core import now
+from console.services.stop.service import StopDesk
 from console.supervisor.obeying import obey
 from console.supervisor.parts import Parts
-from console.supervisor.stop import StopDesk
 
 
 class RemoteEffects:

@@ -22,12 +22,12 @@ from console.services.fleet.deltas import AgentDeltas
 from console.services.observe.process_counts import Counting
 from console.services.observe.scheduler import Lookout
 from console.services.secrets.readiness import secrets_path
-from console.supervisor import light
-from console.supervisor.canary import fly_canary
-from console.supervisor.freezes import unconfirmed
+from console.services.stop import readiness
+from console.services.stop.freeze_status import unconfirmed
+from console.services.stop.self_test import fly_canary
+from console.services.stop.service import StopDesk
 from console.supervisor.parts import Parts
 from console.supervisor.revive import revive_guard
-from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
 _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)
@@ -67,7 +67,7 @@ class Follower:
         self._parts, self._stop = parts, stop
         self.deltas = AgentDeltas(parts.core)
         self.guard_status: dict[str, Any] = {}
-        self.gauges = light.Gauges(canary_s=parts.options.canary_s, engine_wanted=bool(parts.options.engine_socket))
+        self.gauges = readiness.Gauges(canary_s=parts.options.canary_s, engine_wanted=bool(parts.options.engine_socket))
         self.lookout = Lookout(parts.core, parts.scribe, parts.sources, parts.spend, parts.own_agents, parts.notice)
         self.counting = Counting(parts.core, parts.guard, parts.notice, parts.options.heartbeat_s)
         self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
@@ -116,7 +116,7 @@ class Follower:
             seen.engine_ok, seen.engine_words, seen.engine_wanted = found.ok, found.reason, seen.engine_wanted or found.ok
             if found.ok:
                 seen.engine_tick, seen.engine_at = time.monotonic(), time.time()
-            await asyncio.sleep(light.ENGINE_PERIOD_S)
+            await asyncio.sleep(readiness.ENGINE_PERIOD_S)
 
     def stop(self) -> None:
         """Ends them."""
@@ -296,14 +296,14 @@ class Follower:
         """The armed light now: every way this host can be stopped, its proof and its age."""
         state, tick, remote = self._parts.core.state, time.monotonic(), self._parts.remote
         self.gauges.engine_wanted |= any(state.agents[i].sandbox == SandboxKind.DOCKER for i in state.live)
-        local = light.local_path(self.gauges, tick)
-        paths = [local, light.engine_path(self.gauges, tick, local)]
+        local = readiness.local_path(self.gauges, tick)
+        paths = [local, readiness.engine_path(self.gauges, tick, local)]
         if remote is None:
             paths.append(m.PathView(name="remote", state="not_configured", detail="no bucket is set"))
         else:
             paths.append(remote.path_view(self.guard_status.get("lease_left_s")))
         paths.append(self._secrets_seen)
-        return light.armed_view(paths, killed=state.killed, soft_stop=state.soft_stop)
+        return readiness.armed_view(paths, killed=state.killed, soft_stop=state.soft_stop)
 
     async def _secrets(self) -> None:
         """Where secrets are and what is owed, looked at in a thread: a keyring that hangs never holds up the loop."""

@@ -6,9 +6,9 @@ import asyncio
 
 from console.domain.errors import Conflict, TimedOut, Unreachable
 from console.killswitch.doubts import has_receipt
+from console.services.stop.service import StopDesk
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import latched_kills
-from console.supervisor.stop import StopDesk
 
 
 async def obey(parts: Parts, stop: StopDesk, order: str, reason: str, remembered: bool) -> None:

@@ -37,11 +37,11 @@ from console.services.persistence.routes import hunt_routes
 from console.services.records.key_routes import key_routes
 from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import caller_of
-from console.services.routes.responses import answer, asked_by, body_of, number_in, refusals
+from console.services.routes.responses import Handler, answer, asked_by, body_of, number_in, refusals
 from console.services.sessions.routes import context_routes
+from console.services.stop.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.supervisor.desk import Desk
-from console.supervisor.http.access import Gates, Handler
-from console.supervisor.ladder_routes import LadderRoutes, receipt_answer, scope_from
+from console.supervisor.http.access import Gates
 from console.supervisor.rearm import RearmAsk
 from console.supervisor.rearm_routes import rearm_routes
 

@@ -9,8 +9,8 @@ from console.domain.agent import ControlLevel
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, Denied, UsageProblem
 from console.services.routes.request_identity import Caller
+from console.services.stop.service import StopDesk
 from console.supervisor.parts import Parts
-from console.supervisor.stop import StopDesk
 
 
 async def passphrase_view(parts: Parts, *notes: str) -> rm.PassphraseView:

@@ -28,8 +28,8 @@ from console.services.fleet.core import now
 from console.services.observe.unknown_agents import MARK as UNACCOUNTED
 from console.services.routes.request_identity import Caller
 from console.services.secrets.rotation_step import rotate_step
+from console.services.stop.service import StopDesk
 from console.supervisor.parts import Parts
-from console.supervisor.stop import StopDesk
 
 _KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
 LAST_KEY = "rearm.last"

@@ -25,8 +25,8 @@ from console.services.approvals.dry_run_runner import Planning
 from console.services.launch.service import Launcher
 from console.services.network.service import NetworkDesk
 from console.services.policy.sequence_marks import Tainting
+from console.services.stop.service import StopDesk
 from console.supervisor.parts import Parts
-from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
 LOOK_AFTER_S = 120.0

@@ -18,7 +18,7 @@ from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.verdict import verdict
 from console.killswitch import processes
-from console.supervisor.press_scope import tell
+from console.services.stop.observed_targets import tell
 from tests.fakes.guard_world import NOBODY, GuardWorld, end, ticks, until
 from tests.fakes.instance import free_port
 from tests.fakes.work_server import CLIENT, work_server

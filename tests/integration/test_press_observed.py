@@ -14,7 +14,7 @@ from console.domain.kill import Outcome
 from console.domain.verdict import verdict
 from console.killswitch import processes
 from console.killswitch.press import press_and_wait
-from console.supervisor.press_scope import tell
+from console.services.stop.observed_targets import tell
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
 
 TREE = (

@@ -67,11 +67,11 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "services/execute/service:ExecuteDesk": (200, 16, DESK),
     "supervisor/follow:Follower": (270, 26, DESK),
     "services/persistence/scan:Hunt": (220, 15, DESK),
-    "supervisor/ladder:LadderDesk": (230, 21, DESK),
+    "services/stop/ladder:LadderDesk": (230, 21, DESK),
     "services/launch/service:Launcher": (310, 17, DESK),
     "services/network/service:NetworkDesk": (200, 17, DESK),
     "supervisor/operator_routes:OperatorRoutes": (220, 24, ONE_DOOR),
     "supervisor/remote:RemoteDesk": (200, 17, DESK),
     "services/records/record_writer:Scribe": (220, 25, DESK),
-    "supervisor/stop:StopDesk": (340, 32, DESK),
+    "services/stop/service:StopDesk": (340, 32, DESK),
 }

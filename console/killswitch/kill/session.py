@@ -103,7 +103,7 @@ class KillSession:
 
     @property
     def is_canary(self) -> bool:
-        """The supervisor's own trial of the kill (supervisor/canary.py), and nothing else."""
+        """The supervisor's own trial of the kill (services/stop/self_test.py), and nothing else."""
         return self.order.by == "canary" and len(self.aims) == 1 and self.aims[0].agent_id.startswith("canary-")
 
     def note(self, name: StepName, status: StepStatus, detail: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -20,9 +19,7 @@ from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
 from console.services.fleet.views import agent_view
 from console.services.records.record_writer import Scribe
-from console.services.routes.responses import answer, body_of
-
-Handler = Callable[[Request], Awaitable[Response]]
+from console.services.routes.responses import Handler, answer, body_of
 
 
 class AgentSpending:

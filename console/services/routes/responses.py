@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -17,6 +17,8 @@ from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=BaseModel)
+Handler = Callable[[Request], Awaitable[Response]]
+"""What a route is answered by."""
 SHOWN_ONCE = b"x-watchfloor-shown-once"
 """Header of the few answers that are asked for a secret: a new key, a new token."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,10 +17,9 @@ from starlette.routing import Route
 
 from console.domain.command import Record
 from console.domain.errors import Denied, Killed
+from console.services.routes.responses import Handler
 from console.services.secrets.calls import secret_call
 from console.supervisor.http.peers import Peer
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 UP_WHILE_KILLED = frozenset(
     {

@@ -9,10 +9,10 @@ from typing import Any, cast
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.enforcement.state import EngineState
+from console.services.stop.service import StopDesk
 from console.supervisor import again
 from console.supervisor.parts import Parts
 from console.supervisor.rearm import killed_view
-from console.supervisor.stop import StopDesk
 
 LONG = "\u202ex" * 50_000
 

@@ -10,10 +10,10 @@ from typing import Any, cast
 import pytest
 
 from console.domain.agent import AgentId
+from console.services.stop.readiness import Flight
+from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.supervisor import follow
-from console.supervisor.light import Flight
-from console.supervisor.stop import StopDesk
 
 NOTHING: dict[str, Any] = {"sources": (), "spend": None, "own_agents": None, "scribe": None, "notice": None}
 

@@ -17,8 +17,8 @@ from console.domain.ladder import Reach, Rung, Scope, count_age
 from console.domain.network import NetworkMode
 from console.killswitch.registry import Entry
 from console.services.network.isolation import SHARED
-from console.supervisor import ladder
-from console.supervisor.ladder import LadderDesk, Outside, doubt_of, preview_view
+from console.services.stop import ladder
+from console.services.stop.ladder import LadderDesk, Outside, doubt_of, preview_view
 from tests.fakes.daemons import no_daemons
 from tests.fakes.playbook import Playbook
 
@@ -148,7 +148,7 @@ async def test_a_disk_that_hangs_keeps_an_isolation_waiting_for_seconds_only_and
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path)
-    monkeypatch.setattr("console.supervisor.ladder.SAVED_S", 0.05)
+    monkeypatch.setattr("console.services.stop.ladder.SAVED_S", 0.05)
     world.desk._core.saved = lambda: asyncio.sleep(60)  # type: ignore[method-assign]
     answer = await world.desk.act(Rung.ISOLATE, ONE, "leaks", "operator:0")
     assert answer.agents == ["a1"]

@@ -12,10 +12,10 @@ import pytest
 
 from console.domain.errors import ConsoleError, Denied, TimedOut
 from console.killswitch.client import GuardClient
+from console.services.stop import self_test
+from console.services.stop.readiness import Flight
+from console.services.stop.self_test import fly_canary
 from console.settings.options import AgentOptions
-from console.supervisor import canary
-from console.supervisor.canary import fly_canary
-from console.supervisor.light import Flight
 
 
 class Guard:
@@ -50,7 +50,7 @@ def fly(guard: Guard, tmp_path: Path) -> Flight:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canary, "LIMIT_S", 0.3)
+    monkeypatch.setattr(self_test, "LIMIT_S", 0.3)
 
 
 def test_a_canary_that_dies_is_proof_with_its_milliseconds_and_its_guard(tmp_path: Path) -> None:

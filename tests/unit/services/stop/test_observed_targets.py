@@ -20,9 +20,9 @@ from console.enforcement.ladder import Treatment, plan
 from console.enforcement.state import EngineState, Seen
 from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
+from console.services.stop import observed_targets
+from console.services.stop.observed_targets import left_alone, meant, name, proof_of, why_left
 from console.settings.options import Options, merged
-from console.supervisor import press_scope
-from console.supervisor.press_scope import left_alone, meant, name, proof_of, why_left
 
 ON = merged(Options(), {"panic.include_observed": True})
 SEEN = Agent(
@@ -144,11 +144,11 @@ def test_the_guard_is_told_when_it_changed_again_after_a_refusal_and_never_befor
             case 6:
                 state.put(SEEN)
             case 12:
-                monkeypatch.setattr(press_scope, "AGAIN_S", -1.0)
+                monkeypatch.setattr(observed_targets, "AGAIN_S", -1.0)
             case 13:
                 raise Over
 
     monkeypatch.setattr(asyncio, "sleep", pause)
     with pytest.raises(Over):
-        asyncio.run(press_scope.keep_naming(state, guard, Options(), is_default=True))
+        asyncio.run(observed_targets.keep_naming(state, guard, Options(), is_default=True))
     assert heard == [0, 1, 1, 1] and rounds[:4] == [0, 0, 0, 1]

@@ -12,8 +12,8 @@ from typing import Any
 from console.domain.command import Record
 from console.killswitch.journal import read_journal
 from console.services.records.record_writer import Scribe
+from console.services.stop.self_test import BY as CANARY
 from console.settings.places import Places
-from console.supervisor.canary import BY as CANARY
 
 KEY = "guard.journal.folded"
 PAUSE_S = 1.0

@@ -17,9 +17,9 @@ from console.domain.agent import AgentId
 from console.domain.errors import ExitCode, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.domain.verdict import verdict
+from console.services.stop import service
 from console.services.stop.line import StopLine
-from console.supervisor import stop
-from console.supervisor.stop import StopDesk, _merged
+from console.services.stop.service import StopDesk, _merged
 from tests.fakes.daemons import no_daemons
 
 
@@ -162,7 +162,7 @@ def test_a_budget_halts_thousands_by_one_order(tmp_path: Path) -> None:
 def test_a_budgets_halt_is_tried_until_the_guard_has_it_and_no_longer_than_somebody_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stop, "HALT_REST_S", 0.0)
+    monkeypatch.setattr(service, "HALT_REST_S", 0.0)
     guard = Guard(away=50)
     assert halted(tmp_path / "a", guard, [AgentId("a"), AgentId("b")], {AgentId("a")}) == ["k1"] and guard.halted == ["a"]
     assert len(guard.asked) == 1, "one order has one id however often it is tried"

@@ -13,9 +13,8 @@ from console.domain.errors import NotFound, UsageProblem
 from console.domain.ids import AGENT_ID
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
-from console.services.routes.responses import answer, asked_by, body_of
-from console.supervisor.http.access import Handler
-from console.supervisor.ladder import LadderDesk
+from console.services.routes.responses import Handler, answer, asked_by, body_of
+from console.services.stop.ladder import LadderDesk
 
 
 def scope_from(body: ScopeBody) -> Scope:

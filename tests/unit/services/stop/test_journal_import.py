@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from console.killswitch.journal import Journal
-from console.supervisor.fold import fold_journal, record_of
+from console.services.stop.journal_import import fold_journal, record_of
 
 
 def test_a_press_is_told_with_who_what_and_why() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from console.domain.errors import TimedOut
-from console.supervisor.freezes import unconfirmed
+from console.services.stop.freeze_status import unconfirmed
 
 
 def test_all_are_named_however_few_the_guard_names_at_once() -> None:

@@ -19,9 +19,9 @@ from console.killswitch.client import GuardClient
 from console.sandbox.left_containers import Left, LeftContainers
 from console.services.fleet.core import Core
 from console.services.records.record_writer import Scribe
+from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.settings.places import Places
-from console.supervisor.stop import StopDesk
 
 log = logging.getLogger(__name__)
 LOOK_S = 0.5

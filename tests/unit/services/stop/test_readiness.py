@@ -9,7 +9,7 @@ import pytest
 
 from console.api.armed import PathView
 from console.domain.guard import LOCAL_WORST_S
-from console.supervisor.light import (
+from console.services.stop.readiness import (
     ENGINE_PERIOD_S,
     GUARD_FRESH_S,
     LIMIT_S,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from console.domain.errors import ConsoleError
-from console.supervisor.stop import CHUNK
+from console.services.stop.service import CHUNK
 
 Call = Callable[..., dict[str, Any]]
 """``GuardClient.call``."""

@@ -36,10 +36,10 @@ from console.services.records.record_writer import Scribe
 from console.services.secrets.rotation_step import rotate_step
 from console.services.secrets.rotator import Rotator
 from console.services.stop.line import StopLine, read_receipt_file
+from console.services.stop.receipt_merge import together
+from console.services.stop.self_test import BY as CANARY
 from console.settings.durable import make_folder
 from console.settings.places import Places
-from console.supervisor.canary import BY as CANARY
-from console.supervisor.merging import together
 
 log = logging.getLogger(__name__)
 GUARD_RECEIPT_S = 20.0

@@ -34,9 +34,9 @@ from console.services.fleet.core import Core, now
 from console.services.network.isolation import SHARED
 from console.services.observe.process_counts import Counting
 from console.services.records.record_writer import Scribe
+from console.services.stop.freeze_status import unconfirmed
+from console.services.stop.service import CHUNK, StopDesk
 from console.settings.places import Places
-from console.supervisor.freezes import unconfirmed
-from console.supervisor.stop import CHUNK, StopDesk
 
 COUNT_S = 1.0
 """How long a preview waits for a new count of processes; the press waits for no preview."""

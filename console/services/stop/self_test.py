@@ -11,9 +11,9 @@ from pathlib import Path
 
 from console.domain.errors import ConsoleError
 from console.killswitch.client import GuardClient
+from console.services.stop.readiness import LIMIT_S, Flight
 from console.settings.options import AgentOptions
 from console.settings.places import Places
-from console.supervisor.light import LIMIT_S, Flight
 
 BY = "canary"
 
