@@ -448,7 +448,11 @@ class Supervisor:
         if remote is None:
             return
         left = float(self.guard_status.get("lease_left_s") or 0.0)
-        remote.start(RemoteEffects(self.parts, self.stop), left)
+        parts = self.parts
+        effects = RemoteEffects(
+            self.core, parts.scribe, parts.guard, self.places, parts.notice, remote, self.stop, self.options.remote.lease
+        )
+        remote.start(effects, left)
 
     def _end_lease(self, unconfigured: bool) -> None:
         """A host without a remote channel has no lease: one that was left from an earlier setting would freeze it for good."""

@@ -1,4 +1,4 @@
-"""What an operator can ask that is more than one call: status, fleet, rearm, audit; ladder and rollback have modules of their own."""
+"""What an operator can ask that is more than one call: status, fleet, audit; ladder and rollback have modules of their own."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk
 from console.services.stop.ladder import LadderDesk
 from console.services.stop.service import StopDesk
+from console.supervisor.again import Relaunch
 from console.supervisor.follow import Follower
 from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
-from console.supervisor.rearm import RearmAsk, unlatch
+from console.supervisor.passphrases import Passphrases
+from console.supervisor.rearm import Rearming
 from console.supervisor.rollback_desk import RollbackDesk
 
 MAX_OUTPUT = 64 * 1024
@@ -43,6 +45,11 @@ class Desk:
         self.ladder = ladder
         self.review = ReviewDesk(parts.scribe, network)
         self.rollback = RollbackDesk(parts, self.name_of)
+        self.passphrases = Passphrases(parts.core, parts.scribe, parts.guard, parts.places, parts.notice, stop)
+        self.relaunch = Relaunch(parts.core, parts.scribe, stop)
+        self.rearming = Rearming(
+            parts.core, parts.scribe, parts.guard, parts.places, stop, remote=parts.remote, tokens=parts.tokens, rotator=parts.rotator
+        )
         self.end = asyncio.Event()
         self._verdict: m.AuditVerdict | None = None
         self._losses = losses_of(parts.places.audit_db)
@@ -163,20 +170,6 @@ class Desk:
             mode_note="" if os.geteuid() == 0 else "user mode: best effort, agents share your user id",
             passphrase=str((self.follower.guard_status.get("rearm") or {}).get("passphrase", "unknown")),
         )
-
-    # --- rearm
-
-    async def rearm(self, ask: RearmAsk) -> str:
-        """Releases a local kill: refused while a remote order is latched, or while anything is not proven dead. Gives an amber note."""
-        core = self.parts.core
-        if not core.state.killed:
-            raise Conflict("Nothing is killed: there is nothing to rearm.", "watchfloor status shows the state.")
-        if any(r.scope == "all" and not r.complete for r in self.stop.receipts()):
-            raise Conflict("The kill is still being carried out.", "Wait for its receipt, then rearm.")
-        if self.stop.writing.locked():
-            raise Conflict("The kill is being written to the bucket right now.", "Wait a moment, then rearm.")
-        async with self.stop.turn, self.stop.writing:
-            return await unlatch(self.parts, self.stop, ask)
 
     # --- audit
 

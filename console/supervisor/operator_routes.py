@@ -84,7 +84,10 @@ class OperatorRoutes:
             ("/api/shutdown", self._shutdown),
         ]
         ladder = LadderRoutes(self._desk.ladder)
-        routes = [*rearm_routes(self._desk), *hunt_routes(self._parts.hunt, lambda: self._core.state, self._parts.places)]
+        routes = [
+            *rearm_routes(self._core, self._desk.rearming, self._desk.passphrases, self._desk.relaunch),
+            *hunt_routes(self._parts.hunt, lambda: self._core.state, self._parts.places),
+        ]
         routes += [*activity_routes(self._parts.activity, self._core.agent_or_404, self._parts.places.output_dir), *self._more]
         routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
@@ -230,7 +233,7 @@ class OperatorRoutes:
             scope = Scope(Reach.ALL) if body.scope == "all" else scope_from(body.scope)
             return receipt_answer(await self._desk.ladder.kill(scope, body.reason, self._by(request)))
         ask = RearmAsk(body.reason, body.kill_id, self._by(request), body.proof or RearmProof(), caller_of(request))
-        note = await self._desk.rearm(ask)
+        note = await self._desk.rearming.rearm(ask)
         view = await self._desk.kill_switch()
         view.rearm_note = note
         return answer(view)

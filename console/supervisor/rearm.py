@@ -11,25 +11,30 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from console.api import rearm_messages as rm
 from console.credentials.rotation import unfinished
+from console.credentials.tokens import Tokens
 from console.domain import event as e
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.failpoints import failpoint
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
 from console.domain.verdict import verdict
+from console.killswitch.client import GuardClient
 from console.killswitch.durable import Damaged, read_sealed
 from console.remotekill.keys import load_keys
 from console.remotekill.rearming import check_statement, statement
-from console.services.fleet.core import now
+from console.services.fleet.core import Core, now
 from console.services.observe.unknown_agents import MARK as UNACCOUNTED
+from console.services.records.record_writer import Scribe
 from console.services.routes.request_identity import Caller
 from console.services.secrets.rotation_step import rotate_step
-from console.services.stop.service import StopDesk
-from console.supervisor.parts import Parts
+from console.services.secrets.rotator import Rotator
+from console.services.stop.service import RemoteChannel, StopDesk
+from console.settings.places import Places
 
 _KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
 LAST_KEY = "rearm.last"
@@ -58,122 +63,207 @@ class RearmAsk:
         return f"{claimed or 'unnamed'} (uid {self.caller.uid}, pid {self.caller.pid})"
 
 
-async def review(parts: Parts, stop: StopDesk) -> rm.RearmView:
-    """Everything a person must see before a rearm. Reads only."""
-    status = await asyncio.to_thread(parts.guard.call, "status")
-    how = dict(status.get("rearm") or {})
-    state = how.get("passphrase") if how.get("passphrase") in ("set", "not_set", "broken") else "unknown"
-    view = rm.RearmView(
-        killed=bool(status.get("latched")),
-        instance=parts.places.instance_id,
-        generation=int(status.get("generation", 0)),
-        passphrase=state,  # type: ignore[arg-type]
-        passphrase_why=str(how.get("why", "")),
-        wait_s=float(how.get("wait_s", 0.0)),
-        reset_while_killed=bool(how.get("reset_while_killed")),
-        quorum=await asyncio.to_thread(_quorum, parts),
-    )
-    if not view.killed:
-        return view
-    kills = await asyncio.to_thread(latched_kills, parts, status)
-    challenge = await asyncio.to_thread(parts.guard.call, "challenge")
-    view.kill_ids = kills
-    view.kills = [killed_view(k, stop.receipt(k)) for k in kills[-MOST_SHOWN:]]
-    view.nonce, view.to_type = str(challenge["nonce"]), str(challenge["to_type"])
-    view.remote_latched = parts.remote.latched() if parts.remote is not None else []
-    look = await _look(parts)
-    view.blockers = [
-        str(error) for error in (*_remote_blockers(view.remote_latched), *_unknown_orders(parts), *_blockers(stop, kills, look))
-    ]
-    return view
+class Rearming:
+    """The un-kill of this host. ``remote``: the bucket whose orders hold it too; None: none is set."""
 
+    def __init__(
+        self,
+        core: Core,
+        scribe: Scribe,
+        guard: GuardClient,
+        places: Places,
+        stop: StopDesk,
+        *,
+        remote: RemoteChannel | None,
+        tokens: Tokens,
+        rotator: Rotator,
+    ) -> None:
+        self._core, self._scribe, self._guard, self._places, self._stop = core, scribe, guard, places, stop
+        self._remote, self._tokens, self._rotator = remote, tokens, rotator
 
-async def unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
-    """Releases what was looked at; the amber note on how that was allowed, or "". Every refusal is on record with who asked."""
-    try:
-        return await _unlatch(parts, stop, ask)
-    except ConsoleError as error:
-        data = {"operator": ask.proof.operator, "reason": ask.reason, "proof": _kind(ask), **ask.caller.as_data()}
-        words = f"a rearm was refused: {error.what}"[:500]
-        parts.scribe.record(Record(ask.by, "kill.rearm_refused", words, verdict="refused", data=data, must=True))
-        raise
-
-
-async def _unlatch(parts: Parts, stop: StopDesk, ask: RearmAsk) -> str:
-    # 1. Nothing speaks against it: no remote order (the object is read again for this very question), the newest kill proven.
-    if parts.remote is not None:
-        standing = await asyncio.to_thread(parts.remote.standing)
-        for error in _remote_blockers([order for order in (*parts.remote.latched(), standing) if order]):
-            raise error
-    # Pressed before that generation was read, so covered by it, even where the latch names no more.
-    known = frozenset(parts.core.state.latched)
-    status = await asyncio.to_thread(parts.guard.call, "status")
-    generation = int(status["generation"])
-    if ask.proof.generation is not None and ask.proof.generation != generation:
-        words = f"Somebody pressed since you looked: generation {generation}, not {ask.proof.generation}."
-        raise Conflict(words, "Look again, then rearm.")
-    kills = await asyncio.to_thread(latched_kills, parts, status)
-    for error in _blockers(stop, kills, await _look(parts), ask.kill_id):
-        raise error
-    # 2. Who asks is proven to the guard, for this generation alone.
-    ticket, kind, note = await _prove(parts, ask, generation, kills)
-    # 3. Writes still owed to the bucket are given up, and every secret of before is dead.
-    await stop.cancel_remote()
-    await _new_secrets(parts, stop, kills)
-    # 4. On record first, then released; a press in between wins.
-    data = {"kills": kills, "operator": ask.proof.operator, "reason": ask.reason, "proof": kind, "note": note, **ask.caller.as_data()}
-    record = Record(ask.by, "kill.rearm", f"rearm by {kind}: {ask.reason}"[:500], verdict="allow", data=data)
-    await asyncio.to_thread(parts.scribe.record_first, record)
-    failpoint("rearm.recorded")
-    reason = ask.reason.encode("ascii", "replace").decode()[:200]
-    asked: dict[str, Any] = {"generation": generation, "kills": kills, "by": ask.name(), "reason": reason, "proof": ticket}
-    answer = await asyncio.to_thread(parts.guard.call, "unlatch", timeout_s=LOOK_S, **asked)
-    failpoint("rearm.unlatched")
-    if parts.remote is not None:
-        parts.remote.generation = 0
-        parts.remote.hosts = []
-    parts.core.post(e.Rearmed(*now(), ask.by, ask.reason, tuple({*kills, *known})))
-    parts.core.hub.publish("kill", {"state": "armed", "reason": ask.reason, "by": ask.by})
-    await _keep_last(parts, kills[-MOST_SHOWN:])
-    return str(answer.get("note", note))
-
-
-async def _keep_last(parts: Parts, kills: list[str]) -> None:
-    """So that whoever asks next who may be started again is told; a disk that hangs holds up no answer."""
-    loop, is_over = asyncio.get_running_loop(), asyncio.Event()
-
-    def keep() -> None:
-        try:
-            parts.scribe.ledger.kv_set(LAST_KEY, json.dumps(kills))
-        finally:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(is_over.set)
-
-    parts.scribe.job(keep)
-    with suppress(TimeoutError):
-        await asyncio.wait_for(is_over.wait(), KEPT_S)
-
-
-async def _prove(parts: Parts, ask: RearmAsk, generation: int, kills: list[str]) -> tuple[str, str, str]:
-    """(the guard's ticket, the kind of proof, an amber note). Denied when nothing that was shown is enough."""
-    kind = _kind(ask)
-    given: dict[str, Any] = {}
-    if kind == "passphrase":
-        given = {"passphrase": ask.proof.passphrase}
-    elif kind.startswith("signature"):
-        kids = await asyncio.to_thread(_signed_by, parts, ask, generation, kills)
-        kind, given = f"signature of {', '.join(kids)}"[:200], {"nonce": ask.proof.nonce}
-    elif kind == "typed id":
-        _check_person(ask)
-        given = {"kill_id": ask.kill_id}
-    else:
-        raise Denied(
-            "A rearm takes the operator's passphrase, a signature by an operator key, or a person at a terminal.",
-            "Give --passphrase-file or --passphrase-fd, --sign, or run it in a terminal; watchfloor passphrase set makes one.",
+    async def review(self) -> rm.RearmView:
+        """Everything a person must see before a rearm. Reads only."""
+        status = await asyncio.to_thread(self._guard.call, "status")
+        how = dict(status.get("rearm") or {})
+        state = how.get("passphrase") if how.get("passphrase") in ("set", "not_set", "broken") else "unknown"
+        view = rm.RearmView(
+            killed=bool(status.get("latched")),
+            instance=self._places.instance_id,
+            generation=int(status.get("generation", 0)),
+            passphrase=state,  # type: ignore[arg-type]
+            passphrase_why=str(how.get("why", "")),
+            wait_s=float(how.get("wait_s", 0.0)),
+            reset_while_killed=bool(how.get("reset_while_killed")),
+            quorum=await asyncio.to_thread(self._quorum),
         )
-    word = {"typed id": "typed"}.get(kind, kind.split(" ", 1)[0])
-    answer = await asyncio.to_thread(parts.guard.call, "prove", kind=word, generation=generation, by=ask.name(), **given)
-    return str(answer["proof"]), kind, str(answer.get("note", ""))
+        if not view.killed:
+            return view
+        kills = await asyncio.to_thread(latched_kills, self._places.guard_dir, status)
+        challenge = await asyncio.to_thread(self._guard.call, "challenge")
+        view.kill_ids = kills
+        view.kills = [killed_view(k, self._stop.receipt(k)) for k in kills[-MOST_SHOWN:]]
+        view.nonce, view.to_type = str(challenge["nonce"]), str(challenge["to_type"])
+        view.remote_latched = self._remote.latched() if self._remote is not None else []
+        look = await self._look()
+        view.blockers = [
+            str(error) for error in (*_remote_blockers(view.remote_latched), *self._unknown_orders(), *self._blockers(kills, look))
+        ]
+        return view
+
+    async def rearm(self, ask: RearmAsk) -> str:
+        """Releases a local kill: refused while a remote order is latched, or while anything is not proven dead. Gives an amber note."""
+        if not self._core.state.killed:
+            raise Conflict("Nothing is killed: there is nothing to rearm.", "watchfloor status shows the state.")
+        if any(r.scope == "all" and not r.complete for r in self._stop.receipts()):
+            raise Conflict("The kill is still being carried out.", "Wait for its receipt, then rearm.")
+        if self._stop.writing.locked():
+            raise Conflict("The kill is being written to the bucket right now.", "Wait a moment, then rearm.")
+        async with self._stop.turn, self._stop.writing:
+            return await self._recorded(ask)
+
+    async def _recorded(self, ask: RearmAsk) -> str:
+        """Releases what was looked at; the amber note on how that was allowed, or "". Every refusal is on record with who asked."""
+        try:
+            return await self._unlatch(ask)
+        except ConsoleError as error:
+            data = {"operator": ask.proof.operator, "reason": ask.reason, "proof": _kind(ask), **ask.caller.as_data()}
+            words = f"a rearm was refused: {error.what}"[:500]
+            self._scribe.record(Record(ask.by, "kill.rearm_refused", words, verdict="refused", data=data, must=True))
+            raise
+
+    async def _unlatch(self, ask: RearmAsk) -> str:
+        # 1. Nothing speaks against it: no remote order (the object is read again for this very question), the newest kill proven.
+        if self._remote is not None:
+            standing = await asyncio.to_thread(self._remote.standing)
+            for error in _remote_blockers([order for order in (*self._remote.latched(), standing) if order]):
+                raise error
+        # Pressed before that generation was read, so covered by it, even where the latch names no more.
+        known = frozenset(self._core.state.latched)
+        status = await asyncio.to_thread(self._guard.call, "status")
+        generation = int(status["generation"])
+        if ask.proof.generation is not None and ask.proof.generation != generation:
+            words = f"Somebody pressed since you looked: generation {generation}, not {ask.proof.generation}."
+            raise Conflict(words, "Look again, then rearm.")
+        kills = await asyncio.to_thread(latched_kills, self._places.guard_dir, status)
+        for error in self._blockers(kills, await self._look(), ask.kill_id):
+            raise error
+        # 2. Who asks is proven to the guard, for this generation alone.
+        ticket, kind, note = await self._prove(ask, generation, kills)
+        # 3. Writes still owed to the bucket are given up, and every secret of before is dead.
+        await self._stop.cancel_remote()
+        await self._new_secrets(kills)
+        # 4. On record first, then released; a press in between wins.
+        data = {"kills": kills, "operator": ask.proof.operator, "reason": ask.reason, "proof": kind, "note": note, **ask.caller.as_data()}
+        record = Record(ask.by, "kill.rearm", f"rearm by {kind}: {ask.reason}"[:500], verdict="allow", data=data)
+        await asyncio.to_thread(self._scribe.record_first, record)
+        failpoint("rearm.recorded")
+        reason = ask.reason.encode("ascii", "replace").decode()[:200]
+        asked: dict[str, Any] = {"generation": generation, "kills": kills, "by": ask.name(), "reason": reason, "proof": ticket}
+        answer = await asyncio.to_thread(self._guard.call, "unlatch", timeout_s=LOOK_S, **asked)
+        failpoint("rearm.unlatched")
+        if self._remote is not None:
+            self._remote.generation = 0
+            self._remote.hosts = []
+        self._core.post(e.Rearmed(*now(), ask.by, ask.reason, tuple({*kills, *known})))
+        self._core.hub.publish("kill", {"state": "armed", "reason": ask.reason, "by": ask.by})
+        await self._keep_last(kills[-MOST_SHOWN:])
+        return str(answer.get("note", note))
+
+    async def _keep_last(self, kills: list[str]) -> None:
+        """So that whoever asks next who may be started again is told; a disk that hangs holds up no answer."""
+        loop, is_over = asyncio.get_running_loop(), asyncio.Event()
+
+        def keep() -> None:
+            try:
+                self._scribe.ledger.kv_set(LAST_KEY, json.dumps(kills))
+            finally:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(is_over.set)
+
+        self._scribe.job(keep)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(is_over.wait(), KEPT_S)
+
+    async def _prove(self, ask: RearmAsk, generation: int, kills: list[str]) -> tuple[str, str, str]:
+        """(the guard's ticket, the kind of proof, an amber note). Denied when nothing that was shown is enough."""
+        kind = _kind(ask)
+        given: dict[str, Any] = {}
+        if kind == "passphrase":
+            given = {"passphrase": ask.proof.passphrase}
+        elif kind.startswith("signature"):
+            kids = await asyncio.to_thread(self._signed_by, ask, generation, kills)
+            kind, given = f"signature of {', '.join(kids)}"[:200], {"nonce": ask.proof.nonce}
+        elif kind == "typed id":
+            _check_person(ask)
+            given = {"kill_id": ask.kill_id}
+        else:
+            raise Denied(
+                "A rearm takes the operator's passphrase, a signature by an operator key, or a person at a terminal.",
+                "Give --passphrase-file or --passphrase-fd, --sign, or run it in a terminal; watchfloor passphrase set makes one.",
+            )
+        word = {"typed id": "typed"}.get(kind, kind.split(" ", 1)[0])
+        answer = await asyncio.to_thread(self._guard.call, "prove", kind=word, generation=generation, by=ask.name(), **given)
+        return str(answer["proof"]), kind, str(answer.get("note", ""))
+
+    def _signed_by(self, ask: RearmAsk, generation: int, kills: list[str]) -> list[str]:
+        try:
+            keys = load_keys(self._places.keys_dir)
+        except NotFound as error:
+            raise Denied("No operator keys are known here.", "watchfloor keys init, or use the passphrase.") from error
+        message = statement(instance=self._places.instance_id, generation=generation, kills=kills, nonce=ask.proof.nonce, reason=ask.reason)
+        return check_statement(message, [s.model_dump() for s in ask.proof.signatures], keys)
+
+    def _quorum(self) -> int:
+        with suppress(ConsoleError):
+            return load_keys(self._places.keys_dir).quorum
+        return 0
+
+    async def _new_secrets(self, kills: list[str]) -> None:
+        """A new epoch: no token of before counts. Where the kill's own rotation is not proven, it is done now. Conflict when it is not."""
+        receipt = self._stop.receipt(_newest(kills))
+        rotated = receipt is not None and any(s.name is StepName.ROTATE and s.status is StepStatus.OK for s in receipt.steps)
+        await asyncio.to_thread(self._tokens.raise_epoch)
+        if rotated and not unfinished(self._tokens):
+            return
+        step = await rotate_step(self._rotator, True, time.time())
+        if step.status is not StepStatus.OK:
+            raise Conflict(f"The secrets are not proven rotated: {step.detail[:200]}.", "Mend what is named, then rearm.")
+
+    def _unknown_orders(self) -> list[ConsoleError]:
+        try:
+            if self._remote is not None:
+                self._remote.check_known()
+        except ConsoleError as error:
+            return [error]
+        return []
+
+    async def _look(self) -> dict[str, Any]:
+        """The guard's own look for whatever may still run; it waits for the engine."""
+        return await asyncio.to_thread(self._guard.call, "doubts", timeout_s=LOOK_S)
+
+    def _blockers(self, kills: list[str], look: dict[str, Any], kill_id: str = "") -> list[ConsoleError]:
+        """Nothing of ours is seen to run, and the newest kill of the latch is the one a person looked at, and it is proven: it struck
+        whatever an older one had left.
+
+        The order is the latch's own; wall clocks decide nothing. Marks such as ``latch-unreadable`` have no receipt: of these, and where
+        the registry was lost (no kill is proven then), the guard's look alone speaks.
+        """
+        found: list[ConsoleError] = [Conflict(str(words), "") for words in look.get("doubts", ())]
+        newest = _newest(kills)
+        if not newest:
+            return found
+        if kill_id and kill_id != newest:
+            found.append(Conflict(f"The kill to release is {newest}, not {kill_id[:64]!r}.", "Look at its receipt, then type its id."))
+        receipt = self._stop.receipt(newest)
+        if receipt is None or not receipt.complete:
+            found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, or press again; look at it, then rearm."))
+        elif not _is_over(receipt) and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
+            found.append(
+                Conflict(
+                    f"The kill {newest} is not over. {verdict(receipt).headline}", "watchfloor receipt show lists what is left; kill again."
+                )
+            )
+        return found
 
 
 def _kind(ask: RearmAsk) -> str:
@@ -193,42 +283,6 @@ def _check_person(ask: RearmAsk) -> None:
         raise Denied("The id of the kill was not typed.", "Look at its receipt, then type its id.")
 
 
-def _signed_by(parts: Parts, ask: RearmAsk, generation: int, kills: list[str]) -> list[str]:
-    try:
-        keys = load_keys(parts.places.keys_dir)
-    except NotFound as error:
-        raise Denied("No operator keys are known here.", "watchfloor keys init, or use the passphrase.") from error
-    message = statement(instance=parts.places.instance_id, generation=generation, kills=kills, nonce=ask.proof.nonce, reason=ask.reason)
-    return check_statement(message, [s.model_dump() for s in ask.proof.signatures], keys)
-
-
-def _quorum(parts: Parts) -> int:
-    with suppress(ConsoleError):
-        return load_keys(parts.places.keys_dir).quorum
-    return 0
-
-
-async def _new_secrets(parts: Parts, stop: StopDesk, kills: list[str]) -> None:
-    """A new epoch: no token of before counts. Where the kill's own rotation is not proven, it is done now. Conflict when it is not."""
-    receipt = stop.receipt(_newest(kills))
-    rotated = receipt is not None and any(s.name is StepName.ROTATE and s.status is StepStatus.OK for s in receipt.steps)
-    await asyncio.to_thread(parts.tokens.raise_epoch)
-    if rotated and not unfinished(parts.tokens):
-        return
-    step = await rotate_step(parts.rotator, True, time.time())
-    if step.status is not StepStatus.OK:
-        raise Conflict(f"The secrets are not proven rotated: {step.detail[:200]}.", "Mend what is named, then rearm.")
-
-
-def _unknown_orders(parts: Parts) -> list[ConsoleError]:
-    try:
-        if parts.remote is not None:
-            parts.remote.check_known()
-    except ConsoleError as error:
-        return [error]
-    return []
-
-
 def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
     if not orders:
         return []
@@ -237,36 +291,6 @@ def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
             f"A remote order is latched: {orders[0][:40]}.", "End it first with: watchfloor release --reason ... (signed), then rearm."
         )
     ]
-
-
-async def _look(parts: Parts) -> dict[str, Any]:
-    """The guard's own look for whatever may still run; it waits for the engine."""
-    return await asyncio.to_thread(parts.guard.call, "doubts", timeout_s=LOOK_S)
-
-
-def _blockers(stop: StopDesk, kills: list[str], look: dict[str, Any], kill_id: str = "") -> list[ConsoleError]:
-    """Nothing of ours is seen to run, and the newest kill of the latch is the one a person looked at, and it is proven: it struck
-    whatever an older one had left.
-
-    The order is the latch's own; wall clocks decide nothing. Marks such as ``latch-unreadable`` have no receipt: of these, and where
-    the registry was lost (no kill is proven then), the guard's look alone speaks.
-    """
-    found: list[ConsoleError] = [Conflict(str(words), "") for words in look.get("doubts", ())]
-    newest = _newest(kills)
-    if not newest:
-        return found
-    if kill_id and kill_id != newest:
-        found.append(Conflict(f"The kill to release is {newest}, not {kill_id[:64]!r}.", "Look at its receipt, then type its id."))
-    receipt = stop.receipt(newest)
-    if receipt is None or not receipt.complete:
-        found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, or press again; look at it, then rearm."))
-    elif not _is_over(receipt) and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
-        found.append(
-            Conflict(
-                f"The kill {newest} is not over. {verdict(receipt).headline}", "watchfloor receipt show lists what is left; kill again."
-            )
-        )
-    return found
 
 
 def _is_over(receipt: Receipt) -> bool:
@@ -313,12 +337,12 @@ def killed_view(kill_id: str, receipt: Receipt | None) -> rm.KilledView:
     )
 
 
-def latched_kills(parts: Parts, status: dict[str, Any]) -> list[str]:
+def latched_kills(guard_dir: Path, status: dict[str, Any]) -> list[str]:
     """Every kill the latch holds. The guard shortens its status to one line of 4 KiB; then the latch on disk has them all."""
     kills = [str(k) for k in status.get("kills", [])]
     if int(status.get("kills_n", len(kills))) <= len(kills):
         return kills
     try:
-        return [str(k) for k in (read_sealed(parts.places.guard_dir / "latch.json") or {})["kills"]]
+        return [str(k) for k in (read_sealed(guard_dir / "latch.json") or {})["kills"]]
     except (Damaged, OSError, KeyError, TypeError) as error:
         raise Conflict("The latch on disk cannot be read.", "Mend the state directory; it stays killed until then.") from error

@@ -8,35 +8,34 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api import rearm_messages as rm
+from console.services.fleet.core import Core
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import answer, body_of
-from console.supervisor.again import start_again, was_running
-from console.supervisor.desk import Desk
-from console.supervisor.passphrases import change_passphrase, passphrase_view
-from console.supervisor.rearm import review
+from console.supervisor.again import Relaunch
+from console.supervisor.passphrases import Passphrases
+from console.supervisor.rearm import Rearming
 
 
-def rearm_routes(desk: Desk) -> list[Route]:
+def rearm_routes(core: Core, rearming: Rearming, passphrases: Passphrases, relaunch: Relaunch) -> list[Route]:
     """To be put before the routes of agents' verbs."""
-    parts = desk.parts
 
     async def looked_at(_request: Request) -> Response:
-        view = await review(parts, desk.stop)
-        view.was_running, view.was_running_left_out = await was_running(parts, desk.stop, view.kill_ids)
+        view = await rearming.review()
+        view.was_running, view.was_running_left_out = await relaunch.was_running(view.kill_ids)
         return answer(view)
 
     async def shown(_request: Request) -> Response:
-        return answer(await passphrase_view(parts))
+        return answer(await passphrases.view())
 
     async def changed(request: Request) -> Response:
         body, caller = await body_of(request, rm.PassphraseBody), caller_of(request)
-        return answer(await change_passphrase(parts, desk.stop, body, caller, f"operator:{caller.uid}"))
+        return answer(await passphrases.change(body, caller, f"operator:{caller.uid}"))
 
     async def again(request: Request) -> Response:
-        agent_id = parts.core.agent_or_404(request.path_params["id"])
+        agent_id = core.agent_or_404(request.path_params["id"])
         body = await body_of(request, rm.AgainBody)
-        new_id = await start_again(parts, agent_id, f"operator:{caller_of(request).uid}", body.dangerous_ok)
-        agent = parts.core.state.agents[new_id]
+        new_id = await relaunch.start_again(agent_id, f"operator:{caller_of(request).uid}", body.dangerous_ok)
+        agent = core.state.agents[new_id]
         view = m.LaunchedView(
             id=new_id,
             control_level=agent.control_level,

@@ -89,7 +89,7 @@ async def restore(it: Starting) -> None:
     await asyncio.to_thread(it.parts.contexts.rejoin)
     await _stop_strangers(it, alive)
     it.runner.task(ask_of_the_gone(it.core, it.parts.guard, it.parts.notice))
-    latched = await asyncio.to_thread(latched_kills, it.parts, status)
+    latched = await asyncio.to_thread(latched_kills, it.places.guard_dir, status)
     for kill_id in unwritten:
         it.stop.finish(kill_id, latched)
 

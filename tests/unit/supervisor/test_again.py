@@ -11,7 +11,7 @@ from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Ta
 from console.enforcement.state import EngineState
 from console.services.stop.service import StopDesk
 from console.supervisor import again
-from console.supervisor.parts import Parts
+from console.supervisor.again import Relaunch
 from console.supervisor.rearm import killed_view
 
 LONG = "\u202ex" * 50_000
@@ -23,19 +23,20 @@ def agent(name: str, **more: Any) -> Agent:
     return Agent(AgentId(name), **(fields | {"argv": ("x",)} | more))
 
 
-def world(*agents: Agent) -> tuple[Parts, StopDesk]:
+def world(*agents: Agent) -> Relaunch:
     state = EngineState()
     state.agents.update({a.agent_id: a for a in agents})
     ledger = SimpleNamespace(kv_get=lambda _key: None)
-    parts = SimpleNamespace(core=SimpleNamespace(state=state), scribe=SimpleNamespace(ledger=ledger))
+    core: Any = SimpleNamespace(state=state)
+    scribe: Any = SimpleNamespace(ledger=ledger)
     targets = tuple(Target(a.agent_id, "managed", Outcome.PROVEN_ZERO, 1.0) for a in agents)
     stop = SimpleNamespace(receipt=lambda kill: Receipt(kill, "i", "all", "r", "b", 1.0, targets=targets))
-    return cast(Parts, parts), cast(StopDesk, stop)
+    return Relaunch(core, scribe, cast(StopDesk, stop))
 
 
 async def test_every_word_of_an_agent_is_bounded_and_what_was_cut_is_marked() -> None:
     loud = replace(agent("a-1"), name=LONG, argv=(LONG, *["y" * 100] * 999))
-    views, left = await again.was_running(*world(loud), ["k"])
+    views, left = await world(loud).was_running(["k"])
     assert left == 0
     [view] = views
     assert len(view.model_dump_json()) < 40_000
@@ -45,12 +46,12 @@ async def test_every_word_of_an_agent_is_bounded_and_what_was_cut_is_marked() ->
 
 
 async def test_plain_words_stay_as_they_are() -> None:
-    views, _ = await again.was_running(*world(agent("a-1", argv=("python3", "-m", "x"))), ["k"])
+    views, _ = await world(agent("a-1", argv=("python3", "-m", "x"))).was_running(["k"])
     assert (views[0].name, views[0].argv, views[0].why_not) == ("a-1", ["python3", "-m", "x"], "")
 
 
 async def test_more_agents_than_fit_are_counted() -> None:
-    views, left = await again.was_running(*world(*(agent(f"a-{n}") for n in range(again.MOST_SHOWN + 5))), ["k"])
+    views, left = await world(*(agent(f"a-{n}") for n in range(again.MOST_SHOWN + 5))).was_running(["k"])
     assert (len(views), left) == (again.MOST_SHOWN, 5)
 
 

@@ -27,11 +27,8 @@ class World:
         self.turn = asyncio.Lock()
         self.pressed: list[str] = []
         self.answered: list[str] = []
-        remote = SimpleNamespace(own_documents={"ab" * 32} if own else set())
-        state = SimpleNamespace(live={"a"} if alive else set())
-        self.parts: Any = SimpleNamespace(
-            guard=self, remote=remote, core=SimpleNamespace(state=state), places=SimpleNamespace(guard_dir=folder)
-        )
+        self.remote: Any = SimpleNamespace(own_documents={"ab" * 32} if own else set())
+        self.core: Any = SimpleNamespace(state=SimpleNamespace(live={"a"} if alive else set()))
 
     def call(self, op: str) -> dict[str, Any]:
         return {"latched": bool(self.held), "kills": self.held, "kills_n": len(self.held)}
@@ -46,7 +43,8 @@ class World:
         self.answered.append(receipt.kill_id)
 
     def obey(self, remembered: bool = False) -> World:
-        asyncio.run(obey(self.parts, self, ORDER, "why", remembered))  # type: ignore[arg-type]
+        it: Any = self
+        asyncio.run(obey(self.core, it, self.folder, self.remote, it, Latch(ORDER, "why", remembered)))
         return self
 
 

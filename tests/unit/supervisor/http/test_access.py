@@ -95,7 +95,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desk: Any = Anything()
     desk.parts = parts
     nothing: Any = Anything()
-    more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(parts, nothing)]
+    more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(nothing, nothing, nothing)]
     more += first_run_routes(parts, nothing, nothing, nothing)
     more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(desk, more).app()
