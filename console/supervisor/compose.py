@@ -72,6 +72,7 @@ from console.services.records.storage_open import (
     start_killed,
     started,
 )
+from console.services.remote.effects import RemoteEffects
 from console.services.routes.responses import asked_by
 from console.services.secrets.rotation_resume import finish_rotations
 from console.services.secrets.rotator import Rotator
@@ -90,7 +91,6 @@ from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.desk import Desk
-from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.follow import Follower, OneForAll
 from console.supervisor.http.access import Trespasses
@@ -234,7 +234,7 @@ class Supervisor:
         remote = None
         if options.remote.bucket:
             # Google's client takes most of a second to load: only a host that uses a bucket waits for it.
-            from console.supervisor.remote import RemoteDesk
+            from console.services.remote.service import RemoteDesk
 
             remote = RemoteDesk(
                 options.remote, places.keys_dir, places.state_dir / "remote-state.json", options.host(), bool(options.remote.endpoint)

@@ -19,14 +19,14 @@ from console.services.launch.exec_check import not_begun
 from console.services.launch.service import Launcher
 from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk
+from console.services.rearm.passphrases import Passphrases
+from console.services.rearm.relaunch import Relaunch
+from console.services.rearm.service import Rearming
 from console.services.stop.ladder import LadderDesk
 from console.services.stop.service import StopDesk
-from console.supervisor.again import Relaunch
 from console.supervisor.follow import Follower
 from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
-from console.supervisor.passphrases import Passphrases
-from console.supervisor.rearm import Rearming
 from console.supervisor.rollback_desk import RollbackDesk
 
 MAX_OUTPUT = 64 * 1024

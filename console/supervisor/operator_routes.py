@@ -34,6 +34,8 @@ from console.services.network.ratchet import TightenDesk
 from console.services.network.ratchet_routes import tighten_routes
 from console.services.network.routes import AllowlistRoutes
 from console.services.persistence.routes import hunt_routes
+from console.services.rearm.routes import rearm_routes
+from console.services.rearm.service import RearmAsk
 from console.services.records.key_routes import key_routes
 from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import caller_of
@@ -42,8 +44,6 @@ from console.services.sessions.routes import context_routes
 from console.services.stop.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.supervisor.desk import Desk
 from console.supervisor.http.access import Gates
-from console.supervisor.rearm import RearmAsk
-from console.supervisor.rearm_routes import rearm_routes
 
 
 class OperatorRoutes:

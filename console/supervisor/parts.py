@@ -29,7 +29,7 @@ from console.sources.session_spend import SessionSpend
 from console.supervisor.http.access import Trespasses
 
 if TYPE_CHECKING:
-    from console.supervisor.remote import RemoteDesk
+    from console.services.remote.service import RemoteDesk
 from console.services.evidence.snapshot_cache import Witness
 
 

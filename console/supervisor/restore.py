@@ -28,13 +28,13 @@ from console.services.launch.service import Launcher
 from console.services.launch.tool_offers import sweep_offers
 from console.services.observe.unknown_agents import ask_of_the_gone
 from console.services.policy.sequence_marks import kept_lineages
+from console.services.rearm.service import latched_kills
 from console.services.stop.self_test import BY as CANARY
 from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.settings.places import Places
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.parts import Parts
-from console.supervisor.rearm import latched_kills
 from console.supervisor.runner import Runner
 
 log = logging.getLogger(__name__)

@@ -24,8 +24,8 @@ from starlette.routing import Route
 from console.api import messages as m
 from console.api import rearm_messages as rm
 from console.domain.kill import Receipt
+from console.services.rearm.service import killed_view
 from console.settings.places import Places, find_places, make_run_dir
-from console.supervisor.rearm import killed_view
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.activity_routes import FakeActivity
 from tests.fakes.approval_routes import FakeApprovals

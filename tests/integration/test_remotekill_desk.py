@@ -18,9 +18,9 @@ from console.remotekill.document import order_of, parse
 from console.remotekill.keys import init_keys, load_keys
 from console.remotekill.machine import Effect, Mode
 from console.remotekill.state_file import hold_state
+from console.services.remote.service import RemoteDesk
 from console.settings.options import RemoteOptions
 from console.settings.places import Places, find_places
-from console.supervisor.remote import RemoteDesk
 from console.supervisor.verbs.signing import keys, release
 from tests.fakes.instance import until
 from tests.fakes.strict_gcs import StrictGcs

@@ -71,7 +71,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "services/launch/service:Launcher": (310, 17, DESK),
     "services/network/service:NetworkDesk": (200, 17, DESK),
     "supervisor/operator_routes:OperatorRoutes": (220, 24, ONE_DOOR),
-    "supervisor/remote:RemoteDesk": (200, 17, DESK),
+    "services/remote/service:RemoteDesk": (200, 17, DESK),
     "services/records/record_writer:Scribe": (220, 25, DESK),
     "services/stop/service:StopDesk": (340, 32, DESK),
 }

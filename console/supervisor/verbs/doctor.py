@@ -89,7 +89,7 @@ def _remote(options: Options) -> str:
         return "not available, because the setting remote.bucket is empty"
     # Not above: the client of the store is slow to load, and most hosts have no bucket.
     from console.remotekill.store import RemoteStore
-    from console.supervisor.remote import missed_words, unread_words
+    from console.services.remote.service import missed_words, unread_words
 
     with closing(RemoteStore(options.remote.bucket, options.remote.key, options.remote.endpoint or None)) as store:
         seen, orders, history = store.read(), store.read_orders(1, 1), store.read_history(None)

@@ -29,9 +29,9 @@ from console.killswitch.peers import inside_an_agent
 from console.killswitch.press import place_order
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
 from console.remotekill.state_file import hold_state
+from console.services.remote.service import RemoteDesk
 from console.settings.options import Options, load_options
 from console.settings.places import Places
-from console.supervisor.remote import RemoteDesk
 
 LOOK_S = 0.2
 RECEIPT_S = 20.0

@@ -9,11 +9,11 @@ from starlette.routing import Route
 from console.api import messages as m
 from console.api import rearm_messages as rm
 from console.services.fleet.core import Core
+from console.services.rearm.passphrases import Passphrases
+from console.services.rearm.relaunch import Relaunch
+from console.services.rearm.service import Rearming
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import answer, body_of
-from console.supervisor.again import Relaunch
-from console.supervisor.passphrases import Passphrases
-from console.supervisor.rearm import Rearming
 
 
 def rearm_routes(core: Core, rearming: Rearming, passphrases: Passphrases, relaunch: Relaunch) -> list[Route]:

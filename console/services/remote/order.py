@@ -10,8 +10,8 @@ from console.killswitch.client import GuardClient
 from console.killswitch.doubts import has_receipt
 from console.remotekill.machine import Latch
 from console.services.fleet.core import Core
+from console.services.rearm.service import latched_kills
 from console.services.stop.service import RemoteChannel, StopDesk
-from console.supervisor.rearm import latched_kills
 
 
 async def obey(core: Core, guard: GuardClient, guard_dir: Path, remote: RemoteChannel, stop: StopDesk, effect: Latch) -> None:

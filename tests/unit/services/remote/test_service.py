@@ -15,8 +15,8 @@ from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Su
 from console.remotekill.document import baseline_document, kill_document
 from console.remotekill.keys import init_keys, load_keys, load_signers
 from console.remotekill.orders import NO_ORDERS, Found, OrdersRead
+from console.services.remote.service import RemoteDesk, _host_view
 from console.settings.options import RemoteOptions
-from console.supervisor.remote import RemoteDesk, _host_view
 
 HOSTILE: list[Any] = [float("nan"), float("inf"), float("-inf"), 10**400, -(10**400), 1e308, -1, 1e18, True, "1", None, [], {}]
 

@@ -12,7 +12,9 @@ import pytest
 from console.domain.errors import TimedOut, Unreachable
 from console.domain.kill import Receipt
 from console.killswitch.durable import seal
-from console.supervisor.obeying import obey
+from console.remotekill.document import Order
+from console.remotekill.machine import Latch
+from console.services.remote.order import obey
 
 OLD, NEW = "20260101-000000-aaaaaaaa", "20260102-000000-bbbbbbbb"
 ORDER = "7:" + "ab" * 32
@@ -44,7 +46,7 @@ class World:
 
     def obey(self, remembered: bool = False) -> World:
         it: Any = self
-        asyncio.run(obey(self.core, it, self.folder, self.remote, it, Latch(ORDER, "why", remembered)))
+        asyncio.run(obey(self.core, it, self.folder, self.remote, it, Latch(Order(ORDER), "why", remembered)))
         return self
 
 

@@ -13,9 +13,9 @@ from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftS
 from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
+from console.services.remote.order import obey
 from console.services.stop.service import RemoteChannel, StopDesk
 from console.settings.places import Places
-from console.supervisor.obeying import obey
 
 
 class RemoteEffects:

@@ -13,9 +13,9 @@ from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.network import NetworkMode
 from console.services.fleet.core import Core
 from console.services.launch.environments import stored
+from console.services.rearm.service import LAST_KEY
 from console.services.records.record_writer import Scribe
 from console.services.stop.service import StopDesk
-from console.supervisor.rearm import LAST_KEY
 
 AGAIN_KEY = "rearm.again"
 """Where the ledger keeps which agent was started again as which."""

@@ -9,10 +9,10 @@ from typing import Any, cast
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.enforcement.state import EngineState
+from console.services.rearm import relaunch
+from console.services.rearm.relaunch import Relaunch
+from console.services.rearm.service import killed_view
 from console.services.stop.service import StopDesk
-from console.supervisor import again
-from console.supervisor.again import Relaunch
-from console.supervisor.rearm import killed_view
 
 LONG = "\u202ex" * 50_000
 
@@ -51,8 +51,8 @@ async def test_plain_words_stay_as_they_are() -> None:
 
 
 async def test_more_agents_than_fit_are_counted() -> None:
-    views, left = await world(*(agent(f"a-{n}") for n in range(again.MOST_SHOWN + 5))).was_running(["k"])
-    assert (len(views), left) == (again.MOST_SHOWN, 5)
+    views, left = await world(*(agent(f"a-{n}") for n in range(relaunch.MOST_SHOWN + 5))).was_running(["k"])
+    assert (len(views), left) == (relaunch.MOST_SHOWN, 5)
 
 
 def test_the_words_of_a_kill_are_bounded() -> None:
