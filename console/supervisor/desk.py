@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 
 from console import __version__
 from console.api import messages as m
-from console.audit.judging import beside
-from console.audit.older import ACKNOWLEDGED, losses_of
 from console.domain.agent import Agent, AgentId
-from console.domain.command import Record
-from console.domain.errors import Conflict
 from console.services.fleet.core import now
 from console.services.fleet.views import agent_view, receipt_row
 from console.services.launch.exec_check import not_begun
@@ -24,15 +19,13 @@ from console.services.rearm.relaunch import Relaunch
 from console.services.rearm.service import Rearming
 from console.services.stop.ladder import LadderDesk
 from console.services.stop.service import StopDesk
+from console.supervisor.audit_desk import AuditDesk
 from console.supervisor.follow import Follower
 from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
 from console.supervisor.rollback_desk import RollbackDesk
 
 MAX_OUTPUT = 64 * 1024
-
-RECORDS_S = 2.0
-"""How long whoever reads the audit waits for what is being written: a disk that hangs holds up no reader."""
 
 
 class Desk:
@@ -44,15 +37,14 @@ class Desk:
         self.parts, self.launcher, self.stop, self.network, self.follower = parts, launcher, stop, network, follower
         self.ladder = ladder
         self.review = ReviewDesk(parts.scribe, network)
-        self.rollback = RollbackDesk(parts, self.name_of)
+        self.rollback = RollbackDesk(parts.scribe, parts.rollback, parts.core.name_of, parts.core.hub.publish)
         self.passphrases = Passphrases(parts.core, parts.scribe, parts.guard, parts.places, parts.notice, stop)
         self.relaunch = Relaunch(parts.core, parts.scribe, stop)
         self.rearming = Rearming(
             parts.core, parts.scribe, parts.guard, parts.places, stop, remote=parts.remote, tokens=parts.tokens, rotator=parts.rotator
         )
         self.end = asyncio.Event()
-        self._verdict: m.AuditVerdict | None = None
-        self._losses = losses_of(parts.places.audit_db)
+        self.audit = AuditDesk(parts.scribe, parts.places)
         boxes = {kind.value if kind.value != "none" else "managed": box.available for kind, box in parts.sandboxes.items()}
         self._engines = PartLooks(boxes | {"envoy": parts.egress.available})
 
@@ -74,19 +66,14 @@ class Desk:
             seq=core.hub.seq,
         )
 
-    def name_of(self, agent_id: str) -> str:
-        """The agent's name, or nothing."""
-        agent = self.parts.core.state.agents.get(AgentId(agent_id))
-        return agent.name if agent else ""
-
     async def status(self) -> m.StatusView:
         """The instance in one view."""
         parts = self.parts
         root = os.geteuid() == 0
         note = "" if root else "user mode: agents run under your own user id, so what holds them is best effort against one another"
-        records = await asyncio.to_thread(parts.scribe.audit.total)
+        records = await asyncio.to_thread(self.audit.total)
         guard = self.follower.guard_status
-        verdict = self._verdict
+        verdict, losses = self.audit.verdict, self.audit.losses
         return m.StatusView(
             instance=parts.places.instance_id,
             host=parts.options.host(),
@@ -105,9 +92,9 @@ class Desk:
             sources=self.follower.source_views(),
             engines=await self._engines.words(),
             audit_records=records,
-            audit_whole=False if self._losses.open else None if verdict is None or (verdict.whole and verdict.unknown) else verdict.whole,
-            audit_why=self._losses.why or (verdict.why if verdict is not None else ""),
-            audit_lost=bool(self._losses.open),
+            audit_whole=False if losses.open else None if verdict is None or (verdict.whole and verdict.unknown) else verdict.whole,
+            audit_why=losses.why or (verdict.why if verdict is not None else ""),
+            audit_lost=bool(losses.open),
             audit_checked_at=verdict.checked_at if verdict else None,
             audit_verified=verdict.records if verdict else None,
             operator=f"uid {os.geteuid()}",
@@ -170,40 +157,3 @@ class Desk:
             mode_note="" if os.geteuid() == 0 else "user mode: best effort, agents share your user id",
             passphrase=str((self.follower.guard_status.get("rearm") or {}).get("passphrase", "unknown")),
         )
-
-    # --- audit
-
-    def audit_page(self, before: int | None, limit: int, query: str) -> m.AuditPage:
-        """A page of records, newest first, with those of whatever acted before it was asked for. Blocks."""
-        self.parts.scribe.settle(RECORDS_S)  # what only stops is recorded after it acted
-        audit = self.parts.scribe.audit
-        rows = [m.AuditRow(**{n: getattr(r, n) for n in m.AuditRow.model_fields}) for r in audit.page(before, limit, query)]
-        total = audit.total()
-        return m.AuditPage(rows=rows, total=total, newest=total)
-
-    def acknowledge_loss(self, reason: str, by: str) -> m.AuditVerdict:
-        """An operator takes note of every loss so far; recorded first. Raises Conflict when there is none. Blocks."""
-        losses = losses_of(self.parts.places.audit_db)
-        if not losses.open:
-            raise Conflict("There is no loss to acknowledge.", "watchfloor audit verify tells what the record is compared with.")
-        self.parts.scribe.record_first(Record(by, ACKNOWLEDGED, reason, data={"newest_loss": losses.newest}))
-        self._losses = losses_of(self.parts.places.audit_db)
-        return self.audit_verify()
-
-    def audit_verify(self) -> m.AuditVerdict:
-        """Checks the whole chain, and what else here remembers it. Blocks."""
-        self.parts.scribe.settle(5.0)
-        found, unknown = self.parts.scribe.audit.verify(), list[str]()
-        if found.whole:
-            judged = beside(self.parts.places, found)
-            found, unknown = judged.verdict, list(judged.unknown)
-        self._verdict = m.AuditVerdict(
-            whole=found.whole,
-            records=found.records,
-            first_bad=found.first_bad,
-            why=found.why,
-            head=found.head,
-            checked_at=time.time(),
-            unknown=unknown,
-        )
-        return self._verdict

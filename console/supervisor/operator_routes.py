@@ -194,7 +194,7 @@ class OperatorRoutes:
     async def _audit(self, request: Request) -> Response:
         before = number_in(request, "before", 0, 1 << 60) or None
         limit = number_in(request, "limit", 200, 200)
-        return answer(await asyncio.to_thread(self._desk.audit_page, before, limit, request.query_params.get("q", "")[:200]))
+        return answer(await asyncio.to_thread(self._desk.audit.page, before, limit, request.query_params.get("q", "")[:200]))
 
     async def _events(self, request: Request) -> Response:
         last = request.headers.get("last-event-id", "")
@@ -244,11 +244,11 @@ class OperatorRoutes:
         return answer(await self._desk.rollback.restore(record_id, body, by))
 
     async def _audit_verify(self, _request: Request) -> Response:
-        return answer(await asyncio.to_thread(self._desk.audit_verify))
+        return answer(await asyncio.to_thread(self._desk.audit.verify))
 
     async def _audit_acknowledge(self, request: Request) -> Response:
         body = await body_of(request, m.AcknowledgeLossBody)
-        return answer(await asyncio.to_thread(self._desk.acknowledge_loss, body.reason, self._by(request)))
+        return answer(await asyncio.to_thread(self._desk.audit.acknowledge_loss, body.reason, self._by(request)))
 
     async def _remote_retry(self, _request: Request) -> Response:
         await self._desk.stop.retry_remote()

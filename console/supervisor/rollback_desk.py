@@ -6,14 +6,17 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from console.api import messages as m
 from console.audit.rollback_rows import DONE_FIELD, FACTS_FIELD, RollbackBook, Row, Standing
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.rollback import RollbackRecord
-from console.supervisor.parts import Parts
+from console.rollback.store import RollbackStore
+from console.services.records.record_writer import Scribe
 
+Publish = Callable[[str, dict[str, Any]], Any]
 _UNREAD = Standing("the audit log cannot be read")
 """Whether a row was changed is not known: it is not put back."""
 
@@ -21,18 +24,19 @@ _UNREAD = Standing("the audit log cannot be read")
 class RollbackDesk:
     """Rows, one with its diff, and the way back. Thread-safe."""
 
-    def __init__(self, parts: Parts, name_of: Callable[[str], str]) -> None:
-        self._parts, self._name_of = parts, name_of
+    def __init__(self, scribe: Scribe, store: RollbackStore, name_of: Callable[[str], str], publish: Publish) -> None:
+        """``publish`` takes a kind and its data to every console."""
+        self._scribe, self._store, self._name_of, self._publish = scribe, store, name_of, publish
         self._book, self._lock = RollbackBook(), threading.Lock()
 
     def rows(self) -> list[m.RollbackRow]:
         """Every record, newest first. Blocks."""
-        found = self._parts.rollback.records()
+        found = self._store.records()
         return [self._row(record, standing) for record, standing in zip(found, self._standings(found), strict=True)]
 
     def detail(self, record_id: str) -> m.RollbackDetailView:
         """One record with the diff of what a restore would do. Blocks."""
-        detail = self._parts.rollback.detail(record_id)
+        detail = self._store.detail(record_id)
         [standing] = self._standings([detail.record])
         return m.RollbackDetailView(
             row=self._row(detail.record, standing),
@@ -50,22 +54,21 @@ class RollbackDesk:
 
         Raises Conflict when the row was changed, or when that is not known.
         """
-        parts = self._parts
         record = Record(by, "rollback.restore", f"restore {record_id[:64]}: {body.reason}", verdict="allow")
-        await asyncio.to_thread(parts.scribe.record_first, record)
+        await asyncio.to_thread(self._scribe.record_first, record)
         try:
             await asyncio.to_thread(self._refuse_if_changed, record_id)
-            restored = await asyncio.to_thread(parts.rollback.restore, record_id, by, body.expect_now_sha256)
-            own = await asyncio.to_thread(parts.rollback.undoing, record_id)
+            restored = await asyncio.to_thread(self._store.restore, record_id, by, body.expect_now_sha256)
+            own = await asyncio.to_thread(self._store.undoing, record_id)
         except ConsoleError as error:
-            parts.scribe.record(Record(by, "rollback.refused", f"{record_id[:64]}: {error}", verdict="refused"))
+            self._scribe.record(Record(by, "rollback.refused", f"{record_id[:64]}: {error}", verdict="refused"))
             raise
-        parts.scribe.record(_record_of(restored, own, by))
-        parts.core.hub.publish("rollback", {"record_id": record_id, "state": restored.state.value})
+        self._scribe.record(_record_of(restored, own, by))
+        self._publish("rollback", {"record_id": record_id, "state": restored.state.value})
         return self._row(restored, Standing())
 
     def _refuse_if_changed(self, record_id: str) -> None:
-        [standing] = self._standings([self._parts.rollback.get(record_id)])
+        [standing] = self._standings([self._store.get(record_id)])
         if _is_in_the_way(standing):
             raise Conflict(
                 f"Rollback record {record_id[:64]} cannot be trusted: {standing.words}.",
@@ -74,10 +77,10 @@ class RollbackDesk:
 
     def _standings(self, records: list[RollbackRecord]) -> list[Standing]:
         """What the log says of each. Blocks."""
-        self._parts.scribe.settle(2.0)
+        self._scribe.settle(2.0)
         with self._lock:
             try:
-                self._book.read(self._parts.scribe.audit.path)
+                self._book.read(self._scribe.audit.path)
             except (sqlite3.Error, OSError):
                 return [_UNREAD] * len(records)
             rows = (Row(r.record_id, r.facts_sha256, r.created_at, r.restored_at, r.restored_by) for r in records)

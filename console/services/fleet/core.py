@@ -130,6 +130,11 @@ class Core:
         if future is not None and not future.done():
             future.set_result(answer)
 
+    def name_of(self, agent_id: str) -> str:
+        """The agent's name, or nothing."""
+        agent = self.state.agents.get(AgentId(agent_id))
+        return agent.name if agent else ""
+
     def agent_or_404(self, agent_id: str) -> AgentId:
         """The id, checked."""
         if agent_id not in self.state.agents:

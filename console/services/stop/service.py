@@ -24,7 +24,6 @@ from console.domain.ladder import Reach, Scope
 from console.domain.verdict import judged
 from console.killswitch.client import GuardClient
 from console.killswitch.kill.receipt import new_kill_id
-from console.remotekill.writing import RemoteWrite
 from console.services.daemons.service import DaemonService
 from console.services.evidence.case import Evidence
 from console.services.fleet.core import Core, now
@@ -53,6 +52,15 @@ HALT_REST_S = 10.0
 RETRY_S = (2.0, 5.0, 15.0, 60.0)
 
 
+class Written(Protocol):
+    """Whether a write to the bucket was read back, and what there is to say of it."""
+
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def detail(self) -> str: ...
+
+
 class RemoteChannel(Protocol):
     """The bucket, as a stop and a rearm use it. All but the attributes block."""
 
@@ -60,7 +68,7 @@ class RemoteChannel(Protocol):
     hosts: list[HostView]
     generation: int
 
-    def write_kill(self, reason: str, actor: str) -> RemoteWrite: ...
+    def write_kill(self, reason: str, actor: str) -> Written: ...
     def answer_order(self, order: str, receipt: Receipt) -> str: ...
     def latched(self) -> list[str]: ...
     def standing(self) -> str: ...

@@ -33,10 +33,8 @@ class World:
         self.records.parent.mkdir()
         self.store = RollbackStore(self.records.parent, folder / "workspaces")
         self.audit = AuditLog(folder / "audit.db")
-        scribe = SimpleNamespace(audit=self.audit, settle=lambda _s: True, record=self.write, record_first=self.write)
-        hub = SimpleNamespace(publish=lambda *_said: None)
-        parts: Any = SimpleNamespace(rollback=self.store, scribe=scribe, core=SimpleNamespace(hub=hub))
-        self.desk = RollbackDesk(parts, lambda agent_id: f"name of {agent_id}")
+        scribe: Any = SimpleNamespace(audit=self.audit, settle=lambda _s: True, record=self.write, record_first=self.write)
+        self.desk = RollbackDesk(scribe, self.store, lambda agent_id: f"name of {agent_id}", lambda *_said: None)
 
     def write(self, record: Record) -> None:
         self.audit.append(record.actor, record.kind, record.what, verdict=record.verdict, data=record.data)

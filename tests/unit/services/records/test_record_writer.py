@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,8 +20,8 @@ from console.ledger.network_history import NetworkChange
 from console.ledger.store import Ledger
 from console.services.records import record_writer as module
 from console.services.records.record_writer import Scribe
-from console.supervisor import desk as desk_module
-from console.supervisor.desk import Desk
+from console.supervisor import audit_desk
+from console.supervisor.audit_desk import AuditDesk
 
 
 class Stubborn(AuditLog):
@@ -147,20 +148,20 @@ def test_a_lower_limit_that_the_disk_refused_is_kept_once_it_can_be(
 
 
 def test_whoever_reads_the_audit_finds_what_acted_before_and_a_disk_that_hangs_holds_up_nobody(
-    kept: tuple[Scribe, Stubborn, list[str]], monkeypatch: pytest.MonkeyPatch
+    kept: tuple[Scribe, Stubborn, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     scribe, _, _ = kept
-    desk = object.__new__(Desk)
-    desk.parts = SimpleNamespace(scribe=scribe)  # type: ignore[assignment]
+    places: Any = SimpleNamespace(audit_db=tmp_path / "audit.db")
+    desk = AuditDesk(scribe, places)
     slow, hangs = threading.Event(), threading.Event()
     scribe.job(lambda: slow.wait(0.2))  # the disk is busy, and the record comes behind that
     scribe.record(Record("guard", "kill.judged", "k-1", must=True))
-    assert [row.what for row in desk.audit_page(None, 10, "").rows] == ["k-1"]
-    monkeypatch.setattr(desk_module, "RECORDS_S", 0.05)
+    assert [row.what for row in desk.page(None, 10, "").rows] == ["k-1"]
+    monkeypatch.setattr(audit_desk, "RECORDS_S", 0.05)
     scribe.job(lambda: hangs.wait(60))
     scribe.record(Record("guard", "kill.judged", "k-2", must=True))
     try:
-        assert [row.what for row in desk.audit_page(None, 10, "").rows] == ["k-1"]
+        assert [row.what for row in desk.page(None, 10, "").rows] == ["k-1"]
     finally:
         hangs.set()
 

@@ -1,0 +1,65 @@
+"""What an operator can ask of the audit log: its records, whether it is whole, and a note taken of a loss."""
+
+from __future__ import annotations
+
+import time
+
+from console.api import messages as m
+from console.audit.judging import beside
+from console.audit.older import ACKNOWLEDGED, losses_of
+from console.domain.command import Record
+from console.domain.errors import Conflict
+from console.services.records.record_writer import Scribe
+from console.settings.places import Places
+
+RECORDS_S = 2.0
+"""How long whoever reads the audit waits for what is being written: a disk that hangs holds up no reader."""
+
+
+class AuditDesk:
+    """The log, and what was found of it last. Thread-safe."""
+
+    def __init__(self, scribe: Scribe, places: Places) -> None:
+        self._scribe, self._places = scribe, places
+        self.verdict: m.AuditVerdict | None = None
+        """Of the last check; None: none yet."""
+        self.losses = losses_of(places.audit_db)
+
+    def total(self) -> int:
+        """How many records there are. Blocks."""
+        return self._scribe.audit.total()
+
+    def page(self, before: int | None, limit: int, query: str) -> m.AuditPage:
+        """A page of records, newest first, with those of whatever acted before it was asked for. Blocks."""
+        self._scribe.settle(RECORDS_S)  # what only stops is recorded after it acted
+        audit = self._scribe.audit
+        rows = [m.AuditRow(**{n: getattr(r, n) for n in m.AuditRow.model_fields}) for r in audit.page(before, limit, query)]
+        total = audit.total()
+        return m.AuditPage(rows=rows, total=total, newest=total)
+
+    def acknowledge_loss(self, reason: str, by: str) -> m.AuditVerdict:
+        """An operator takes note of every loss so far; recorded first. Raises Conflict when there is none. Blocks."""
+        losses = losses_of(self._places.audit_db)
+        if not losses.open:
+            raise Conflict("There is no loss to acknowledge.", "watchfloor audit verify tells what the record is compared with.")
+        self._scribe.record_first(Record(by, ACKNOWLEDGED, reason, data={"newest_loss": losses.newest}))
+        self.losses = losses_of(self._places.audit_db)
+        return self.verify()
+
+    def verify(self) -> m.AuditVerdict:
+        """Checks the whole chain, and what else here remembers it. Blocks."""
+        self._scribe.settle(5.0)
+        found, unknown = self._scribe.audit.verify(), list[str]()
+        if found.whole:
+            judged = beside(self._places, found)
+            found, unknown = judged.verdict, list(judged.unknown)
+        self.verdict = m.AuditVerdict(
+            whole=found.whole,
+            records=found.records,
+            first_bad=found.first_bad,
+            why=found.why,
+            head=found.head,
+            checked_at=time.time(),
+            unknown=unknown,
+        )
+        return self.verdict
