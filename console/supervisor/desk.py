@@ -17,13 +17,13 @@ from console.services.network.service import NetworkDesk
 from console.services.rearm.passphrases import Passphrases
 from console.services.rearm.relaunch import Relaunch
 from console.services.rearm.service import Rearming
+from console.services.records.audit_log import AuditDesk
+from console.services.records.rollback import RollbackDesk
 from console.services.stop.ladder import LadderDesk
 from console.services.stop.service import StopDesk
-from console.supervisor.audit_desk import AuditDesk
 from console.supervisor.follow import Follower
 from console.supervisor.part_looks import PartLooks
 from console.supervisor.parts import Parts
-from console.supervisor.rollback_desk import RollbackDesk
 
 MAX_OUTPUT = 64 * 1024
 

@@ -18,10 +18,10 @@ from console.domain.network import NetworkMode
 from console.ledger.budgets import Books
 from console.ledger.network_history import NetworkChange
 from console.ledger.store import Ledger
+from console.services.records import audit_log
 from console.services.records import record_writer as module
+from console.services.records.audit_log import AuditDesk
 from console.services.records.record_writer import Scribe
-from console.supervisor import audit_desk
-from console.supervisor.audit_desk import AuditDesk
 
 
 class Stubborn(AuditLog):
@@ -157,7 +157,7 @@ def test_whoever_reads_the_audit_finds_what_acted_before_and_a_disk_that_hangs_h
     scribe.job(lambda: slow.wait(0.2))  # the disk is busy, and the record comes behind that
     scribe.record(Record("guard", "kill.judged", "k-1", must=True))
     assert [row.what for row in desk.page(None, 10, "").rows] == ["k-1"]
-    monkeypatch.setattr(audit_desk, "RECORDS_S", 0.05)
+    monkeypatch.setattr(audit_log, "RECORDS_S", 0.05)
     scribe.job(lambda: hangs.wait(60))
     scribe.record(Record("guard", "kill.judged", "k-2", must=True))
     try:

@@ -19,7 +19,7 @@ from console.domain.command import Record
 from console.domain.errors import Conflict
 from console.domain.rollback import RollbackKind, RollbackRecord
 from console.rollback.store import RollbackStore
-from console.supervisor.rollback_desk import RollbackDesk
+from console.services.records.rollback import RollbackDesk
 
 
 class World:
