@@ -129,7 +129,7 @@ def serve(given: argparse.Namespace) -> int:
         async def run() -> None:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGINT):
-                loop.add_signal_handler(number, supervisor.desk.end.set)
+                loop.add_signal_handler(number, supervisor.end.set)
             loop.add_signal_handler(signal.SIGUSR1, supervisor.press_by_signal)
             beside = [loop.create_task(linger(supervisor))] if given.embedded else []
             beside += [loop.create_task(_keep_alive(watchdog_s()))] if watchdog_s() else []

@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from starlette.routing import Route
 
-from console.credentials.keyring_store import Store
-from console.credentials.plan import FILE as PLAN_FILE
-from console.credentials.tokens import Tokens
-from console.domain.agent import AgentId, ControlLevel, LaunchRequest
-from console.domain.command import Record
+from console.domain.agent import AgentId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.command import Command, Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
+from console.domain.event import Event
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.network import EgressRecord, mapping_of
-from console.egress.service import Egress
+from console.domain.network import mapping_of
+from console.enforcement.approval_state import Approvals
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
-from console.killswitch.client import GuardClient
-from console.killswitch.spawn import START_S
-from console.ledger.activity_file import Bounds
-from console.rollback.store import RollbackStore
-from console.services.activity.service import ActivityDesk
-from console.services.adoption.service import keep_adopted
+from console.services.adoption.service import AdoptDesk, keep_adopted
 from console.services.approvals.approval_runner import Approving
+from console.services.approvals.dry_run import DryRunDesk
+from console.services.approvals.service import ApprovalDesk
+from console.services.budgets.burn_rate import BurnBook
+from console.services.budgets.charts import Charts
+from console.services.budgets.service import BudgetDesk
 from console.services.conversation.messaging import Conversations
-from console.services.daemons.service import DaemonService
 from console.services.evidence.case import Evidence
-from console.services.evidence.snapshot_cache import Witness
 from console.services.execute.judgement import CallJudging
 from console.services.execute.service import ExecuteDesk
 from console.services.fleet.core import Core
-from console.services.fleet.views import egress_view
+from console.services.fleet.meters import Meters
 from console.services.hooks.service import hook_app, hook_routes
 from console.services.launch.command_reach import preview_command
 from console.services.launch.program_ending import Endings
@@ -47,10 +40,9 @@ from console.services.launch.program_routes import program_routes
 from console.services.launch.programs import Programs
 from console.services.launch.service import Launcher
 from console.services.launch.type_sources import TypeSources
+from console.services.network.ratchet import TightenDesk
+from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk
-from console.services.notices.shown import Notices
-from console.services.observe.own_agents import OwnAgents
-from console.services.persistence.scan import Hunt
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.policy.git_memory import GitMemory
 from console.services.policy.page import PolicyLook
@@ -60,49 +52,40 @@ from console.services.policy.review import PolicyReview
 from console.services.policy.routes import policy_routes
 from console.services.policy.service import PolicyDesk
 from console.services.policy.session_start import SessionStart
-from console.services.records.record_writer import Scribe
+from console.services.rearm.passphrases import Passphrases
+from console.services.rearm.relaunch import Relaunch
+from console.services.rearm.service import Rearming
+from console.services.records.audit_log import AuditDesk
+from console.services.records.rollback import RollbackDesk
 from console.services.records.storage_open import (
-    DAMAGED,
-    MISSING,
-    forget_loss,
-    note_loss,
-    noted_loss,
-    open_audit,
-    open_ledger,
-    start_killed,
     started,
 )
 from console.services.remote.effects import RemoteEffects
 from console.services.routes.responses import asked_by
 from console.services.secrets.rotation_resume import finish_rotations
-from console.services.secrets.rotator import Rotator
 from console.services.secrets.routes import SecretRoutes
 from console.services.sessions.metrics import MetricsPort
-from console.services.sessions.workspaces import Contexts
 from console.services.stop.journal_import import fold_journal
 from console.services.stop.ladder import LadderDesk
 from console.services.stop.line import StopLine
-from console.services.stop.observed_targets import asked_of, keep_naming, keep_telling, note_drop
+from console.services.stop.observed_targets import keep_naming, keep_telling
 from console.services.stop.orphan_containers import OrphanContainers
 from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
-from console.sources.freshness import Freshness
-from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.desk import Desk
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.follow import Follower, OneForAll
-from console.supervisor.http.access import Trespasses
 from console.supervisor.http.asgi import App, Door
 from console.supervisor.http.peers import Peer, is_operator, may_hook
-from console.supervisor.http.redaction import hidden, hide_in_logs
+from console.supervisor.http.redaction import hidden
 from console.supervisor.http.token_watch import watched
+from console.supervisor.machinery import Machinery
 from console.supervisor.operator_routes import OperatorRoutes
-from console.supervisor.parts import Parts
+from console.supervisor.part_looks import PartLooks
 from console.supervisor.restore import restore
-from console.supervisor.revive import ensure_guard
 from console.supervisor.runner import Runner
+from console.supervisor.status_service import StatusService
 
 log = logging.getLogger(__name__)
 THREADS = 32
@@ -114,183 +97,107 @@ class Supervisor:
     def __init__(self, places: Places, options: Options) -> None:
         self.places, self.options = places, options
         self.ended_idle = False
+        self.end = asyncio.Event()
+        """Set: ``run`` ends."""
         make_run_dir(places)
-        spawn = SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children)
-        self.core = Core(Engine(EngineState(spawn=spawn, modes=mapping_of(options.network.modes), notice=options.network.notice)))
-        self.core.state.scopes = tuple(options.agents.scopes)
-        self.core.state.approvals.ttl_s = options.approvals.ttl_s
-        self.core.state.approvals.waiting_max = options.approvals.waiting_max
-        if not places.ledger_db.exists() and places.audit_db.exists() and not noted_loss(places.state_dir):
-            note_loss(places.state_dir, MISSING)
-        self.ledger, _ = open_ledger(places.ledger_db)
-        self.ledger_lost = noted_loss(places.state_dir)
-        self.guard_pid = ensure_guard(places, options)
-        if self.ledger_lost == DAMAGED:
-            start_killed(places, self.ledger_lost)
-        self.audit, self.set_aside = open_audit(places)
-        self.parts = self._parts()
-        parts, notice = self.parts, self.parts.notice
-        types, above = TypeSources(self.ledger, places, options), self.core.state.agents.get
-        dangers = DangerDesk(places, parts.scribe, notice)
-        git = GitMemory(SessionStart(self.ledger, above))
-        self.profiles = Profiles(self.core.state.profiles, self.ledger, parts.scribe, types)
-        alarm = partial(notice, level="red")
+        meters = Meters(beside=lambda: self.machinery.spend.today_usd)
+        self.core = Core(Engine(_state_of(options)), _Ports(self), meters=meters)
+        self.machinery = it = Machinery(places, options, self.core, self._relay_died)
+        notice, above = it.notice, self.core.state.agents.get
+        self.types = types = TypeSources(it.ledger, places, options)
+        self.dangers = dangers = DangerDesk(places, it.scribe, notice)
+        git = GitMemory(SessionStart(it.ledger, above))
+        self.profiles = Profiles(self.core.state.profiles, it.ledger, it.scribe, types)
         known = (types.declared_of, types.type_of, git.of, self.profiles)
-        self.policy = PolicyDesk(places, alarm, dangers.list.current, above, *known)
-        approving = Approving(self.core, parts.scribe, parts.keyring, notice, self.policy)
+        self.policy = PolicyDesk(places, partial(notice, level="red"), dangers.list.current, above, *known)
+        approving = Approving(self.core, it.scribe, it.keyring, notice, self.policy)
         judging = CallJudging(self.core, approving, self.policy.judgement)
-        execute = ExecuteDesk(self.core, parts.scribe, parts.guard, parts.rollback, parts.keyring, places, options, notice, judging)
-        cgroups = bool((self.guard_status.get("caps") or {}).get("cgroup"))
-        self.doors = AgentDoors(places, self.core, parts.scribe, parts.trespasses, parts.tokens, execute, cgroups=cgroups)
+        execute = ExecuteDesk(self.core, it.scribe, it.guard, it.rollback, it.keyring, places, options, notice, judging)
+        cgroups = bool((it.guard_status.get("caps") or {}).get("cgroup"))
+        self.doors = AgentDoors(places, self.core, it.scribe, it.trespasses, it.tokens, execute, cgroups=cgroups)
         self.stop_line = StopLine(places)
         self.stop = self._make_stop()
-        self.follower = Follower(self.parts, self.stop)
+        self.follower = self._make_follower()
+        look, counting = self.follower.look_at_guard, self.follower.counting
         self.ladder = LadderDesk(
-            self.core,
-            parts.scribe,
-            parts.guard,
-            places,
-            parts.egress,
-            self.stop,
-            daemons=parts.daemons,
-            counting=self.follower.counting,
-            look_at_guard=self.follower.look_at_guard,
+            self.core, it.scribe, it.guard, places, it.egress, self.stop, daemons=it.daemons, counting=counting, look_at_guard=look
         )
-        self.launcher = self._make_launcher(dangers, types)
-        self.network = NetworkDesk(self.core, parts.scribe, parts.egress, options, notice, self.ledger.allowlist())
-        self.runner = Runner(parts, self.launcher, self.stop, self.network, approving)
-        self.core.run = self.runner.run
-        self.core.before_launch = self._fits
-        self.core.shape = types.shape
-        self.core.weigh = dangers.weigh
-        self.desk = Desk(self.parts, self.launcher, self.stop, self.network, self.follower, self.ladder)
+        self.launcher = self._make_launcher()
+        self.network = NetworkDesk(self.core, it.scribe, it.egress, options, notice, it.ledger.allowlist())
+        self.burn = BurnBook()
+        self.runner = Runner(
+            self.core,
+            it.scribe,
+            places,
+            notice,
+            keyring=it.keyring,
+            rollback=it.rollback,
+            burn=self.burn,
+            launcher=self.launcher,
+            stop=self.stop,
+            network=self.network,
+            approving=approving,
+        )
+
+    def _make_follower(self) -> Follower:
+        it = self.machinery
+        return Follower(
+            self.core,
+            it.scribe,
+            it.guard,
+            self.places,
+            self.options,
+            it.notice,
+            self.stop,
+            remote=it.remote,
+            sources=it.sources,
+            spend=it.spend,
+            own_agents=it.own_agents,
+            engine=it.sandboxes[SandboxKind.DOCKER].available,
+            rotator=it.rotator,
+            witness=it.witness,
+        )
 
     def _make_stop(self) -> StopDesk:
-        parts, redact = self.parts, self.parts.keyring.redactor.redact_data
+        it, redact = self.machinery, self.machinery.keyring.redactor.redact_data
         return StopDesk(
             self.core,
-            parts.scribe,
-            parts.guard,
+            it.scribe,
+            it.guard,
             self.places,
-            parts.notice,
+            it.notice,
             self.stop_line,
-            Evidence(self.core, parts.witness, self.places, self.ledger, self.options.evidence, redact),
-            daemons=parts.daemons,
-            hunt=parts.hunt,
-            rotator=parts.rotator,
-            remote=parts.remote,
+            Evidence(self.core, it.witness, self.places, self.machinery.ledger, self.options.evidence, redact),
+            daemons=it.daemons,
+            hunt=it.hunt,
+            rotator=it.rotator,
+            remote=it.remote,
             stand_ins=self.options.stand_ins,
             redact=redact,
         )
 
-    def _make_launcher(self, dangers: DangerDesk, types: TypeSources) -> Launcher:
-        parts, places, options, notice = self.parts, self.places, self.options, self.parts.notice
-        told = [parts.activity.on_event]
+    def _make_launcher(self) -> Launcher:
+        it, places, options, notice = self.machinery, self.places, self.options, self.machinery.notice
+        told = [it.activity.on_event]
         return Launcher(
             self.core,
-            parts.scribe,
-            parts.guard,
+            it.scribe,
+            it.guard,
             places,
             options,
-            parts.sandboxes,
-            parts.egress,
+            it.sandboxes,
+            it.egress,
             notice,
-            contexts=parts.contexts,
-            hunt=parts.hunt,
-            tokens=parts.tokens,
+            contexts=it.contexts,
+            hunt=it.hunt,
+            tokens=it.tokens,
             sockets=self.doors,
             hooks=self.doors.hooks,
-            dangers=dangers,
-            sources=types,
-            talk=Conversations(self.core, parts.scribe, places, options, notice, freeze=self._freeze_agent, listeners=told),
+            dangers=self.dangers,
+            sources=self.types,
+            talk=Conversations(self.core, it.scribe, places, options, notice, freeze=self._freeze_agent, listeners=told),
             look_at_guard=OneForAll(self.follower.look_at_guard).ask,
         )
-
-    def _parts(self) -> Parts:
-        places, options = self.places, self.options
-        store = Store(places.instance_id, places.keys_dir, backend=options.secrets_in(places.is_default))
-        hide_in_logs(store.redactor)
-        notices = Notices(self.core.publish_from_thread)
-        notice = notices.show
-        spend, own = spend_of(places, options), OwnAgents(places)
-        activity = self._activity(store.redactor.redact, spend.fresh)
-        scribe = Scribe(self.ledger, self.audit, lambda text: notice(text, "red"), activity.recorded, store.redactor.redact_data)
-        guard = GuardClient(places.guard_supervisor_sock)
-        self.guard_status = guard.call("status", timeout_s=START_S)
-        tokens = Tokens(store)
-        tokens.ensure()
-        egress = Egress(
-            places.egress_dir,
-            places.run_dir,
-            self._egress_seen,
-            on_relay_death=self._relay_died,
-            on_words=lambda agent_id, words: notice(f"{agent_id}: {words}"),
-            netns=_path(options.egress.netns),
-            hosts=options.egress.hosts,
-            relay_cgroup=_relays(self.guard_status),
-            engine=options.engine(),
-            state_dir=places.state_dir,
-        )
-        remote = None
-        if options.remote.bucket:
-            # Google's client takes most of a second to load: only a host that uses a bucket waits for it.
-            from console.services.remote.service import RemoteDesk
-
-            remote = RemoteDesk(
-                options.remote, places.keys_dir, places.state_dir / "remote-state.json", options.host(), bool(options.remote.endpoint)
-            )
-        self.core.meters.beside = lambda: spend.today_usd
-        self.core.heard = activity.heard
-        return Parts(
-            places=places,
-            options=options,
-            core=self.core,
-            scribe=scribe,
-            guard=guard,
-            egress=egress,
-            sandboxes=sandboxes_of(options),
-            rollback=RollbackStore(places.rollback_dir, places.workspaces_dir),
-            keyring=store,
-            tokens=tokens,
-            rotator=Rotator(tokens, places.state_dir / PLAN_FILE, places.operator_sock),
-            sources=sources_of(places, options, spend, own),
-            spend=spend,
-            own_agents=own,
-            remote=remote,
-            trespasses=Trespasses(scribe, notice),
-            daemons=DaemonService(
-                lambda: asked_of(self.core.state),
-                guard.call,
-                lambda kill_id, words: note_drop(scribe, kill_id, words),
-                notice,
-            ),
-            hunt=Hunt(places, options, lambda: self.core.state, scribe.record, notice, store.redactor.redact),
-            contexts=Contexts(
-                places.workspaces_dir,
-                options.workspaces,
-                self.ledger,
-                lambda: self.core.state,
-                scribe.record_first,
-                notice,
-            ),
-            activity=activity,
-            witness=Witness(options.evidence.refresh_s, options.evidence.processes_max),
-            notices=notices,
-        )
-
-    def _activity(self, redact: Callable[[str], str], fresh: Freshness) -> ActivityDesk:
-        places, kept = self.places, self.options.activity
-        bounds = Bounds(kept.per_agent, kept.total, kept.max_mib)
-        root = Path(self.options.discover_root) if self.options.discover_root else None
-        return ActivityDesk(places.activity_db, bounds, self.core, redact, root, places.workspaces_dir, fresh)
-
-    def _egress_seen(self, record: EgressRecord) -> None:
-        """From the access log's thread: kept, shown live."""
-        self.parts.scribe.egress(record)
-        self.parts.activity.egress(record)
-        loop = self.core.loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._egress_show, record)
 
     def _relay_died(self, agent_id: str) -> None:
         """From a thread of egress: the sandbox has no network until its portal is attached again (fail closed)."""
@@ -307,11 +214,7 @@ class Supervisor:
     def end_guard(self) -> None:
         """The embedded pair ends together; refused by the guard while anything needs it."""
         with suppress(ConsoleError):
-            self.parts.guard.call("quit")
-
-    def _egress_show(self, record: EgressRecord) -> None:
-        view = egress_view(record, self.core.state.agents.get(AgentId(record.agent_id)))
-        self.core.hub.publish("egress", view.model_dump())
+            self.machinery.guard.call("quit")
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Starts everything, serves until asked to end, ends in order. Agents and guard outlive a restart."""
@@ -323,35 +226,27 @@ class Supervisor:
         await door.open()
         hooks = Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600)
         await hooks.open()
-        if self.set_aside is not None:
-            words = f"a damaged audit log was set aside as {self.set_aside.parent.name}; a new segment begins and this host starts killed"
-            self.parts.scribe.record(Record("supervisor", "audit.set_aside", words, verdict="not_proven", must=True))
-            self.parts.notice(words, "red")
-        if self.ledger_lost:
-            words = "the ledger was lost: every session with a workspace reads as SECRET from now on"
-            self.parts.scribe.record(Record("supervisor", "ledger.lost", words, verdict="not_proven", must=True))
-            self.parts.notice(words, "red")
-            forget_loss(self.places.state_dir)
+        self.machinery.tell_losses()
         on_ready()
-        self.parts.activity.start()
+        self.machinery.activity.start()
         self.follower.start()
         self.stop_line.precedence.stand()
         self.runner.task(self.runner.look_after())
         self.runner.task(self._keep_contexts())
-        self.runner.task(keep_adopted(self.core, self.parts.guard))
-        orphans = OrphanContainers(self.core, self.parts.guard, self.parts.scribe, self.places, self.options, self.stop)
+        self.runner.task(keep_adopted(self.core, self.machinery.guard))
+        orphans = OrphanContainers(self.core, self.machinery.guard, self.machinery.scribe, self.places, self.options, self.stop)
         self.runner.task(orphans.keep_tidy())
-        self.runner.task(self.parts.daemons.keep_telling())
-        self.runner.task(keep_telling(self.core.state, self.parts.guard, self.options, is_default=self.places.is_default))
-        self.runner.task(keep_naming(self.core.state, self.parts.guard, self.options, is_default=self.places.is_default))
+        self.runner.task(self.machinery.daemons.keep_telling())
+        self.runner.task(keep_telling(self.core.state, self.machinery.guard, self.options, is_default=self.places.is_default))
+        self.runner.task(keep_naming(self.core.state, self.machinery.guard, self.options, is_default=self.places.is_default))
         self.runner.task(self.launcher.bounding.measure())
-        self.runner.task(fold_journal(self.places, self.parts.scribe, self.stop.amend))
-        self.runner.task(finish_rotations(self.parts.rotator, self.parts.scribe, self.parts.notice, self.stop))
+        self.runner.task(fold_journal(self.places, self.machinery.scribe, self.stop.amend))
+        self.runner.task(finish_rotations(self.machinery.rotator, self.machinery.scribe, self.machinery.notice, self.stop))
         envoy = asyncio.create_task(self._start_egress())
         self._start_remote()
-        self.parts.scribe.record(started(self.places, self.guard_pid))
+        self.machinery.scribe.record(started(self.places, self.machinery.guard_pid))
         try:
-            await self.desk.end.wait()
+            await self.end.wait()
         finally:
             self.follower.stop()
             for task in list(self.runner.tasks):
@@ -361,30 +256,65 @@ class Supervisor:
             await hooks.close()
             await self.doors.close_all()
             await asyncio.to_thread(self.launcher.talk.close)
-            await asyncio.to_thread(self._close)
+            await asyncio.to_thread(self.machinery.close, self.stop_line.close)
 
     def _operators_app(self) -> App:
-        tokens, redactor = self.parts.tokens, self.parts.keyring.redactor
-        parts = self.parts
-        secrets = SecretRoutes(self.core.agent_or_404, parts.scribe, parts.keyring, parts.rotator, self.doors.revoke, self.stop.correct)
-        more = [*secrets.routes(), *self._program_routes()]
-        more += hook_routes(self.doors.hooks)
-        more += policy_routes(PolicyReview(self.core, self.places, self.parts.scribe, self.policy), self.profiles, asked_by)
-        more += policy_page_routes(PolicyLook(self.core, self.parts.scribe, self.policy))
-        more += first_run_routes(self.parts, self.policy, self.doors, self.follower)
-        routes = OperatorRoutes(self.desk, more)
-        return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), redactor)
+        it, core, tokens = self.machinery, self.core, self.machinery.tokens
+        audit = AuditDesk(it.scribe, self.places)
+        status = StatusService(
+            core, self.places, self.options, it.notices, self.follower, self.stop, audit, remote=it.remote, engines=self._engines()
+        )
+        rearming = Rearming(core, it.scribe, it.guard, self.places, self.stop, remote=it.remote, tokens=tokens, rotator=it.rotator)
+        routes = OperatorRoutes(
+            core=core,
+            scribe=it.scribe,
+            places=self.places,
+            tokens=tokens,
+            trespasses=it.trespasses,
+            egress=it.egress,
+            status=status,
+            audit=audit,
+            rollback=RollbackDesk(it.scribe, it.rollback, core.name_of, core.hub.publish),
+            launcher=self.launcher,
+            stop=self.stop,
+            ladder=self.ladder,
+            rearming=rearming,
+            passphrases=Passphrases(core, it.scribe, it.guard, self.places, it.notice, self.stop),
+            relaunch=Relaunch(core, it.scribe, self.stop),
+            network=self.network,
+            review=ReviewDesk(it.scribe, self.network),
+            tighten=TightenDesk(core, it.scribe),
+            approvals=ApprovalDesk(core, it.scribe),
+            dry_runs=DryRunDesk(core, it.scribe),
+            adoption=AdoptDesk(core, it.scribe, it.guard, it.daemons, self.places, it.notice),
+            budgets=BudgetDesk(core, it.scribe, self.burn),
+            charts=Charts(core, it.scribe, self.burn, self.places, self.options),
+            contexts=it.contexts,
+            activity=it.activity,
+            hunt=it.hunt,
+            end=self.end,
+            more=self._more_routes(),
+        )
+        return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), it.keyring.redactor)
+
+    def _engines(self) -> PartLooks:
+        boxes = {kind.value if kind.value != "none" else "managed": box.available for kind, box in self.machinery.sandboxes.items()}
+        return PartLooks(boxes | {"envoy": self.machinery.egress.available})
+
+    def _more_routes(self) -> list[Route]:
+        it = self.machinery
+        secrets = SecretRoutes(self.core.agent_or_404, it.scribe, it.keyring, it.rotator, self.doors.revoke, self.stop.correct)
+        more = [*secrets.routes(), *self._program_routes(), *hook_routes(self.doors.hooks)]
+        more += policy_routes(PolicyReview(self.core, self.places, it.scribe, self.policy), self.profiles, asked_by)
+        more += policy_page_routes(PolicyLook(self.core, it.scribe, self.policy))
+        return more + first_run_routes(self.places, self.options, self.policy, self.doors, self.follower)
 
     def _program_routes(self) -> list[Route]:
-        parts, launcher = self.parts, self.launcher
-        outlooks = Outlooks(self.core, self.ledger, self.places, self.options)
-        programs = Programs(outlooks, parts.sandboxes, launcher.dangers, launcher.talk, launcher.words)
-        endings = Endings(self.core, parts.guard, parts.scribe, parts.notice, launcher.talk)
-        return program_routes(programs, endings, lambda body: preview_command(outlooks, parts.sandboxes, body, launcher.dangers))
-
-    def _fits(self, request: LaunchRequest) -> None:
-        parent = self.core.state.agents.get(request.parent_id) if request.parent_id else None
-        self.parts.contexts.check(request.context_id or (parent.context_id if parent else ""))
+        it, launcher = self.machinery, self.launcher
+        outlooks = Outlooks(self.core, self.machinery.ledger, self.places, self.options)
+        programs = Programs(outlooks, it.sandboxes, launcher.dangers, launcher.talk, launcher.words)
+        endings = Endings(self.core, it.guard, it.scribe, it.notice, launcher.talk)
+        return program_routes(programs, endings, lambda body: preview_command(outlooks, it.sandboxes, body, launcher.dangers))
 
     async def _freeze_session(self, context_id: str, why: str) -> None:
         """An operator thaws it, once there is room."""
@@ -399,14 +329,14 @@ class Supervisor:
 
     async def _keep_contexts(self) -> None:
         """Workspaces are looked after; their metrics are served where that was asked for."""
-        contexts = self.parts.contexts
-        metrics = MetricsPort(contexts, self.options.workspaces.metrics_port, self.parts.witness.looked_at)
+        contexts = self.machinery.contexts
+        metrics = MetricsPort(contexts, self.options.workspaces.metrics_port, self.machinery.witness.looked_at)
         try:
             if self.options.workspaces.metrics_port:
                 try:
                     await metrics.open()
                 except OSError as error:
-                    self.parts.notice(f"metrics are not served: port {self.options.workspaces.metrics_port}: {error.strerror}")
+                    self.machinery.notice(f"metrics are not served: port {self.options.workspaces.metrics_port}: {error.strerror}")
             await contexts.keep(self._freeze_session)
         finally:
             await metrics.close()
@@ -421,12 +351,12 @@ class Supervisor:
     def _accepts(self, peer: Peer) -> bool:
         accepted = is_operator(peer, self.places.instance_id)
         if not accepted:
-            self.parts.trespasses.at_operators_door(peer)
+            self.machinery.trespasses.at_operators_door(peer)
         return accepted
 
     async def _start_egress(self) -> None:
         """Envoy beside everything else: until it is healthy PROXIED means no network (fail closed)."""
-        egress = self.parts.egress
+        egress = self.machinery.egress
         await self.network.keep_from_the_kill_file()
         available = egress.available()
         if not available.ok:
@@ -435,62 +365,68 @@ class Supervisor:
             await asyncio.to_thread(egress.start)
             applied = await self.network.put_live()
             if not applied.ok:
-                self.parts.notice(f"Envoy did not take the allowlist: {applied.words}", "red")
+                self.machinery.notice(f"Envoy did not take the allowlist: {applied.words}", "red")
             for agent_id in list(self.launcher.running):
                 await self.launcher.cutter.reopen(agent_id)
         except (ConsoleError, OSError) as error:
-            self.parts.notice(f"Envoy did not start: {error}. Agents in PROXIED have no network.", "red")
+            self.machinery.notice(f"Envoy did not start: {error}. Agents in PROXIED have no network.", "red")
 
     def _start_remote(self) -> None:
-        remote = self.parts.remote
+        remote = self.machinery.remote
         if remote is None or self.options.remote.lease == "alarm":
             self._end_lease(remote is None)
         if remote is None:
             return
-        left = float(self.guard_status.get("lease_left_s") or 0.0)
-        parts = self.parts
-        effects = RemoteEffects(
-            self.core, parts.scribe, parts.guard, self.places, parts.notice, remote, self.stop, self.options.remote.lease
-        )
+        left = float(self.machinery.guard_status.get("lease_left_s") or 0.0)
+        it = self.machinery
+        effects = RemoteEffects(self.core, it.scribe, it.guard, self.places, it.notice, remote, self.stop, self.options.remote.lease)
         remote.start(effects, left)
 
     def _end_lease(self, unconfigured: bool) -> None:
         """A host without a remote channel has no lease: one that was left from an earlier setting would freeze it for good."""
-        guard = self.parts.guard
+        guard = self.machinery.guard
         try:
-            if self.guard_status.get("lease_left_s") is not None:
-                self.parts.scribe.record(Record("supervisor", "remote.lease_off", "the options ask for no lease", verdict="ok"))
+            if self.machinery.guard_status.get("lease_left_s") is not None:
+                self.machinery.scribe.record(Record("supervisor", "remote.lease_off", "the options ask for no lease", verdict="ok"))
                 guard.call("lease", seconds=None)
-            if unconfigured and self.guard_status.get("soft_stop"):
-                self.parts.scribe.record(Record("supervisor", "remote.off", "no bucket is set any more: its soft stop ends", verdict="ok"))
+            if unconfigured and self.machinery.guard_status.get("soft_stop"):
+                words = "no bucket is set any more: its soft stop ends"
+                self.machinery.scribe.record(Record("supervisor", "remote.off", words, verdict="ok"))
                 guard.call("soft_stop", on=False, why="remote kill is not configured any more")
         except ConsoleError as error:
-            self.parts.notice(f"the lease of an earlier setting could not be ended: {error}")
-
-    def _close(self) -> None:
-        if self.parts.remote is not None:
-            self.parts.remote.stop()
-        with suppress(ConsoleError, OSError):
-            self.parts.egress.stop()
-        self.parts.scribe.record(Record("supervisor", "supervisor.ended", f"pid {os.getpid()}"))
-        self.parts.scribe.close()
-        self.parts.activity.end()
-        self.parts.rollback.close()
-        self.parts.contexts.close()
-        if self.parts.spend is not None:
-            self.parts.spend.end()
-        self.stop_line.close()
-        self.audit.close()
-        self.ledger.close()
-        with suppress(ConsoleError):
-            self.parts.guard.call("heartbeat", planned_restart_s=120)
+            self.machinery.notice(f"the lease of an earlier setting could not be ended: {error}")
 
 
-def _path(text: str) -> Path | None:
-    return Path(text) if text else None
+class _Ports:
+    """What the loop asks of services that are made after it."""
+
+    __slots__ = ("_it",)
+
+    def __init__(self, it: Supervisor) -> None:
+        self._it = it
+
+    def run(self, command: Command) -> None:
+        self._it.runner.run(command)
+
+    def check(self, request: LaunchRequest) -> None:
+        parent = self._it.core.state.agents.get(request.parent_id) if request.parent_id else None
+        self._it.machinery.contexts.check(request.context_id or (parent.context_id if parent else ""))
+
+    def shape(self, request: LaunchRequest) -> LaunchRequest:
+        return self._it.types.shape(request)
+
+    async def weigh(self, request: LaunchRequest, by: str) -> None:
+        await self._it.dangers.weigh(request, by)
+
+    def heard(self, step: Event | Command) -> None:
+        self._it.machinery.activity.heard(step)
 
 
-def _relays(status: dict[str, Any]) -> Path | None:
-    """Where relays live, so that the guard can cut them by killing their cgroup; None without cgroups."""
-    root = str((status.get("caps") or {}).get("cgroup", "")).removeprefix("v2 ")
-    return Path(root) / "relays" if root else None
+def _state_of(options: Options) -> EngineState:
+    return EngineState(
+        spawn=SpawnLimits(max_depth=options.spawn.max_depth, max_children=options.spawn.max_children),
+        modes=mapping_of(options.network.modes),
+        scopes=tuple(options.agents.scopes),
+        notice=options.network.notice,
+        approvals=Approvals(ttl_s=options.approvals.ttl_s, waiting_max=options.approvals.waiting_max),
+    )

@@ -21,5 +21,5 @@ async def linger(supervisor: Supervisor) -> None:
             idle_since = time.monotonic()
         elif time.monotonic() - idle_since > supervisor.options.linger_s:
             supervisor.ended_idle = True
-            supervisor.desk.end.set()
+            supervisor.end.set()
             return

@@ -28,7 +28,6 @@ from console.sources.homes import read_foreign
 from console.sources.kinds import HOOKS
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.follow import Follower
-from console.supervisor.parts import Parts
 
 NEVER = "no call has reached the supervisor yet"
 _PATHS = ("proven", "in_doubt", "not_configured", "unavailable")
@@ -179,12 +178,11 @@ def _shown(path: Path) -> str:
     return f"~{text[len(home) :]}" if text.startswith(f"{home}/") else text
 
 
-def first_run_routes(parts: Parts, policy: PolicyDesk, doors: AgentDoors, follower: Follower) -> list[Route]:
+def first_run_routes(places: Places, options: Options, policy: PolicyDesk, doors: AgentDoors, follower: Follower) -> list[Route]:
     """GET /api/first-run and GET /api/hooks/{program}/preview, for operators: reads."""
-    places = parts.places
     look = FirstLook(
         places,
-        parts.options,
+        options,
         rules=lambda: policy.kept,
         heard=lambda: doors.hooks.view(),
         armed=follower.armed,

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -15,19 +15,31 @@ from console.domain import event as e
 from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.guard import LOST
+from console.killswitch.client import GuardClient
 from console.killswitch.durable import Damaged, read_sealed
-from console.services.evidence.snapshot_cache import keep_watch
-from console.services.fleet.core import now
+from console.sandbox.interface import Availability
+from console.services.evidence.snapshot_cache import Witness, keep_watch
+from console.services.fleet.core import Core, now
 from console.services.fleet.deltas import AgentDeltas
+from console.services.notices.shown import Notice
+from console.services.observe.own_agents import OwnAgents
 from console.services.observe.process_counts import Counting
 from console.services.observe.scheduler import Lookout
+from console.services.records.record_writer import Scribe
 from console.services.secrets.readiness import secrets_path
+from console.services.secrets.rotator import Rotator
 from console.services.stop import readiness
 from console.services.stop.freeze_status import unconfirmed
 from console.services.stop.self_test import fly_canary
 from console.services.stop.service import StopDesk
-from console.supervisor.parts import Parts
-from console.supervisor.revive import revive_guard
+from console.settings.options import Options
+from console.settings.places import Places
+from console.sources.interface import Source
+from console.sources.session_spend import SessionSpend
+from console.supervisor.revive import ensure_guard
+
+if TYPE_CHECKING:  # its module loads the client of the bucket
+    from console.services.remote.service import RemoteDesk
 
 log = logging.getLogger(__name__)
 _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)
@@ -63,13 +75,32 @@ class OneForAll:
 class Follower:
     """Background loops; each survives its own trouble and shows it."""
 
-    def __init__(self, parts: Parts, stop: StopDesk) -> None:
-        self._parts, self._stop = parts, stop
-        self.deltas = AgentDeltas(parts.core)
+    def __init__(
+        self,
+        core: Core,
+        scribe: Scribe,
+        guard: GuardClient,
+        places: Places,
+        options: Options,
+        notice: Notice,
+        stop: StopDesk,
+        *,
+        remote: RemoteDesk | None,
+        sources: tuple[Source, ...],
+        spend: SessionSpend,
+        own_agents: OwnAgents,
+        engine: Callable[[], Availability],
+        rotator: Rotator,
+        witness: Witness,
+    ) -> None:
+        """``engine``: whether the container engine answers."""
+        self._core, self._scribe, self._guard, self._places, self._options = core, scribe, guard, places, options
+        self._notice, self._stop, self._remote, self._engine, self._rotator, self._witness = notice, stop, remote, engine, rotator, witness
+        self.deltas = AgentDeltas(core)
         self.guard_status: dict[str, Any] = {}
-        self.gauges = readiness.Gauges(canary_s=parts.options.canary_s, engine_wanted=bool(parts.options.engine_socket))
-        self.lookout = Lookout(parts.core, parts.scribe, parts.sources, parts.spend, parts.own_agents, parts.notice)
-        self.counting = Counting(parts.core, parts.guard, parts.notice, parts.options.heartbeat_s)
+        self.gauges = readiness.Gauges(canary_s=options.canary_s, engine_wanted=bool(options.engine_socket))
+        self.lookout = Lookout(core, scribe, sources, spend, own_agents, notice)
+        self.counting = Counting(core, guard, notice, options.heartbeat_s)
         self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
         self._tasks: list[asyncio.Task[None]] = []
         self._latch_seen: float | None = None
@@ -82,13 +113,13 @@ class Follower:
         loops = (
             self._flush,
             self._clock,
-            self._guard,
+            self._follow_guard,
             self.counting.run,
             self._look_around,
             self._canaries,
             self._hosts,
             self._engines,
-            self._secrets,
+            self._look_at_secrets,
             self._watch,
         )
         self._tasks = [asyncio.get_running_loop().create_task(self._forever(loop)) for loop in loops]
@@ -101,17 +132,17 @@ class Follower:
                 return
             except _TROUBLE as error:
                 log.error("a follower broke", exc_info=error)
-                self._parts.notice(f"a follower of the supervisor broke and was begun again: {error}", "red")
+                self._notice(f"a follower of the supervisor broke and was begun again: {error}", "red")
                 await asyncio.sleep(1.0)
 
     async def _watch(self) -> None:
         """What a later kill's evidence needs, looked at while it lives."""
-        await keep_watch(self._parts.witness, self._parts.core, self._parts.notice)
+        await keep_watch(self._witness, self._core, self._notice)
 
     async def _engines(self) -> None:
         """Whether the engine answers, asked in a thread: a hung engine never holds up the loop."""
         while True:
-            found = await asyncio.to_thread(self._parts.sandboxes[SandboxKind.DOCKER].available)
+            found = await asyncio.to_thread(self._engine)
             seen = self.gauges
             seen.engine_ok, seen.engine_words, seen.engine_wanted = found.ok, found.reason, seen.engine_wanted or found.ok
             if found.ok:
@@ -125,7 +156,7 @@ class Follower:
 
     async def _flush(self) -> None:
         """Collected changes become one delta, so that 1,000 events a second stay ten messages."""
-        core, shown, loop = self._parts.core, 0.0, asyncio.get_running_loop()
+        core, shown, loop = self._core, 0.0, asyncio.get_running_loop()
         crowded = 0.0
         while True:
             timer = loop.call_later(FLUSH_S, core.hurry.set)
@@ -144,15 +175,15 @@ class Follower:
             self.deltas.tell(at)
 
     def _save(self) -> None:
-        waiting, self._parts.core.unsaved = self._parts.core.unsaved, []
+        waiting, self._core.unsaved = self._core.unsaved, []
         if not waiting:
-            self._parts.scribe.flush()
+            self._scribe.flush()
             return
         loop = asyncio.get_running_loop()
-        self._parts.scribe.then(lambda ok: loop.call_soon_threadsafe(_release, waiting, ok))
+        self._scribe.then(lambda ok: loop.call_soon_threadsafe(_release, waiting, ok))
 
     async def _clock(self) -> None:
-        core = self._parts.core
+        core = self._core
         beat = 0
         while True:
             await asyncio.sleep(1.0)
@@ -162,13 +193,13 @@ class Follower:
             beat += 1
             self.deltas.pass_time(beat, time.time())
 
-    async def _guard(self) -> None:
+    async def _follow_guard(self) -> None:
         """Heartbeat and status; a press made elsewhere is learnt here within a quarter of a second."""
         beat = 0.0
         while True:
             try:
-                if time.monotonic() - beat > min(5.0, self._parts.options.heartbeat_s / 4):
-                    await asyncio.to_thread(self._parts.guard.call, "heartbeat")
+                if time.monotonic() - beat > min(5.0, self._options.heartbeat_s / 4):
+                    await asyncio.to_thread(self._guard.call, "heartbeat")
                     beat = time.monotonic()
                 await self.look_at_guard()
             except ConsoleError as error:
@@ -177,43 +208,42 @@ class Follower:
             await asyncio.sleep(0.25)
 
     async def _revive(self, why: str) -> None:
-        self._parts.notice(f"the guard does not answer ({why}); starting it again from its registry", "red")
+        self._notice(f"the guard does not answer ({why}); starting it again from its registry", "red")
         try:
-            await asyncio.to_thread(revive_guard, self._parts)
+            await asyncio.to_thread(ensure_guard, self._places, self._options)
             await self._say_again()
-            self._parts.notice("the guard answers again", "info")
+            self._notice("the guard answers again", "info")
         except ConsoleError as error:
             log.error("the guard cannot be started: %s", error)
             await asyncio.sleep(1.0)
 
     async def _say_again(self) -> None:
         """A guard that came back is told what holds: what it could not write before it died is not lost with it."""
-        state = self._parts.core.state
-        status = await asyncio.to_thread(self._parts.guard.call, "status")
+        state = self._core.state
+        status = await asyncio.to_thread(self._guard.call, "status")
         if state.killed and not status.get("latched"):
             await self._stop.press(None, state.kill_reason or "said again to a new guard", "supervisor")
         if state.soft_stop and not status.get("soft_stop"):
-            await asyncio.to_thread(self._parts.guard.soft_stop, True, state.soft_stop)
+            await asyncio.to_thread(self._guard.soft_stop, True, state.soft_stop)
 
     async def look_at_guard(self) -> None:
         """One status of the guard's, and what follows from it."""
-        parts = self._parts
-        status = await asyncio.to_thread(parts.guard.call, "status")
+        status = await asyncio.to_thread(self._guard.call, "status")
         self.guard_status = self.gauges.guard = status
         self.gauges.guard_tick = time.monotonic()
         shown = {AgentId(i): tuple(causes) for i, causes in dict(status.get("frozen", {})).items()}
         is_short = int(status.get("frozen_n", len(shown))) > len(shown)
         causes = await asyncio.to_thread(self._all_frozen, shown) if is_short else shown
         doubts = await self._doubts_of(causes, bool(status.get("unconfirmed_n")))
-        parts.core.post(e.FrozenSetChanged(*now(), causes, doubts))
+        self._core.post(e.FrozenSetChanged(*now(), causes, doubts))
         if status.get("soft_stop") == LOST and self._knows_of_no_soft_stop():
-            await asyncio.to_thread(parts.guard.soft_stop, False, "the supervisor knows of none")
+            await asyncio.to_thread(self._guard.soft_stop, False, "the supervisor knows of none")
         kill = status.get("kill") or {}
         self._believe_the_latch(status)
         last = [str(kill["kill_id"])] if kill.get("kill_id") else []
         latched = [str(k) for k in status.get("kills", [])] + (last if status.get("latched") else [])
         for kill_id in dict.fromkeys([*latched, *last]):
-            if self._stop.receipt(kill_id) is None and (parts.places.guard_dir / "receipts" / f"{kill_id}.json").exists():
+            if self._stop.receipt(kill_id) is None and (self._places.guard_dir / "receipts" / f"{kill_id}.json").exists():
                 self._stop.finish(kill_id, latched)
 
     async def _doubts_of(self, causes: dict[AgentId, tuple[str, ...]], asked_of_engine: bool) -> dict[AgentId, str]:
@@ -222,27 +252,27 @@ class Follower:
         if not causes:
             self._doubts, self._looked_for = {}, frozenset()
         elif self._doubts or asked_of_engine or causes.keys() != self._looked_for or tick - self._doubts_at > FREEZE_LOOK_S:
-            found = await asyncio.to_thread(unconfirmed, self._parts.guard.call, list(causes))
+            found = await asyncio.to_thread(unconfirmed, self._guard.call, list(causes))
             self._doubts, self._looked_for, self._doubts_at = found, frozenset(causes), tick
         return {AgentId(i): why for i, why in self._doubts.items()}
 
     def _knows_of_no_soft_stop(self) -> bool:
         """A guard that lost its record stops softly until somebody knows better: a good read of the kill channel, or there being none."""
-        remote = self._parts.remote
-        return not self._parts.core.state.soft_stop and (remote is None or (remote.poller is not None and remote.poller.status().good))
+        remote = self._remote
+        return not self._core.state.soft_stop and (remote is None or (remote.poller is not None and remote.poller.status().good))
 
     def _all_frozen(self, shown: dict[AgentId, tuple[str, ...]]) -> dict[AgentId, tuple[str, ...]]:
         """Every agent's causes. The guard shortens its status to one line; then its file on disk has them all."""
         try:
-            body = read_sealed(self._parts.places.guard_dir / "causes.json") or {}
+            body = read_sealed(self._places.guard_dir / "causes.json") or {}
             return {AgentId(i): tuple(sorted(causes)) for i, causes in dict(body.get("causes", {})).items()} | shown
         except (Damaged, OSError) as error:
-            self._parts.notice(f"the causes of freeze cannot be read: {error}")
-            return {i: a.causes for i, a in self._parts.core.state.agents.items() if a.causes} | shown
+            self._notice(f"the causes of freeze cannot be read: {error}")
+            return {i: a.causes for i, a in self._core.state.agents.items() if a.causes} | shown
 
     def _believe_the_latch(self, status: dict[str, Any]) -> None:
         """A latch nobody pressed here (a lost or damaged file reads as killed) is believed within seconds."""
-        state = self._parts.core.state
+        state = self._core.state
         if not status.get("latched") or state.killed or self._stop.turn.locked():
             self._latch_seen = None
             return
@@ -250,17 +280,17 @@ class Follower:
         if time.monotonic() - self._latch_seen > LATCH_S:
             mark = (status.get("kills") or ["latched"])[-1]
             why = "; ".join(str(n) for n in status.get("notices", []))[:300] or "the guard is latched"
-            self._parts.core.post(e.KillStarted(*now(), str(mark), None, why, "guard"))
+            self._core.post(e.KillStarted(*now(), str(mark), None, why, "guard"))
 
     async def _look_around(self) -> None:
         """Sources; each in its own time."""
         await self.lookout.run()
 
     async def _hosts(self) -> None:
-        remote = self._parts.remote
+        remote = self._remote
         while remote is not None:
             await asyncio.to_thread(remote.reload_keys)
-            if self._parts.core.state.killed and remote.generation:
+            if self._core.state.killed and remote.generation:
                 await asyncio.to_thread(remote.look_at_hosts)
             await asyncio.sleep(2.0)
 
@@ -270,7 +300,7 @@ class Follower:
         while True:
             rests = self._rests()
             if not rests:
-                seen.flight = await asyncio.to_thread(fly_canary, self._parts.guard, self._parts.places, self._parts.options.agents)
+                seen.flight = await asyncio.to_thread(fly_canary, self._guard, self._places, self._options.agents)
             flown = time.monotonic()
             wait = seen.canary_s if seen.flight is not None and seen.flight.proven else min(CANARY_RETRY_S, seen.canary_s)
             await asyncio.sleep(0.25)  # always: while killed no canary flies, and a new guard would make this loop run without a pause
@@ -280,7 +310,7 @@ class Follower:
 
     def _rests(self) -> bool:
         """No canary flies while nothing may start."""
-        state = self._parts.core.state
+        state = self._core.state
         return state.killed or bool(state.soft_stop)
 
     def _is_new_guard(self) -> bool:
@@ -294,7 +324,7 @@ class Follower:
 
     def armed(self) -> m.ArmedView:
         """The armed light now: every way this host can be stopped, its proof and its age."""
-        state, tick, remote = self._parts.core.state, time.monotonic(), self._parts.remote
+        state, tick, remote = self._core.state, time.monotonic(), self._remote
         self.gauges.engine_wanted |= any(state.agents[i].sandbox == SandboxKind.DOCKER for i in state.live)
         local = readiness.local_path(self.gauges, tick)
         paths = [local, readiness.engine_path(self.gauges, tick, local)]
@@ -305,10 +335,10 @@ class Follower:
         paths.append(self._secrets_seen)
         return readiness.armed_view(paths, killed=state.killed, soft_stop=state.soft_stop)
 
-    async def _secrets(self) -> None:
+    async def _look_at_secrets(self) -> None:
         """Where secrets are and what is owed, looked at in a thread: a keyring that hangs never holds up the loop."""
         while True:
-            self._secrets_seen = await asyncio.to_thread(secrets_path, self._parts.rotator)
+            self._secrets_seen = await asyncio.to_thread(secrets_path, self._rotator)
             await asyncio.sleep(5.0)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,12 +15,15 @@ from starlette.routing import Route
 from console.api import messages as m
 from console.api.ladder import SwitchBody
 from console.api.rearm_messages import RearmProof
+from console.credentials.tokens import Tokens
 from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.words import counted
+from console.egress.service import Egress
 from console.services.activity.routes import activity_routes
+from console.services.activity.service import ActivityDesk
 from console.services.adoption.routes import adopt_routes
 from console.services.adoption.service import AdoptDesk
 from console.services.approvals.dry_run import DryRunDesk, dry_run_routes
@@ -28,33 +32,72 @@ from console.services.approvals.service import ApprovalDesk
 from console.services.budgets.charts import Charts
 from console.services.budgets.routes import budget_routes
 from console.services.budgets.service import BudgetDesk
-from console.services.fleet.core import now
+from console.services.fleet.core import Core, now
 from console.services.fleet.views import agent_view, egress_view, hardening_view, receipt_row
+from console.services.launch.exec_check import not_begun
+from console.services.launch.service import Launcher, read_output
 from console.services.network.ratchet import TightenDesk
 from console.services.network.ratchet_routes import tighten_routes
+from console.services.network.review import ReviewDesk
 from console.services.network.routes import AllowlistRoutes
+from console.services.network.service import NetworkDesk
 from console.services.persistence.routes import hunt_routes
+from console.services.persistence.scan import Hunt
+from console.services.rearm.passphrases import Passphrases
+from console.services.rearm.relaunch import Relaunch
 from console.services.rearm.routes import rearm_routes
-from console.services.rearm.service import RearmAsk
+from console.services.rearm.service import RearmAsk, Rearming
+from console.services.records.audit_log import AuditDesk
 from console.services.records.key_routes import key_routes
+from console.services.records.record_writer import Scribe
+from console.services.records.rollback import RollbackDesk
 from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import Handler, answer, asked_by, body_of, number_in, refusals
 from console.services.sessions.routes import context_routes
+from console.services.sessions.workspaces import Contexts
+from console.services.stop.ladder import LadderDesk
 from console.services.stop.ladder_routes import LadderRoutes, receipt_answer, scope_from
-from console.supervisor.desk import Desk
-from console.supervisor.http.access import Gates
+from console.services.stop.service import StopDesk
+from console.settings.places import Places
+from console.supervisor.http.access import Gates, Trespasses
+from console.supervisor.status_service import StatusService
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRoutes:
     """Routes as thin as they can be: body in, one call, view out."""
 
-    def __init__(self, desk: Desk, more: Sequence[Route] = ()) -> None:
-        """``more``: routes of their own desks, behind the same gates."""
-        self._desk = desk
-        self._more = more
-        self._parts = desk.parts
-        self._core = desk.parts.core
+    core: Core
+    scribe: Scribe
+    places: Places
+    tokens: Tokens
+    trespasses: Trespasses
+    egress: Egress
+    status: StatusService
+    audit: AuditDesk
+    rollback: RollbackDesk
+    launcher: Launcher
+    stop: StopDesk
+    ladder: LadderDesk
+    rearming: Rearming
+    passphrases: Passphrases
+    relaunch: Relaunch
+    network: NetworkDesk
+    review: ReviewDesk
+    tighten: TightenDesk
+    approvals: ApprovalDesk
+    dry_runs: DryRunDesk
+    adoption: AdoptDesk
+    budgets: BudgetDesk
+    charts: Charts
+    contexts: Contexts
+    activity: ActivityDesk
+    hunt: Hunt
+    end: asyncio.Event
+    """Set: the supervisor ends."""
+    more: Sequence[Route] = ()
+    """Routes of their own desks, behind the same gates."""
 
     def app(self) -> Starlette:
         """The routes as an ASGI app."""
@@ -83,71 +126,64 @@ class OperatorRoutes:
             ("/api/remote/retry", self._remote_retry),
             ("/api/shutdown", self._shutdown),
         ]
-        ladder = LadderRoutes(self._desk.ladder)
-        routes = [
-            *rearm_routes(self._core, self._desk.rearming, self._desk.passphrases, self._desk.relaunch),
-            *hunt_routes(self._parts.hunt, lambda: self._core.state, self._parts.places),
-        ]
-        routes += [*activity_routes(self._parts.activity, self._core.agent_or_404, self._parts.places.output_dir), *self._more]
+        ladder = LadderRoutes(self.ladder)
+        routes = [*rearm_routes(self.core, self.rearming, self.passphrases, self.relaunch)]
+        routes += hunt_routes(self.hunt, lambda: self.core.state, self.places)
+        routes += [*activity_routes(self.activity, self.core.agent_or_404, self.places.output_dir), *self.more]
         routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
         routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
-        routes += AllowlistRoutes(self._desk.network, self._desk.review, self._by).routes()
-        routes += tighten_routes(TightenDesk(self._core, self._parts.scribe), self._by)
-        routes += approval_routes(ApprovalDesk(self._core, self._parts.scribe), self._by)
-        routes += dry_run_routes(DryRunDesk(self._core, self._parts.scribe), self._by)
-        parts = self._parts
-        routes += adopt_routes(AdoptDesk(parts.core, parts.scribe, parts.guard, parts.daemons, parts.places, parts.notice), self._by)
-        charts = Charts(parts.core, parts.scribe, parts.burn, parts.places, parts.options)
-        routes += budget_routes(BudgetDesk(parts.core, parts.scribe, parts.burn), charts, self._by)
-        routes += key_routes(self._parts.places, self._parts.scribe.record_first, self._by)
-        routes += context_routes(self._parts.contexts, self._by)
+        routes += AllowlistRoutes(self.network, self.review, asked_by).routes()
+        routes += tighten_routes(self.tighten, asked_by)
+        routes += approval_routes(self.approvals, asked_by)
+        routes += dry_run_routes(self.dry_runs, asked_by)
+        routes += adopt_routes(self.adoption, asked_by)
+        routes += budget_routes(self.budgets, self.charts, asked_by)
+        routes += key_routes(self.places, self.scribe.record_first, asked_by)
+        routes += context_routes(self.contexts, asked_by)
         # What is up while killed is decided there, for every route: none is added past it.
-        gates = Gates(lambda: self._core.state.killed, lambda token: self._parts.tokens.accepts(token, "operator"), self._parts.trespasses)
+        gates = Gates(lambda: self.core.state.killed, lambda token: self.tokens.accepts(token, "operator"), self.trespasses)
         return Starlette(routes=gates.before(routes), exception_handlers=refusals())
-
-    def _by(self, request: Request) -> str:
-        return asked_by(request)
 
     # --- reads
 
     async def _status(self, _request: Request) -> Response:
-        return answer(await self._desk.status())
+        return answer(await self.status.status())
 
     async def _fleet(self, _request: Request) -> Response:
-        return answer(self._desk.fleet())
+        return answer(self.status.fleet())
 
     async def _agent(self, request: Request) -> Response:
-        agent_id = self._core.agent_or_404(request.path_params["id"])
-        agent = self._core.state.agents[agent_id]
-        ledger = self._parts.scribe.ledger
-        await asyncio.to_thread(self._parts.scribe.settle, 2.0)
+        agent_id = self.core.agent_or_404(request.path_params["id"])
+        agent = self.core.state.agents[agent_id]
+        ledger = self.scribe.ledger
+        await asyncio.to_thread(self.scribe.settle, 2.0)
         events = await asyncio.to_thread(ledger.events, agent_id, 100)
         egress = await asyncio.to_thread(ledger.egress, 100, agent_id)
         at, _ = now()
-        meter = self._core.meters.by_agent.get(agent_id)
+        meter = self.core.meters.by_agent.get(agent_id)
         view = m.AgentDetailView(
-            agent=agent_view(agent, self._core.state, self._core.meters, at),
+            agent=agent_view(agent, self.core.state, self.core.meters, at),
             argv=list(agent.argv),
             events=[m.AgentEventView(at=x.at, kind=x.kind, text=x.text) for x in events],
             egress=[egress_view(x.record, agent) for x in egress],
             cost_per_minute=meter.per_minute(at) if meter else [],
-            can=self._desk.can(agent)
-            | dict.fromkeys(("say", "interrupt"), self._desk.launcher.talk.why_not(agent_id))
-            | {"end": self._desk.launcher.talk.why_not(agent_id, to_end=True)},
-            environment=await self._desk.launcher.environments.view(agent_id),
-            hook=self._desk.launcher.hooks.words_of(agent_id),
-            hardening=[hardening_view(g) for g in await self._desk.launcher.bounding.given(agent_id)],
+            can=self.ladder.can(agent_id)
+            | dict.fromkeys(("say", "interrupt"), self.launcher.talk.why_not(agent_id))
+            | {"end": self.launcher.talk.why_not(agent_id, to_end=True)},
+            environment=await self.launcher.environments.view(agent_id),
+            hook=self.launcher.hooks.words_of(agent_id),
+            hardening=[hardening_view(g) for g in await self.launcher.bounding.given(agent_id)],
         )
         return answer(view)
 
     async def _sources(self, _request: Request) -> Response:
-        return answer(await asyncio.to_thread(self._desk.launcher.sources.view))
+        return answer(await asyncio.to_thread(self.launcher.sources.view))
 
     async def _output(self, request: Request) -> Response:
-        agent_id = self._core.agent_or_404(request.path_params["id"])
+        agent_id = self.core.agent_or_404(request.path_params["id"])
         offset = number_in(request, "offset", 0, 1 << 60)
-        data, total = await asyncio.to_thread(self._desk.output, agent_id, offset)
-        state = self._core.state.agents[agent_id]
+        data, total = await asyncio.to_thread(read_output, self.places.output_dir, agent_id, offset)
+        state = self.core.state.agents[agent_id]
         body = {
             "schema_version": m.SCHEMA_VERSION,
             "text": data.decode("utf-8", "backslashreplace"),
@@ -160,41 +196,41 @@ class OperatorRoutes:
         return Response(json.dumps(body), media_type="application/json")
 
     async def _kill_switch(self, _request: Request) -> Response:
-        return answer(await self._desk.kill_switch())
+        return answer(await self.status.kill_switch())
 
     async def _receipts(self, _request: Request) -> Response:
-        rows = [receipt_row(r).model_dump() for r in self._desk.stop.receipts()]
+        rows = [receipt_row(r).model_dump() for r in self.stop.receipts()]
         return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "receipts": rows}), media_type="application/json")
 
     async def _receipt(self, request: Request) -> Response:
-        receipt = self._desk.stop.receipt(request.path_params["id"])
+        receipt = self.stop.receipt(request.path_params["id"])
         if receipt is None:
             raise NotFound(f"There is no receipt {request.path_params['id'][:60]!r}.", "watchfloor receipt list shows them.")
         return Response(json.dumps(receipt.as_json()), media_type="application/json")
 
     async def _envoy_config(self, _request: Request) -> Response:
-        text = await asyncio.to_thread(self._parts.egress.config_text)
-        return answer(m.EnvoyConfigView(version=self._desk.network.allowlist.version, text=text))
+        text = await asyncio.to_thread(self.egress.config_text)
+        return answer(m.EnvoyConfigView(version=self.network.allowlist.version, text=text))
 
     async def _egress(self, request: Request) -> Response:
-        await asyncio.to_thread(self._parts.scribe.settle, 2.0)
-        records = await asyncio.to_thread(self._parts.scribe.ledger.egress, number_in(request, "limit", 200, 1000))
-        agents = self._core.state.agents
+        await asyncio.to_thread(self.scribe.settle, 2.0)
+        records = await asyncio.to_thread(self.scribe.ledger.egress, number_in(request, "limit", 200, 1000))
+        agents = self.core.state.agents
         rows = [egress_view(r.record, agents.get(AgentId(r.record.agent_id))).model_dump() for r in records]
         return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "egress": rows}), media_type="application/json")
 
     async def _rollbacks(self, _request: Request) -> Response:
-        rows = await asyncio.to_thread(self._desk.rollback.rows)
+        rows = await asyncio.to_thread(self.rollback.rows)
         body = {"schema_version": m.SCHEMA_VERSION, "records": [r.model_dump() for r in rows]}
         return Response(json.dumps(body), media_type="application/json")
 
     async def _rollback(self, request: Request) -> Response:
-        return answer(await asyncio.to_thread(self._desk.rollback.detail, request.path_params["id"]))
+        return answer(await asyncio.to_thread(self.rollback.detail, request.path_params["id"]))
 
     async def _audit(self, request: Request) -> Response:
         before = number_in(request, "before", 0, 1 << 60) or None
         limit = number_in(request, "limit", 200, 200)
-        return answer(await asyncio.to_thread(self._desk.audit.page, before, limit, request.query_params.get("q", "")[:200]))
+        return answer(await asyncio.to_thread(self.audit.page, before, limit, request.query_params.get("q", "")[:200]))
 
     async def _events(self, request: Request) -> Response:
         last = request.headers.get("last-event-id", "")
@@ -202,7 +238,7 @@ class OperatorRoutes:
 
         async def lines() -> AsyncIterator[bytes]:
             yield b": watchfloor\n\n"
-            async for delta in self._core.hub.listen(after):
+            async for delta in self.core.hub.listen(after):
                 if delta is None:
                     yield b": alive\n\n"
                 else:
@@ -214,54 +250,64 @@ class OperatorRoutes:
 
     async def _launch(self, request: Request) -> Response:
         body = await body_of(request, m.LaunchBody)
-        agent_id = await self._core.ask_launch(request_from(body), self._by(request))
-        agent = self._core.state.agents[agent_id]
-        why, doubt = ("", "") if body.wait_output else await self._desk.not_begun(agent_id)
+        agent_id = await self.core.ask_launch(request_from(body), asked_by(request))
+        agent = self.core.state.agents[agent_id]
+        why, doubt = ("", "") if body.wait_output else await self._not_begun(agent_id)
         view = m.LaunchedView(
             id=agent_id,
             control_level=agent.control_level,
             network_mode=agent.network_mode,
             network_enforced=agent.network_enforced,
-            notes=[words for words in (agent.network_note, *self._desk.launcher.words(agent_id), doubt) if words],
+            notes=[words for words in (agent.network_note, *self.launcher.words(agent_id), doubt) if words],
             not_begun=why,
         )
         return answer(view)
+
+    async def _not_begun(self, agent_id: AgentId) -> tuple[str, str]:
+        """(why the program of an agent that was just let go could not be executed, what is not known of that)."""
+        running, agents = self.launcher.running.get(agent_id), self.core.state.agents
+        prepared = running.prepared if running is not None else None
+        return await not_begun(
+            prepared,
+            lambda: agents[agent_id],
+            lambda: read_output(self.places.output_dir, agent_id, 0)[0].decode(errors="backslashreplace"),
+        )
 
     async def _kill_switch_change(self, request: Request) -> Response:
         body = await body_of(request, SwitchBody)
         if body.action == "activate":
             scope = Scope(Reach.ALL) if body.scope == "all" else scope_from(body.scope)
-            return receipt_answer(await self._desk.ladder.kill(scope, body.reason, self._by(request)))
-        ask = RearmAsk(body.reason, body.kill_id, self._by(request), body.proof or RearmProof(), caller_of(request))
-        note = await self._desk.rearming.rearm(ask)
-        view = await self._desk.kill_switch()
+            return receipt_answer(await self.ladder.kill(scope, body.reason, asked_by(request)))
+        ask = RearmAsk(body.reason, body.kill_id, asked_by(request), body.proof or RearmProof(), caller_of(request))
+        note = await self.rearming.rearm(ask)
+        view = await self.status.kill_switch()
         view.rearm_note = note
         return answer(view)
 
     async def _restore(self, request: Request) -> Response:
         body = await body_of(request, m.RestoreBody)
-        record_id, by = request.path_params["id"], self._by(request)
-        return answer(await self._desk.rollback.restore(record_id, body, by))
+        record_id, by = request.path_params["id"], asked_by(request)
+        return answer(await self.rollback.restore(record_id, body, by))
 
     async def _audit_verify(self, _request: Request) -> Response:
-        return answer(await asyncio.to_thread(self._desk.audit.verify))
+        return answer(await asyncio.to_thread(self.audit.verify))
 
     async def _audit_acknowledge(self, request: Request) -> Response:
         body = await body_of(request, m.AcknowledgeLossBody)
-        return answer(await asyncio.to_thread(self._desk.audit.acknowledge_loss, body.reason, self._by(request)))
+        return answer(await asyncio.to_thread(self.audit.acknowledge_loss, body.reason, asked_by(request)))
 
     async def _remote_retry(self, _request: Request) -> Response:
-        await self._desk.stop.retry_remote()
-        return answer(await self._desk.kill_switch())
+        await self.stop.retry_remote()
+        return answer(await self.status.kill_switch())
 
     async def _shutdown(self, request: Request) -> Response:
-        live = [a for a in self._core.state.live if self._core.state.agents[a].control_level != "observed"]
+        live = [a for a in self.core.state.live if self.core.state.agents[a].control_level != "observed"]
         if live:
             raise Denied(
                 f"{counted(len(live), 'agent still runs', 'agents still run')}.",
                 "End them first, or press panic; the supervisor stays while anything lives.",
             )
-        record = Record(self._by(request), "supervisor.shutdown", "asked to end")
-        await asyncio.to_thread(self._parts.scribe.record_first, record)
-        asyncio.get_running_loop().call_later(0.2, self._desk.end.set)
+        record = Record(asked_by(request), "supervisor.shutdown", "asked to end")
+        await asyncio.to_thread(self.scribe.record_first, record)
+        asyncio.get_running_loop().call_later(0.2, self.end.set)
         return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "ending": True}), media_type="application/json")

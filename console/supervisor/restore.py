@@ -17,10 +17,10 @@ from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
-from console.ledger.store import Ledger
 from console.services.adoption.service import lives
 from console.services.approvals.approval_runner import open_approvals
 from console.services.approvals.dry_run_runner import restored_plans
+from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.restore import kept_budget, recall_burn
 from console.services.conversation.stdin_channel import sweep_channels
 from console.services.fleet.core import Core, now
@@ -34,7 +34,7 @@ from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.settings.places import Places
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.parts import Parts
+from console.supervisor.machinery import Machinery
 from console.supervisor.runner import Runner
 
 log = logging.getLogger(__name__)
@@ -51,10 +51,8 @@ class Starting(Protocol):
     places: Places
     options: Options
     core: Core
-    ledger: Ledger
-    ledger_lost: str
-    guard_status: dict[str, Any]
-    parts: Parts
+    machinery: Machinery
+    burn: BurnBook
     doors: AgentDoors
     launcher: Launcher
     stop: StopDesk
@@ -64,31 +62,31 @@ class Starting(Protocol):
 async def restore(it: Starting) -> None:
     """1. receipts, and requests not sealed, 2. the guard's latch, 3. agents that live, 4. agents nobody knows, 5. what was half done."""
     failpoint("restore.begun")
-    it.parts.scribe.complete_egress()
+    it.machinery.scribe.complete_egress()
     unwritten = it.stop.load()
-    status: dict[str, Any] = it.guard_status
+    status: dict[str, Any] = it.machinery.guard_status
     killed = bool(status.get("latched"))
-    agents = tuple(it.ledger.agents(include_ended=True, limit=AGENTS_BACK))
+    agents = tuple(it.machinery.ledger.agents(include_ended=True, limit=AGENTS_BACK))
     alive = {a.agent_id for a in agents if not killed and a.state.is_live and a.process is not None and _reattach(it, a)}
     proven = proven_dead(it.stop.receipts())
     why = str(status.get("reason", "")) if killed else ""
-    isolated, budget = it.ledger.isolated_sessions(), kept_budget(it.ledger, it.options, now()[0])
-    it.core.post(e.LineagesRestored(*now(), *kept_lineages(it.ledger)))
+    isolated, budget = it.machinery.ledger.isolated_sessions(), kept_budget(it.machinery.ledger, it.options, now()[0])
+    it.core.post(e.LineagesRestored(*now(), *kept_lineages(it.machinery.ledger)))
     it.core.post(e.Restored(*now(), agents, frozenset(alive), _contexts(it), killed, why, proven, isolated, budget))
-    it.core.post(e.ApprovalsRestored(*now(), *open_approvals(it.ledger)))
-    it.core.post(restored_plans(it.ledger, killed))
+    it.core.post(e.ApprovalsRestored(*now(), *open_approvals(it.machinery.ledger)))
+    it.core.post(restored_plans(it.machinery.ledger, killed))
     at = now()[0]
-    it.core.meters.restore(at, it.ledger.spend_today(at).cost_usd)
-    recall_burn(it.parts.burn, it.core.state, it.ledger.samples_since(now()[0] - HOUR_S), *now())
+    it.core.meters.restore(at, it.machinery.ledger.spend_today(at).cost_usd)
+    recall_burn(it.burn, it.core.state, it.machinery.ledger.samples_since(now()[0] - HOUR_S), *now())
     for agent_id in alive:
         if it.core.state.agents[agent_id].control_level is ControlLevel.ADOPTED:
             continue  # it has no socket of ours, and no process that is our child
         await _reopen(it, it.core.state.agents[agent_id])
     await asyncio.to_thread(sweep_offers, it.places, {str(i) for i in alive})
     await asyncio.to_thread(sweep_channels, it.places.agents_dir, {str(i) for i in alive})
-    await asyncio.to_thread(it.parts.contexts.rejoin)
+    await asyncio.to_thread(it.machinery.contexts.rejoin)
     await _stop_strangers(it, alive)
-    it.runner.task(ask_of_the_gone(it.core, it.parts.guard, it.parts.notice))
+    it.runner.task(ask_of_the_gone(it.core, it.machinery.guard, it.machinery.notice))
     latched = await asyncio.to_thread(latched_kills, it.places.guard_dir, status)
     for kill_id in unwritten:
         it.stop.finish(kill_id, latched)
@@ -108,7 +106,7 @@ def _reattach(it: Starting, agent: Agent) -> bool:
     if agent.control_level is ControlLevel.OBSERVED:
         return False  # its source sees it again, or does not: nothing of it is held here
     if agent.control_level is ControlLevel.ADOPTED:
-        return lives(it.parts.guard, agent)
+        return lives(it.machinery.guard, agent)
     try:
         it.launcher.reattach(agent)
     except (ConsoleError, OSError):
@@ -131,13 +129,12 @@ async def _stop_strangers(it: Starting, alive: set[AgentId]) -> None:
     try:
         held = [entry.agent_id for entry in await asyncio.to_thread(registry.load)]
     except (Damaged, OSError) as error:
-        it.parts.notice(f"the guard's registry cannot be read: {error}", "red")
+        it.machinery.notice(f"the guard's registry cannot be read: {error}", "red")
         return
     asked = [i for i in held if AgentId(i) not in alive and not i.startswith(f"{CANARY}-")]
     if silent := await _ask_and_stop(it, asked, AT_ONCE_S):
-        it.parts.notice(
-            f"whether {len(silent)} agents nobody follows still run is unknown: the guard does not say; it is asked again", "red"
-        )
+        words = f"whether {len(silent)} agents nobody follows still run is unknown: the guard does not say; it is asked again"
+        it.machinery.notice(words, "red")
         it.runner.task(_until_answered(it, silent))
 
 
@@ -153,7 +150,7 @@ async def _ask_and_stop(it: Starting, ids: list[str], timeout_s: float) -> list[
     strangers, silent = [], []
     for number, agent_id in enumerate(ids):
         try:
-            said = await asyncio.to_thread(it.parts.guard.call, "procs", agent_id=agent_id, timeout_s=timeout_s)
+            said = await asyncio.to_thread(it.machinery.guard.call, "procs", agent_id=agent_id, timeout_s=timeout_s)
             if said.get("alive", True):
                 strangers.append(agent_id)
         except NotFound:
@@ -170,15 +167,15 @@ async def _ask_and_stop(it: Starting, ids: list[str], timeout_s: float) -> list[
 
 def _contexts(it: Starting) -> dict[str, tuple[Sensitivity, NetworkMode]]:
     """Every session's ratchet. Where the ledger was lost in a folder that was in use, each session with a workspace reads as SECRET."""
-    levels, modes = it.ledger.levels(), it.ledger.modes()
+    levels, modes = it.machinery.ledger.levels(), it.machinery.ledger.modes()
     found = {}
     for context_id in levels.keys() | modes.keys():
         level = levels.get(context_id, Sensitivity.PUBLIC)
         found[context_id] = (level, stricter_mode(it.core.state.modes.of(level), modes.get(context_id, NetworkMode.FULL)))
-    if it.ledger_lost and it.places.workspaces_dir.is_dir():
+    if it.machinery.ledger_lost and it.places.workspaces_dir.is_dir():
         for folder in it.places.workspaces_dir.iterdir():
             if CONTEXT_ID.match(folder.name):
                 lost = {"cause": "restart", "by": "supervisor"}
-                it.ledger.raise_sensitivity(folder.name, Sensitivity.SECRET, "ledger lost", "supervisor", now()[0], **lost)
+                it.machinery.ledger.raise_sensitivity(folder.name, Sensitivity.SECRET, "ledger lost", "supervisor", now()[0], **lost)
                 found[folder.name] = (Sensitivity.SECRET, NetworkMode.NONE)
     return found

@@ -11,7 +11,6 @@ from console.domain.errors import Unavailable
 from console.killswitch.spawn import LOOK_S, START_S, guard_pid, start_guard
 from console.settings.options import Options
 from console.settings.places import Places
-from console.supervisor.parts import Parts
 
 SERVICE_VARIABLE = "WATCHFLOOR_GUARD_SERVICE"
 """Set by watchfloor.service: systemd starts the guard, and a second one must not take its place."""
@@ -44,8 +43,3 @@ def wait_for_service(places: Places, service: str, timeout_s: float = START_S) -
             raise Unavailable(f"The guard does not answer; {service} runs it.", f"systemctl restart {service}; journalctl -u {service}")
         time.sleep(LOOK_S)
     return pid
-
-
-def revive_guard(parts: Parts) -> int:
-    """A new guard takes over from the registry on disk."""
-    return ensure_guard(parts.places, parts.options)

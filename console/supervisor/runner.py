@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from console.audit.rollback_rows import FACTS_FIELD
+from console.credentials.keyring_store import Store
 from console.domain import command as c
 from console.domain import dry_run as d
 from console.domain.errors import ConsoleError, UsageProblem
@@ -19,14 +20,19 @@ from console.domain.permission import Decision, Verdict
 from console.domain.rollback import RollbackKind
 from console.egress.url_test import judge_url
 from console.ledger.network_history import NetworkChange
+from console.rollback.store import RollbackStore
 from console.services.alerts.halt_notice import leave_notes
 from console.services.approvals.approval_runner import Approving
 from console.services.approvals.dry_run_runner import Planning
+from console.services.budgets.burn_rate import BurnBook
+from console.services.fleet.core import Core
 from console.services.launch.service import Launcher
 from console.services.network.service import NetworkDesk
+from console.services.notices.shown import Notice
 from console.services.policy.sequence_marks import Tainting
+from console.services.records.record_writer import Scribe
 from console.services.stop.service import StopDesk
-from console.supervisor.parts import Parts
+from console.settings.places import Places
 
 log = logging.getLogger(__name__)
 LOOK_AFTER_S = 120.0
@@ -35,10 +41,25 @@ LOOK_AFTER_S = 120.0
 class Runner:
     """Dispatches commands; what blocks runs in threads, what must be ordered goes through the scribe."""
 
-    def __init__(self, parts: Parts, launcher: Launcher, stop: StopDesk, network: NetworkDesk, approving: Approving) -> None:
-        self._parts, self._launcher, self._stop, self._network = parts, launcher, stop, network
-        self.approving, self.tainting = approving, Tainting(parts.core, parts.scribe)
-        self.planning = Planning(parts.core, parts.scribe, parts.keyring, parts.notice, self._of_url)
+    def __init__(
+        self,
+        core: Core,
+        scribe: Scribe,
+        places: Places,
+        notice: Notice,
+        *,
+        keyring: Store,
+        rollback: RollbackStore,
+        burn: BurnBook,
+        launcher: Launcher,
+        stop: StopDesk,
+        network: NetworkDesk,
+        approving: Approving,
+    ) -> None:
+        self._core, self._scribe, self._places, self._notice, self._rollback, self._burn = core, scribe, places, notice, rollback, burn
+        self._launcher, self._stop, self._network = launcher, stop, network
+        self.approving, self.tainting = approving, Tainting(core, scribe)
+        self.planning = Planning(core, scribe, keyring, notice, self._of_url)
         self.tasks: set[asyncio.Task[None]] = set()
         self.unseen_after: dict[str, float] = {}
         """Rollback records whose action was allowed but not seen on disk yet, with the moment of the allow."""
@@ -47,21 +68,21 @@ class Runner:
         """One command; returns at once."""
         match command:
             case c.ShowAgent(agent):
-                self._parts.core.dirty.add(agent.agent_id)
-                self._parts.scribe.agent(agent)
+                self._core.dirty.add(agent.agent_id)
+                self._scribe.agent(agent)
             case c.NoteEvent(agent_id, kind, text):
-                self._parts.scribe.event(agent_id, time.time(), kind, text)
+                self._scribe.event(agent_id, time.time(), kind, text)
             case c.Record():
-                self._parts.scribe.record(command)
+                self._scribe.record(command)
             case c.TellAgent(agent_id, kind, text):
                 at = time.time()
-                self._parts.core.untold.add(agent_id, text)
-                self._parts.scribe.job(lambda: self._parts.scribe.ledger.add_notice(agent_id, at, kind, text))
+                self._core.untold.add(agent_id, text)
+                self._scribe.job(lambda: self._scribe.ledger.add_notice(agent_id, at, kind, text))
             case c.KeepNetworkChange(agent_id, context_id, at, what, mode, by, words, enforced, ms):
                 change = NetworkChange(at, what, by, words, agent_id, mode, enforced=enforced, ms=ms)
-                self._parts.scribe.network(context_id, change)
+                self._scribe.network(context_id, change)
             case c.RefuseLaunch(agent_id, error, _by):
-                self._parts.core.settle_launch(agent_id, error)
+                self._core.settle_launch(agent_id, error)
             case c.KeepBooks() | c.Charged() | c.Announce() | c.AnswerReservation() | c.WriteHaltNote():
                 self._of_budgets(command)
             case c.AnswerPermission(agent_id, request_id, decision):
@@ -74,13 +95,13 @@ class Runner:
     def _of_budgets(self, command: c.KeepBooks | c.Charged | c.Announce | c.AnswerReservation | c.WriteHaltNote) -> None:
         match command:
             case c.KeepBooks():
-                self._parts.scribe.books(command)
+                self._scribe.books(command)
             case c.Charged(boot_s, nodes, spent):
-                self._parts.burn.add(nodes, spent, boot_s)
+                self._burn.add(nodes, spent, boot_s)
             case c.Announce(text, level):
-                self._parts.notice(text, level)
+                self._notice(text, level)
             case c.AnswerReservation(reservation_id, refused):
-                self._parts.core.settle_answer(reservation_id, refused)
+                self._core.settle_answer(reservation_id, refused)
             case c.WriteHaltNote():
                 self.task(self._halt_note(command))
             case _:
@@ -93,11 +114,11 @@ class Runner:
             case c.HaltAgents(agent_ids, reason):
                 self.task(self._stop.halt(agent_ids, reason))
             case c.SwitchNetwork(agent_id, _mode, _why):
-                self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.switch(command))
+                self._core.switching[agent_id] = self.task(self._launcher.cutter.switch(command))
             case c.CutEgress(agent_id):
-                self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.cut(agent_id))
+                self._core.switching[agent_id] = self.task(self._launcher.cutter.cut(agent_id))
             case c.GiveEgress(agent_id):
-                self._parts.core.switching[agent_id] = self.task(self._launcher.cutter.give(agent_id))
+                self._core.switching[agent_id] = self.task(self._launcher.cutter.give(agent_id))
             case c.LeaveAgent(agent_id):
                 self.task(self._launcher.leaving.add(agent_id))
             case _:
@@ -138,26 +159,25 @@ class Runner:
         self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a command failed", exc_info=error)
-            self._parts.notice(f"a command failed inside the supervisor: {error}", "red")
+            self._notice(f"a command failed inside the supervisor: {error}", "red")
 
     def _answer(self, agent_id: str, request_id: str, decision: Decision) -> None:
-        self._parts.core.settle_answer(request_id, decision)
+        self._core.settle_answer(request_id, decision)
         record = c.Record(f"agent:{agent_id}", "permission", decision.rule, verdict=decision.verdict, agent_id=agent_id)
-        self._parts.scribe.record(replace(record, what=f"{decision.rule}: {decision.reason}", data={"request_id": request_id}))
+        self._scribe.record(replace(record, what=f"{decision.rule}: {decision.reason}", data={"request_id": request_id}))
 
     async def _halt_note(self, command: c.WriteHaltNote) -> None:
-        agents = [a for i in command.agent_ids if (a := self._parts.core.state.agents.get(i)) is not None]
-        places = self._parts.places
+        agents = [a for i in command.agent_ids if (a := self._core.state.agents.get(i)) is not None]
+        places = self._places
         failed = await asyncio.to_thread(leave_notes, places.output_dir, places.workspaces_dir, agents, command.at, command.reason)
         if failed:
-            self._parts.notice(f"why it was halted could not be left beside its work: {failed}")
+            self._notice(f"why it was halted could not be left beside its work: {failed}")
 
     async def _snapshot(self, command: c.SnapshotThenAnswer) -> None:
         """Record and snapshot on disk, then the audit entry, then the allow: nothing acts unrecorded (promise 5)."""
-        parts = self._parts
         try:
             record = await asyncio.to_thread(
-                parts.rollback.snapshot, command.agent_id, command.context_id, RollbackKind(command.destructive), command.path
+                self._rollback.snapshot, command.agent_id, command.context_id, RollbackKind(command.destructive), command.path
             )
             failpoint("snapshot.recorded")
             what = f"{command.destructive} {record.path}"
@@ -173,16 +193,16 @@ class Runner:
                     FACTS_FIELD: {record.record_id: record.facts_sha256},
                 },
             )
-            await asyncio.to_thread(parts.scribe.record_first, entry)
+            await asyncio.to_thread(self._scribe.record_first, entry)
             failpoint("snapshot.audited")
         except (ConsoleError, OSError) as error:
             decision = Decision(Verdict.DENY, "rollback record", f"no snapshot, no action: {error}")
             self._answer(command.agent_id, command.request_id, decision)
             return
         self.unseen_after[record.record_id] = time.monotonic()
-        parts.core.hub.publish("rollback", {"record_id": record.record_id, "state": record.state.value})
-        parts.core.settle_answer(command.request_id, replace(command.decision, rollback_id=record.record_id))
-        parts.scribe.event(command.agent_id, time.time(), "permission", f"allowed {what}")
+        self._core.hub.publish("rollback", {"record_id": record.record_id, "state": record.state.value})
+        self._core.settle_answer(command.request_id, replace(command.decision, rollback_id=record.record_id))
+        self._scribe.event(command.agent_id, time.time(), "permission", f"allowed {what}")
 
     async def look_after(self) -> None:
         """Reads what allowed actions left on disk, so that a restore can tell it from a later change. Forever."""
@@ -190,13 +210,13 @@ class Runner:
             await asyncio.sleep(0.5)
             for record_id, at in list(self.unseen_after.items()):
                 try:
-                    seen = (await asyncio.to_thread(self._parts.rollback.note_after, record_id)).after_known
+                    seen = (await asyncio.to_thread(self._rollback.note_after, record_id)).after_known
                 except ConsoleError as error:
                     log.warning("what %s left could not be read: %s", record_id, error)
                     seen = False
                 if seen or time.monotonic() - at > LOOK_AFTER_S:
                     del self.unseen_after[record_id]
-                    self._parts.core.hub.publish("rollback", {"record_id": record_id, "state": "seen" if seen else "unknown"})
+                    self._core.hub.publish("rollback", {"record_id": record_id, "state": "seen" if seen else "unknown"})
 
     def _judge_url(self, command: c.JudgeUrl) -> None:
         self._answer(command.agent_id, command.request_id, self._of_url(command.url, command.mode))

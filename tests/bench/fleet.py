@@ -47,6 +47,7 @@ from console.gui.window.main import Window  # noqa: E402
 from console.services.fleet.core import Core, now  # noqa: E402
 from console.services.fleet.deltas import AgentDeltas  # noqa: E402
 from console.settings.places import find_places  # noqa: E402
+from tests.fakes.core_ports import NoServices  # noqa: E402
 from tests.fakes.gui_fixture import many_agents  # noqa: E402
 from tests.fakes.operator_server import FakeHouse  # noqa: E402
 
@@ -342,8 +343,7 @@ async def supervise(number: int, seconds: float) -> Costs:
 
     No sockets of agents, no ledger and no guard are in it: it is the part that grows with the fleet on the supervisor's own loop.
     """
-    core = Core(Engine(EngineState()))
-    core.run = lambda _command: None
+    core = Core(Engine(EngineState()), NoServices())
     state = core.state
     for at in range(number):
         agent_id = AgentId(f"a-{at}")

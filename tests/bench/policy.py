@@ -137,9 +137,10 @@ def supervisor(count: int, folder: Path) -> Callable[[str, str], object]:
     ledger.kv_set(environment_key("a"), environment_text(Given("coder", (), ())))
     time.sleep(4)  # files that changed just now are read each time
     options: Any = SimpleNamespace(agents=SimpleNamespace(own_sandbox=()))
+    notice: Any = print
     types = TypeSources(ledger, places, options)
     desk = PolicyDesk(places, print, policy_data.dangers, lambda _agent_id: None, types.declared_of, types.type_of)
-    desk.dangers = OwnList(places, print).current
+    desk.dangers = OwnList(places, notice).current
     agent = replace(Playbook().run("a", context_id="c").agent("a"), scopes=tuple(str(scope) for scope in Scope))
     bounds, declared = desk.matrix.of(agent, str(workspace)), types.declared_of(agent)
     assert bounds and declared and declared.git_enabled and desk.sequences.patterns(), "nothing is left out"

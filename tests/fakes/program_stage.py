@@ -21,6 +21,7 @@ from console.services.conversation.output_dispatch import Freeze, Listener
 from console.services.fleet.core import Core
 from console.services.launch.program_reach import Outlooks
 from console.settings.options import Options, merged
+from tests.fakes.core_ports import NoServices
 
 ID = AgentId("a-1")
 
@@ -68,8 +69,8 @@ class Stage:
         self.program.write_text("#!/bin/sh\necho 1.2.3\n")
         self.program.chmod(0o755)
         given = {"programs.claude_code": str(self.program), "programs.codex": str(self.program), "programs.memory_free_min_mib": 0}
-        self.core = Core(Engine(EngineState()))
-        self.core.run = lambda _command: None
+        self.ports = NoServices()
+        self.core = Core(Engine(EngineState()), self.ports)
         self.scribe, self.notices = Scribe(), list[str]()
         (folder / "output").mkdir(exist_ok=True)
         places = SimpleNamespace(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from console.domain import command as c
 from console.domain import event as e
@@ -25,27 +24,34 @@ def now() -> tuple[float, float]:
     return time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-async def _unweighed(_request: LaunchRequest, _by: str) -> None:
-    """Until a launcher says how."""
+class Ports(Protocol):
+    """What the loop needs of the services around it; whoever makes a loop has them all."""
+
+    def run(self, command: c.Command) -> None:
+        """Carries out one command; returns at once."""
+
+    def check(self, request: LaunchRequest) -> None:
+        """Refuses a launch before the engine hears of it (a full disk). Raises ConsoleError."""
+
+    def shape(self, request: LaunchRequest) -> LaunchRequest:
+        """The launch as strict as its agent's type. Raises ConsoleError."""
+
+    async def weigh(self, request: LaunchRequest, by: str) -> None:
+        """Refuses a launch whose words name dangerous operations that nobody confirmed."""
+
+    def heard(self, step: e.Event | c.Command) -> None:
+        """Told of every event and every command, once it was carried out; never blocks."""
 
 
 @dataclass
 class Core:
-    """Engine, hub and meters on the event loop's thread; the runner is attached by compose."""
+    """Engine, hub and meters on the event loop's thread."""
 
     engine: Engine
+    ports: Ports
     hub: Hub = field(default_factory=Hub)
     meters: Meters = field(default_factory=Meters)
     loop: asyncio.AbstractEventLoop | None = None
-    run: Callable[[c.Command], None] | None = None
-    before_launch: Callable[[LaunchRequest], None] = lambda _request: None
-    """May refuse a launch before the engine hears of it (a full disk); attached by compose."""
-    shape: Callable[[LaunchRequest], LaunchRequest] = lambda request: request
-    """Makes a launch as strict as its agent's type; raises ConsoleError."""
-    weigh: Callable[[LaunchRequest, str], Awaitable[None]] = _unweighed
-    """Refuses a launch whose words name dangerous operations that nobody confirmed; attached by the launcher."""
-    heard: Callable[[e.Event | c.Command], None] = lambda _step: None
-    """Told of every event and every command, once it was carried out; never blocks; attached by compose."""
     dirty: set[AgentId] = field(default_factory=set)
     launches: dict[AgentId, asyncio.Future[None]] = field(default_factory=dict)
     switching: dict[AgentId, asyncio.Task[None]] = field(default_factory=dict)
@@ -68,13 +74,12 @@ class Core:
 
     def post(self, event: e.Event) -> None:
         """One step; only on the loop's thread."""
-        assert self.run is not None
         if isinstance(event, e.PermissionAsked):
             self.asked[event.request_id] = event
         for command in self.engine.step(event):
-            self.run(command)
-            self.heard(command)
-        self.heard(event)
+            self.ports.run(command)
+            self.ports.heard(command)
+        self.ports.heard(event)
         if isinstance(event, e.KillJudged | e.StopOver):
             self._judged.set()
             self._judged = asyncio.Event()
@@ -110,12 +115,16 @@ class Core:
             else:
                 future.set_exception(error)
 
+    def admitted(self, request: LaunchRequest) -> LaunchRequest:
+        """The launch as the engine would hear of it. Raises what it is refused with before that."""
+        self.ports.check(request)
+        return self.ports.shape(request)
+
     async def ask_launch(self, request: LaunchRequest, by: str) -> AgentId:
         """Asks the engine and waits until the agent runs; raises what it was refused with."""
         request.check()
-        self.before_launch(request)
-        request = self.shape(request)
-        await self.weigh(request, by)
+        request = self.admitted(request)
+        await self.ports.weigh(request, by)
         agent_id = AgentId(f"a-{secrets.token_hex(4)}")
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.launches[agent_id] = future

@@ -30,8 +30,7 @@ async def preview_command(
         available = await asyncio.to_thread(sandboxes[request.sandbox].available)
         if not available.ok:
             raise Unavailable(f"Sandbox {request.sandbox} is not available, because {available.reason}", available.remedy)
-        outlooks.core.before_launch(request)
-        shaped = outlooks.core.shape(request)
+        shaped = outlooks.core.admitted(request)
         seen = await asyncio.to_thread(outlooks.of, shaped, _line(request))
         named = await asyncio.to_thread(dangers.of_launch, shaped) if dangers is not None else ()
     except ConsoleError as error:

@@ -135,8 +135,7 @@ class Programs:
             dry_run=item.dry_run,
         )
         request.check()
-        core.before_launch(request)
-        shaped = core.shape(request)
+        shaped = core.admitted(request)
         told = await asyncio.to_thread(version, found, uid, gid)
         return Plan(request, found, told, model, await asyncio.to_thread(self._outlooks.of_program, shaped, found, told, model))
 

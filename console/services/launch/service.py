@@ -68,6 +68,8 @@ TOGETHER_S = 0.05
 """Those that end within this time are released together; after a kill its caller has the answer by then."""
 FORGET = 128
 """Agents of one line to the guard, which holds 4 KiB."""
+MAX_OUTPUT = 64 * 1024
+"""Bytes of one answer with what an agent wrote."""
 SAID_MAX = 1000
 """Launches of which it is kept what they came to; the oldest go first."""
 
@@ -461,3 +463,14 @@ def _release_sandboxes(held: list[Running]) -> None:
 def _release_sandbox(running: Running) -> None:
     with suppress(ConsoleError, OSError):
         running.sandbox.release(running.prepared)
+
+
+def read_output(folder: Path, agent_id: AgentId, offset: int) -> tuple[bytes, int]:
+    """(bytes from ``offset``, total size) of what the agent wrote. Blocks."""
+    try:
+        with (folder / f"{agent_id}.log").open("rb") as out:
+            total = os.fstat(out.fileno()).st_size
+            out.seek(min(offset, total))
+            return out.read(MAX_OUTPUT), total
+    except FileNotFoundError:
+        return b"", 0

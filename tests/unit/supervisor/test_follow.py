@@ -5,28 +5,39 @@ from __future__ import annotations
 import asyncio
 import time
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from console.domain.agent import AgentId
 from console.services.stop.readiness import Flight
-from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.supervisor import follow
 
-NOTHING: dict[str, Any] = {"sources": (), "spend": None, "own_agents": None, "scribe": None, "notice": None}
+
+def follower_of(options: Options, core: Any, guard: Any = None) -> follow.Follower:
+    """One whose loops do not run."""
+    unused: Any = None
+    return follow.Follower(
+        core,
+        unused,
+        guard,
+        unused,
+        options,
+        unused,
+        unused,
+        remote=None,
+        sources=(),
+        spend=unused,
+        own_agents=unused,
+        engine=unused,
+        rotator=unused,
+        witness=unused,
+    )
 
 
 def test_after_a_rearm_a_canary_flies_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     state = SimpleNamespace(killed=True, soft_stop="")
-    parts: Any = SimpleNamespace(
-        options=Options(canary_s=3600.0),
-        core=SimpleNamespace(state=state),
-        guard=None,
-        places=None,
-        **NOTHING,
-    )
     flown: list[bool] = []
 
     def fly(*_: object) -> Flight:
@@ -34,7 +45,7 @@ def test_after_a_rearm_a_canary_flies_at_once(monkeypatch: pytest.MonkeyPatch) -
         return Flight(True, "dead", tick=time.monotonic())
 
     async def story() -> None:
-        follower = follow.Follower(parts, cast(StopDesk, None))
+        follower = follower_of(Options(canary_s=3600.0), SimpleNamespace(state=state))
         follower.gauges.flight = Flight(True, "before the kill")
         canaries = asyncio.create_task(follower._canaries())
         await asyncio.sleep(0.6)
@@ -60,13 +71,7 @@ def test_a_freeze_that_nobody_saw_is_doubted_until_it_is_seen(monkeypatch: pytes
         return dict(doubts)
 
     monkeypatch.setattr(follow, "unconfirmed", look)
-    parts: Any = SimpleNamespace(
-        options=Options(),
-        guard=SimpleNamespace(call=None),
-        core=None,
-        **NOTHING,
-    )
-    follower = follow.Follower(parts, cast(StopDesk, None))
+    follower = follower_of(Options(), None, SimpleNamespace(call=None))
     causes: dict[AgentId, tuple[str, ...]] = {AgentId("a-1"): ("operator",)}
 
     async def story() -> None:

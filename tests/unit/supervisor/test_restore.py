@@ -43,7 +43,7 @@ class Starting:
         self.background: list[asyncio.Task[None]] = []
         self.places = SimpleNamespace(guard_dir=folder)
         self.core = SimpleNamespace(state=SimpleNamespace(killed=False))
-        self.parts = SimpleNamespace(guard=self, notice=lambda words, level: self.notices.append(words))
+        self.machinery = SimpleNamespace(guard=self, notice=lambda words, level: self.notices.append(words))
         self.stop = self.runner = self
 
     def call(self, op: str, *, agent_id: str, timeout_s: float) -> dict[str, int]:

@@ -28,6 +28,7 @@ from console.services.approvals.approval_runner import Approving, open_approvals
 from console.services.approvals.service import ApprovalDesk
 from console.services.fleet.core import Core, now
 from console.services.policy.evaluate import Judged
+from tests.fakes.core_ports import NoServices
 
 ASK = Judged(
     Decision(Verdict.ASK, "shell(cargo publish:*)", "the ask list has it"),
@@ -48,8 +49,7 @@ class World:
         self.notices: list[str] = []
         self.disk_is_full = False
         self.verdicts: dict[str, Judged | Exception] = {}
-        self.core = Core(Engine())
-        self.core.run = self.run
+        self.core = Core(Engine(), NoServices(self.run))
         scribe = SimpleNamespace(ledger=self.ledger, record=self.records.append, record_first=self.record_first, job=lambda job: job())
         parts: Any = SimpleNamespace(core=self.core, scribe=scribe, notice=lambda text, _level="amber": self.notices.append(text))
         parts.keyring = SimpleNamespace(redactor=SimpleNamespace(redact=lambda text: text.replace("s3cret", "[hidden]")))

@@ -15,6 +15,7 @@ from console.enforcement.state import EngineState
 from console.services.fleet import deltas
 from console.services.fleet.core import Core
 from console.services.fleet.deltas import SHIFT, AgentDeltas
+from tests.fakes.core_ports import NoServices
 
 A = AgentId("a-1")
 
@@ -23,7 +24,7 @@ class Told:
     """Deltas over a real state, and what was published."""
 
     def __init__(self, *agents: Agent) -> None:
-        self.core = Core(Engine(EngineState()))
+        self.core = Core(Engine(EngineState()), NoServices())
         for agent in agents:
             self.put(agent)
         self.published: list[dict[str, Any]] = []

@@ -19,6 +19,7 @@ from console.services.fleet.core import Core
 from console.services.hooks import service
 from console.services.hooks.calls import read_call
 from console.services.hooks.service import HookDesk
+from tests.fakes.core_ports import NoServices
 from tests.fakes.playbook import Playbook
 
 ME = ProcessIdentity(os.getpid(), processes.start_ticks(os.getpid()) or 0)
@@ -52,7 +53,7 @@ def state() -> EngineState:
 @pytest.fixture
 def desk(state: EngineState, monkeypatch: pytest.MonkeyPatch) -> HookDesk:
     monkeypatch.setattr(service, "SIGHTED_S", 0.3)
-    return HookDesk(Core(Engine(state)))
+    return HookDesk(Core(Engine(state), NoServices()))
 
 
 async def test_the_process_that_asks_must_descend_from_the_sessions_own(desk: HookDesk, state: EngineState) -> None:
@@ -112,9 +113,8 @@ async def test_the_engines_word_is_the_answer_and_whoever_hangs_up_is_not_waited
     state: EngineState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "HUNG_UP_S", 0.01)
-    core = Core(Engine(state))
     seen: list[c.Command] = []
-    core.run = seen.append
+    core = Core(Engine(state), NoServices(seen.append))
     desk = HookDesk(core)
     asked = asyncio.create_task(desk.ask(call(), AgentId("own"), stays))
     while not core.answers:

@@ -111,10 +111,7 @@ async def test_refusals_of_the_host_and_of_the_session_come_beforehand(tmp_path:
     stage = Stage(tmp_path)
     one, asked = desk(stage)
 
-    def full(_request: LaunchRequest) -> None:
-        raise Denied("The disk is full.", "")
-
-    stage.core.before_launch = full
+    stage.ports.refuses = Denied("The disk is full.", "")
     with pytest.raises(Denied, match="disk is full"):
         await one.start(ProgramsBody(items=[item()]), "operator:0")
     stage.program.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
 
@@ -87,18 +88,17 @@ def names(routes: list[Route]) -> list[str]:
 
 
 def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
-    parts: Any = Anything()
-    parts.core = Anything()
-    parts.core.state = SimpleNamespace(killed=killed)
-    parts.tokens = SimpleNamespace(accepts=lambda token, audience: (token, audience) == ("good", "operator"))
-    parts.trespasses = Trespasses(book, notices.append)
-    desk: Any = Anything()
-    desk.parts = parts
     nothing: Any = Anything()
+    core: Any = Anything()
+    core.state = SimpleNamespace(killed=killed)
+    desks: dict[str, Any] = {field.name: nothing for field in fields(OperatorRoutes)}
+    desks["core"] = core
+    desks["tokens"] = SimpleNamespace(accepts=lambda token, audience: (token, audience) == ("good", "operator"))
+    desks["trespasses"] = Trespasses(book, notices.append)
     more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(nothing, nothing, nothing)]
-    more += first_run_routes(parts, nothing, nothing, nothing)
+    more += first_run_routes(nothing, nothing, nothing, nothing, nothing)
     more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing), *policy_page_routes(nothing)]
-    return OperatorRoutes(desk, more).app()
+    return OperatorRoutes(**desks | {"more": more}).app()
 
 
 def request(method: str, path: str, **headers: str) -> Request:

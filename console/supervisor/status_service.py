@@ -1,0 +1,129 @@
+"""What an operator can ask of the whole instance: its status, its agents, its kill switch."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from console import __version__
+from console.api import messages as m
+from console.services.fleet.core import Core, now
+from console.services.fleet.views import agent_view, receipt_row
+from console.services.notices.shown import Notices
+from console.services.records.audit_log import AuditDesk
+from console.services.stop.service import StopDesk
+from console.settings.options import Options
+from console.settings.places import Places
+from console.supervisor.follow import Follower
+from console.supervisor.part_looks import PartLooks
+
+if TYPE_CHECKING:  # its module loads the client of the bucket
+    from console.services.remote.service import RemoteDesk
+
+
+class StatusService:
+    """Reads."""
+
+    def __init__(
+        self,
+        core: Core,
+        places: Places,
+        options: Options,
+        notices: Notices,
+        follower: Follower,
+        stop: StopDesk,
+        audit: AuditDesk,
+        *,
+        remote: RemoteDesk | None,
+        engines: PartLooks,
+    ) -> None:
+        """``engines``: whether each part that runs agents, or their network, is available."""
+        self._core, self._places, self._options, self._notices = core, places, options, notices
+        self._follower, self._stop, self._audit, self._remote, self._engines = follower, stop, audit, remote, engines
+
+    def fleet(self) -> m.FleetView:
+        """Every agent, with totals."""
+        core = self._core
+        self._follower.deltas.forget()
+        at, _ = now()
+        agents = [agent_view(a, core.state, core.meters, at) for a in core.state.agents.values()]
+        return m.FleetView(
+            killed=core.state.killed,
+            kill_reason=core.state.kill_reason,
+            agents=agents,
+            spend_today_usd=round(core.meters.spent_today(at), 6),
+            spend_unknown=sum(1 for a in agents if a.cost_usd is None and a.ended_at is None),
+            burn_usd_per_h=round(core.meters.rate(at, core.state.spending), 4),
+            seq=core.hub.seq,
+        )
+
+    async def status(self) -> m.StatusView:
+        """The instance in one view."""
+        root = os.geteuid() == 0
+        note = "" if root else "user mode: agents run under your own user id, so what holds them is best effort against one another"
+        records = await asyncio.to_thread(self._audit.total)
+        guard = self._follower.guard_status
+        verdict, losses = self._audit.verdict, self._audit.losses
+        return m.StatusView(
+            instance=self._places.instance_id,
+            host=self._options.host(),
+            version=__version__,
+            state_dir=str(self._places.state_dir),
+            mode="root" if root else "user",
+            mode_note=note,
+            killed=self._core.state.killed,
+            soft_stop=self._core.state.soft_stop,
+            profiles=dict(self._core.state.profiles.chosen),
+            pid=os.getpid(),
+            guard_pid=guard.get("pid"),
+            guard_ok=bool(guard.get("ok")),
+            guard_detail=str(guard.get("error", "")),
+            stand_ins=self._options.stand_ins,
+            sources=self._follower.source_views(),
+            engines=await self._engines.words(),
+            audit_records=records,
+            audit_whole=False if losses.open else None if verdict is None or (verdict.whole and verdict.unknown) else verdict.whole,
+            audit_why=losses.why or (verdict.why if verdict is not None else ""),
+            audit_lost=bool(losses.open),
+            audit_checked_at=verdict.checked_at if verdict else None,
+            audit_verified=verdict.records if verdict else None,
+            operator=f"uid {os.geteuid()}",
+            notices=self._notices.lines(10) + [str(n) for n in guard.get("notices", [])],
+            armed=self._follower.armed(),
+        )
+
+    async def kill_switch(self) -> m.KillSwitchView:
+        """State, paths and what a press will do now."""
+        core, remote = self._core, self._remote
+        armed = self._follower.armed()
+        receipts = self._stop.receipts()
+        last = next((r for r in receipts if r.scope == "all"), None)
+        press: dict[str, dict[str, int]] = {}
+        for agent_id in core.state.live:
+            agent = core.state.agents[agent_id]
+            level = "best_effort" if core.state.best_effort.get(agent_id) else agent.control_level.value
+            row = press.setdefault(level, {"agents": 0, "processes": 0})
+            row["agents"] += 1
+            row["processes"] += core.state.pids.get(agent_id, 1)
+        killed = core.state.killed
+        state: str = armed.state
+        if killed:
+            state = "killed" if last is None or last.complete else "killing"
+        return m.KillSwitchView(
+            state=state,  # type: ignore[arg-type]
+            killed=killed,
+            kill_id=last.kill_id if killed and last else "",
+            reason=core.state.kill_reason,
+            by=last.by if killed and last else "",
+            since=last.pressed_at if killed and last else None,
+            soft_stop=core.state.soft_stop,
+            remote_latched=remote.latched() if remote else [],
+            worst_s=armed.worst_s,
+            paths=armed.paths,
+            press=press,
+            receipts=[receipt_row(r) for r in receipts[:50]],
+            hosts=remote.hosts if remote else [],
+            mode_note="" if os.geteuid() == 0 else "user mode: best effort, agents share your user id",
+            passphrase=str((self._follower.guard_status.get("rearm") or {}).get("passphrase", "unknown")),
+        )
