@@ -82,10 +82,9 @@ from console.supervisor.http.redaction import hidden
 from console.supervisor.http.token_watch import watched
 from console.supervisor.machinery import Machinery
 from console.supervisor.operator_routes import OperatorRoutes
-from console.supervisor.part_looks import PartLooks
 from console.supervisor.restore import restore
 from console.supervisor.runner import Runner
-from console.supervisor.status_service import StatusService
+from console.supervisor.status_service import PartLooks, StatusService
 
 log = logging.getLogger(__name__)
 THREADS = 32

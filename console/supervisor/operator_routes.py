@@ -48,9 +48,9 @@ from console.services.rearm.relaunch import Relaunch
 from console.services.rearm.routes import rearm_routes
 from console.services.rearm.service import RearmAsk, Rearming
 from console.services.records.audit_log import AuditDesk
-from console.services.records.key_routes import key_routes
 from console.services.records.record_writer import Scribe
 from console.services.records.rollback import RollbackDesk
+from console.services.records.routes import audit_routes, key_routes, rollback_routes
 from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import Handler, answer, asked_by, body_of, number_in, refusals
@@ -112,17 +112,11 @@ class OperatorRoutes:
             ("/api/envoy/config", self._envoy_config),
             ("/api/egress", self._egress),
             ("/api/sources", self._sources),
-            ("/api/rollback", self._rollbacks),
-            ("/api/rollback/{id}", self._rollback),
-            ("/api/audit", self._audit),
             ("/api/events", self._events),
         ]
         post: list[tuple[str, Handler]] = [
             ("/api/agents", self._launch),
             ("/api/kill-switch", self._kill_switch_change),
-            ("/api/rollback/{id}/restore", self._restore),
-            ("/api/audit/verify", self._audit_verify),
-            ("/api/audit/acknowledge", self._audit_acknowledge),
             ("/api/remote/retry", self._remote_retry),
             ("/api/shutdown", self._shutdown),
         ]
@@ -138,6 +132,8 @@ class OperatorRoutes:
         routes += dry_run_routes(self.dry_runs, asked_by)
         routes += adopt_routes(self.adoption, asked_by)
         routes += budget_routes(self.budgets, self.charts, asked_by)
+        routes += rollback_routes(self.rollback, asked_by)
+        routes += audit_routes(self.audit, asked_by)
         routes += key_routes(self.places, self.scribe.record_first, asked_by)
         routes += context_routes(self.contexts, asked_by)
         # What is up while killed is decided there, for every route: none is added past it.
@@ -219,19 +215,6 @@ class OperatorRoutes:
         rows = [egress_view(r.record, agents.get(AgentId(r.record.agent_id))).model_dump() for r in records]
         return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "egress": rows}), media_type="application/json")
 
-    async def _rollbacks(self, _request: Request) -> Response:
-        rows = await asyncio.to_thread(self.rollback.rows)
-        body = {"schema_version": m.SCHEMA_VERSION, "records": [r.model_dump() for r in rows]}
-        return Response(json.dumps(body), media_type="application/json")
-
-    async def _rollback(self, request: Request) -> Response:
-        return answer(await asyncio.to_thread(self.rollback.detail, request.path_params["id"]))
-
-    async def _audit(self, request: Request) -> Response:
-        before = number_in(request, "before", 0, 1 << 60) or None
-        limit = number_in(request, "limit", 200, 200)
-        return answer(await asyncio.to_thread(self.audit.page, before, limit, request.query_params.get("q", "")[:200]))
-
     async def _events(self, request: Request) -> Response:
         last = request.headers.get("last-event-id", "")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else None
@@ -283,18 +266,6 @@ class OperatorRoutes:
         view = await self.status.kill_switch()
         view.rearm_note = note
         return answer(view)
-
-    async def _restore(self, request: Request) -> Response:
-        body = await body_of(request, m.RestoreBody)
-        record_id, by = request.path_params["id"], asked_by(request)
-        return answer(await self.rollback.restore(record_id, body, by))
-
-    async def _audit_verify(self, _request: Request) -> Response:
-        return answer(await asyncio.to_thread(self.audit.verify))
-
-    async def _audit_acknowledge(self, request: Request) -> Response:
-        body = await body_of(request, m.AcknowledgeLossBody)
-        return answer(await asyncio.to_thread(self.audit.acknowledge_loss, body.reason, asked_by(request)))
 
     async def _remote_retry(self, _request: Request) -> Response:
         await self.stop.retry_remote()

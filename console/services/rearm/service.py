@@ -94,7 +94,7 @@ class Rearming:
             passphrase_why=str(how.get("why", "")),
             wait_s=float(how.get("wait_s", 0.0)),
             reset_while_killed=bool(how.get("reset_while_killed")),
-            quorum=await asyncio.to_thread(self._quorum),
+            quorum=await asyncio.to_thread(_quorum, self._places.keys_dir),
         )
         if not view.killed:
             return view
@@ -213,11 +213,6 @@ class Rearming:
         message = statement(instance=self._places.instance_id, generation=generation, kills=kills, nonce=ask.proof.nonce, reason=ask.reason)
         return check_statement(message, [s.model_dump() for s in ask.proof.signatures], keys)
 
-    def _quorum(self) -> int:
-        with suppress(ConsoleError):
-            return load_keys(self._places.keys_dir).quorum
-        return 0
-
     async def _new_secrets(self, kills: list[str]) -> None:
         """A new epoch: no token of before counts. Where the kill's own rotation is not proven, it is done now. Conflict when it is not."""
         receipt = self._stop.receipt(_newest(kills))
@@ -281,6 +276,12 @@ def _check_person(ask: RearmAsk) -> None:
         raise Denied("That did not come from a terminal.", "Run watchfloor rearm in one, or set a passphrase: watchfloor passphrase set")
     if not ask.kill_id:
         raise Denied("The id of the kill was not typed.", "Look at its receipt, then type its id.")
+
+
+def _quorum(keys_dir: Path) -> int:
+    with suppress(ConsoleError):
+        return load_keys(keys_dir).quorum
+    return 0
 
 
 def _remote_blockers(orders: list[str]) -> list[ConsoleError]:

@@ -75,7 +75,7 @@ class LadderDesk:
         """What would happen now. Raises UsageProblem, NotFound."""
         scope.check()
         doubts, outside, counted_s = await asyncio.gather(
-            asyncio.to_thread(self._doubts, rung), asyncio.to_thread(self._outside, rung), self._counting.anew(COUNT_S)
+            asyncio.to_thread(self._doubts, rung), asyncio.to_thread(_outside, self._guard, rung), self._counting.anew(COUNT_S)
         )
         found = plan(self._core.state, rung, scope, doubts)
         refused = ""
@@ -89,21 +89,6 @@ class LadderDesk:
             await self._daemons.refresh()
             view.daemons = self._daemons.around({line.agent.agent_id for line in found.lines if line.acts})
         return view
-
-    def _outside(self, rung: Rung) -> dict[str, Outside]:
-        """What the guard knows of each agent's connections to other programs. Blocks. Nothing when the guard does not say."""
-        found, after = dict[str, Outside](), ""
-        while rung is Rung.KILL:
-            try:
-                answer = self._guard.call("connections", after=after)
-            except ConsoleError:
-                return found
-            for agent_id, row in dict(answer.get("agents", {})).items():
-                found[agent_id] = Outside(str(row.get("reach", "")), tuple(map(str, row.get("programs", ()))))
-            if not answer.get("next"):
-                return found
-            after = str(answer["next"])
-        return found
 
     def _doubts(self, rung: Rung) -> dict[str, str]:
         """Agents without a kernel proof, by the guard's own registry. Blocks. What cannot be read is doubted."""
@@ -385,6 +370,22 @@ class Outside:
         if self.reach:
             return f"{self.reach}: work that it gives to other programs is not covered"
         return "its sandbox allows no connection to other programs of this host"
+
+
+def _outside(guard: GuardClient, rung: Rung) -> dict[str, Outside]:
+    """What the guard knows of each agent's connections to other programs. Blocks. Nothing when the guard does not say."""
+    found, after = dict[str, Outside](), ""
+    while rung is Rung.KILL:
+        try:
+            answer = guard.call("connections", after=after)
+        except ConsoleError:
+            return found
+        for agent_id, row in dict(answer.get("agents", {})).items():
+            found[agent_id] = Outside(str(row.get("reach", "")), tuple(map(str, row.get("programs", ()))))
+        if not answer.get("next"):
+            return found
+        after = str(answer["next"])
+    return found
 
 
 def outside_sentence(acting: Sequence[AgentId], outside: Mapping[str, Outside]) -> str:

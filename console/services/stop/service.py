@@ -97,7 +97,7 @@ class StopDesk:
     ) -> None:
         """``stand_ins``: what stands in for a real bucket; ``redact``: takes secrets out of what is kept."""
         self._core, self._scribe, self._guard, self._places, self._notice = core, scribe, guard, places, notice
-        self._line, self._case, self._daemons, self._hunts, self._rotator = line, evidence, daemons, hunt, rotator
+        self._line, self._case, self._daemons, self._hunt, self._rotator = line, evidence, daemons, hunt, rotator
         self._bucket, self._stand_ins, self._redact = remote, stand_ins, redact
         self._receipts: dict[str, Receipt] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
@@ -192,14 +192,10 @@ class StopDesk:
 
     def load(self) -> list[str]:
         """Reads the receipts on disk; returns kill ids of the guard's that were never finished here."""
-        for path in sorted(self._places.receipts_dir.glob("*.json")):
-            if (receipt := read_receipt_file(path)) is not None:
-                self._receipts[receipt.kill_id] = receipt
-        unfinished = []
-        for path in sorted((self._places.guard_dir / "receipts").glob("*.json")):
-            done = self._receipts.get(path.stem)
-            if done is None or not done.complete:
-                unfinished.append(path.stem)
+        read = map(read_receipt_file, sorted(self._places.receipts_dir.glob("*.json")))
+        self._receipts |= {receipt.kill_id: receipt for receipt in read if receipt is not None}
+        done = {kill_id for kill_id, receipt in self._receipts.items() if receipt.complete}
+        unfinished = [p.stem for p in sorted((self._places.guard_dir / "receipts").glob("*.json")) if p.stem not in done]
         self._begun.update(self._receipts.keys() - set(unfinished))
         return unfinished
 
@@ -208,8 +204,7 @@ class StopDesk:
 
         ``latched``: the kills the guard holds. A kill of everything that is not among them was rearmed since: it is only written up.
         """
-        receipt = read_receipt_file(self._line.file_of(kill_id))
-        if receipt is None:
+        if (receipt := read_receipt_file(self._line.file_of(kill_id))) is None:
             self._notice(f"the guard's receipt {kill_id} is not readable", "red")
             return
         if receipt.by == CANARY:
@@ -298,14 +293,14 @@ class StopDesk:
         await asyncio.sleep(0)  # whoever asked is answered first
         self._put(merged)
         rotation = asyncio.create_task(rotate_step(self._rotator, everything, pressed, kill_id))
-        hunt = asyncio.create_task(self._hunt(kill_id, {t.agent_id for t in local.targets}.union(ids or ()), evidence))
+        hunt = asyncio.create_task(self._hunt.after_kill(kill_id, {t.agent_id for t in local.targets}.union(ids or ()), evidence))
         for name, task in ((StepName.EVIDENCE, evidence), (StepName.ROTATE, rotation), (StepName.REMOTE, remote)):
             steps[name] = await task
             self._put(_merged(local, steps, complete=False))
         looked = await self._line.wait(kill_id, StepName.SECOND_LOOK, GUARD_RECEIPT_S)
         local = beside(looked or local, kept(local))
         await hunt
-        final = self._hunted(_merged(local, steps, complete=True))
+        final = self._hunt.into(_merged(local, steps, complete=True))
         made = await asyncio.to_thread(lambda: self._bytes(final.as_json()))
         self._core.post(e.KillJudged(*now(), final, self._put(final, made)))
         self._daemons.show(final, None)
@@ -314,12 +309,6 @@ class StopDesk:
         if steps[StepName.REMOTE].status is StepStatus.FAILED:
             asyncio.get_running_loop().create_task(self._retry(kill_id, reason, by))
         self._amended(kill_id, await self.amend(kill_id))  # what was amended in the meantime
-
-    async def _hunt(self, kill_id: str, agents: set[str], evidence: asyncio.Task[Step]) -> None:
-        await self._hunts.after_kill(kill_id, agents, evidence)
-
-    def _hunted(self, receipt: Receipt) -> Receipt:
-        return self._hunts.into(receipt)
 
     async def _remote(self, everything: bool, reason: str, by: str, order: str, pressed: float) -> Step:
         desk = self._bucket
@@ -339,18 +328,16 @@ class StopDesk:
     async def _evidence(self, kill_id: str, ids: list[AgentId] | None, pressed: float, at_zero: asyncio.Event) -> Step:
         """Of these, or of all that lived; and of those that only the guard knows of, when it was pressed without us."""
         state = self._core.state
-        targets = state.live | state.killing if ids is None else set(ids)
-        local = await self._line.read(kill_id)
+        targets, local = state.live | state.killing if ids is None else set(ids), await self._line.read(kill_id)
         targets |= {AgentId(t.agent_id) for t in local.targets} if local is not None else set()
         return await self._case.step(kill_id, targets, pressed, at_zero)
 
     async def answer(self, order: str, receipt: Receipt) -> None:
         """This host's answer for the other consoles, under the generation that was obeyed or written."""
-        desk = self._bucket
-        if desk is None or not (order or desk.generation):
+        bucket = self._bucket
+        if bucket is None or not (order or bucket.generation):
             return
-        trouble = await asyncio.to_thread(desk.answer_order, order or f"{desk.generation}:", receipt)
-        if trouble:
+        if trouble := await asyncio.to_thread(bucket.answer_order, order or f"{bucket.generation}:", receipt):
             self._notice(f"this host's receipt was not written to the bucket: {trouble}")
 
     async def _retry(self, kill_id: str, reason: str, by: str) -> None:
@@ -376,10 +363,9 @@ class StopDesk:
 
     async def retry_remote(self) -> None:
         """A person asks for the retry now."""
-        for receipt in self.receipts():
-            if any(s.name is StepName.REMOTE and s.status is StepStatus.FAILED for s in receipt.steps):
-                await self._retry_once(receipt.kill_id, receipt.reason, receipt.by)
-                return
+        failed = (r for r in self.receipts() if any(s.name is StepName.REMOTE and s.status is StepStatus.FAILED for s in r.steps))
+        if (receipt := next(failed, None)) is not None:
+            await self._retry_once(receipt.kill_id, receipt.reason, receipt.by)
 
     async def amend(self, kill_id: str) -> str:
         """Takes over and seals what the guard amended in a receipt that was finished here. The seal's SHA-256 unless it is on record."""
@@ -387,7 +373,7 @@ class StopDesk:
         if local is None or known is None or not known.complete:
             return ""  # still being followed: the guard's file is read once more at its end
         local = beside(local, kept(known))
-        final = self._hunted(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
+        final = self._hunt.into(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
         self._daemons.show(final, known)
         if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
             self._core.post(e.KillJudged(*now(), final, self._put(final)))

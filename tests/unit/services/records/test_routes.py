@@ -11,7 +11,7 @@ from console.audit.log import AuditLog
 from console.credentials.host_key import ensure_host_key
 from console.domain.command import Record
 from console.services.records.key_retirement import host_key_id
-from console.services.records.key_routes import key_routes
+from console.services.records.routes import key_routes
 from console.services.routes.responses import refusals
 from console.settings.places import Places
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from console.sandbox.interface import Availability
-from console.supervisor.part_looks import PartLooks
+from console.supervisor.status_service import PartLooks
 
 
 async def test_a_part_that_hangs_is_said_to_and_is_asked_once() -> None:
