@@ -117,8 +117,10 @@ class Held:
         entry, init = self.entry, self.init
         if init is None or not init.is_alive():
             return ""
-        # One whose namespace cannot be read now could not be read when it was recorded either: then none was recorded.
-        is_elsewhere = entry.pid_namespace and processes.pid_namespace(init.pid) != entry.pid_namespace
+        # bubblewrap hides its namespace from its own account; how deep it lies can be read all the same.
+        namespace, depth = processes.pid_namespace(init.pid), processes.namespace_depth
+        is_inside = namespace == entry.pid_namespace if namespace is not None else depth(init.pid) > depth("self")
+        is_elsewhere = entry.pid_namespace and not is_inside
         is_lost = (entry.leaf and self.leaf is None) or (entry.container_leaf and self.container is None)
         return CONTRADICTED if (is_elsewhere or (is_lost and not self.unopened)) and init.is_alive() else ""
 
