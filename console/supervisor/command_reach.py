@@ -10,6 +10,7 @@ from console.api import messages as m
 from console.api import program_messages as pm
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
+from console.services.budgets import measurable
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import request_from
 from console.supervisor.parts import Parts
@@ -27,6 +28,7 @@ async def preview_command(parts: Parts, body: m.LaunchBody, dangers: DangerDesk 
         available = await asyncio.to_thread(parts.sandboxes[request.sandbox].available)
         if not available.ok:
             raise Unavailable(f"Sandbox {request.sandbox} is not available, because {available.reason}", available.remedy)
+        measurable.check(request, await asyncio.to_thread(measurable.why_unmeasured, request))
         parts.core.before_launch(request)
         shaped = parts.core.shape(request)
         seen = await asyncio.to_thread(outlook_of, parts, shaped, _line(request))

@@ -8,12 +8,13 @@ import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
@@ -22,6 +23,7 @@ from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.services.adoption.exit_check import until_empty
+from console.services.budgets import measurable
 from console.services.fleet.core import now
 from console.services.network.isolation import PORTAL, Cutter, Running
 from console.services.policy.dangerous_operations import DangerDesk
@@ -58,6 +60,13 @@ SAID_MAX = 1000
 """Launches of which it is kept what they came to; the oldest go first."""
 
 
+async def _weigh(dangers: DangerDesk, request: LaunchRequest, by: str) -> None:
+    """Refuses a limit that nothing would measure, and dangerous words that no operator confirmed."""
+    # Beside the loop: the file of its program may lie where an agent decides how long a look takes.
+    measurable.check(request, await asyncio.to_thread(measurable.why_unmeasured, request))
+    await dangers.weigh(request, by)
+
+
 class Launcher:
     """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
 
@@ -66,7 +75,7 @@ class Launcher:
         self.running: dict[AgentId, Running] = {}
         self.cutter = Cutter(parts.core, parts.scribe, parts.guard, parts.egress, parts.options.engine(), parts.notice, self.running)
         self.bounding = Bounding(parts, self.running)
-        parts.core.weigh = self.dangers.weigh
+        parts.core.weigh = partial(_weigh, dangers)
         self.talk = Conversations(parts)
         self.hooks = doors.hooks
         self.environments = Environments(parts.options, parts.scribe)
@@ -104,6 +113,7 @@ class Launcher:
         # 1. The record first: no audit, no action (promise 5).
         what = f"launch {agent.agent_id} depth {agent.depth} sandbox {agent.sandbox} network {agent.effective_mode}"
         data = {"argv0": agent.argv[0][:200], "parent": agent.parent_id, "context": agent.context_id}
+        data |= {"unmeasured": "accepted"} if command.request.unmeasured else {}
         record = c.Record(command.by, "launch", what, verdict="allow", agent_id=agent.agent_id, data=data)
         await asyncio.to_thread(parts.scribe.record_first, record)
         # The session's ratchet outlives this process, whatever becomes of the agent (promise 4): others are switched by it already.
@@ -222,7 +232,10 @@ class Launcher:
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
         tools = await asyncio.to_thread(offer_tools, parts, agent, workspace)
         # Kept beyond its end: one that ends at once does so before whoever launched it is answered.
-        self.said[agent.agent_id] = tools.words
+        if command.request.unmeasured:
+            self.talk.hearing.unmeasured.add(agent.agent_id)
+        unmeasured = measurable.note(command.request, await asyncio.to_thread(measurable.why_unmeasured, command.request))
+        self.said[agent.agent_id] = "; ".join(filter(None, (tools.words, unmeasured)))
         while len(self.said) > SAID_MAX:
             del self.said[next(iter(self.said))]
         token = await secret_call(parts.tokens.issue, "agent-service", agent.agent_id, TOKEN_S, agent_id=agent.agent_id)

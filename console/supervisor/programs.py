@@ -13,6 +13,7 @@ from console.domain.conversation import Program, checked_model, checked_text, co
 from console.domain.errors import Conflict, ConsoleError, Unavailable
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.programs import Found, version
+from console.services.budgets import measurable
 from console.services.routes.launch_body import limits_from
 from console.sources.kind import Wanted
 from console.sources.kinds import STARTS
@@ -127,8 +128,10 @@ class Programs:
             scopes=None if item.scopes is None else tuple(item.scopes),
             dangerous_ok=dangerous_ok,
             dry_run=item.dry_run,
+            unmeasured=item.unmeasured,
         )
         request.check()
+        measurable.check(request, await asyncio.to_thread(measurable.why_unpriced, request, program.value, model))
         parts.core.before_launch(request)
         shaped = parts.core.shape(request)
         told = await asyncio.to_thread(version, found, uid, gid)
