@@ -7,6 +7,7 @@ PLACES = {
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
     "qwen": ".qwen/settings.json",
+    "opencode": ".config/opencode/plugin/watchfloor.js",
 }
 """Below the home: where each program reads hooks of its user."""
 TITLES = {
