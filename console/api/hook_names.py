@@ -18,5 +18,6 @@ TITLES = {
     "opencode": "OpenCode",
     "kilo": "Kilo",
     "pi": "pi",
+    "aider": "aider",
 }
 """Names of programs whose sessions are seen, for people."""
