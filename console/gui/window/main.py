@@ -115,9 +115,11 @@ class Window(QWidget):
         body.setSpacing(0)
         body.addWidget(self.nav)
         body.addWidget(self.stack, 1)
-        for part in (self.top, self.banner, self.old, self.strip):
-            column.addWidget(part)
+        column.addWidget(self.top)
+        column.addWidget(self.banner)
         column.addLayout(body, 1)
+        column.addWidget(self.old)  # below the page: a strip that comes or goes moves no row under the pointer
+        column.addWidget(self.strip)
         column.addWidget(self.status)
 
     def _connect(self) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from console.api.messages import Delta
 from console.api.persistence import PersistenceReport, PersistenceView
 from console.domain.errors import ConsoleError
-from console.domain.kill import Outcome, Receipt
+from console.domain.kill import Outcome, Receipt, receipt_from_json
 from console.gui.actions import ActionSpec
 from console.gui.models.fleet import Fleet
 from console.gui.models.seen import still_running
@@ -40,6 +42,8 @@ _FILTERS: dict[str, tuple[Outcome, ...]] = {
     "best": (Outcome.BEST_EFFORT,),
     "proven": (Outcome.PROVEN_ZERO,),
 }
+AGAIN_S, OPEN_S = 10.0, 2.0
+"""How often a receipt is read again: a guard amends it later too. The second while it is open, or its return watch runs."""
 _NAMES = {"all": "All", "open": "Not proven", "best": "Best effort", "proven": "Proven"}
 
 
@@ -90,6 +94,8 @@ class ReceiptPage(Page):
         self._found: list[PersistenceReport] = []
         self._hunted = False
         """Whether the hunt has answered."""
+        self._asking = False
+        self._read_at = 0.0
         self._turned = False
         """Turned by Enter: the side pane is hidden when wide, shown over the targets when narrow."""
         self.pills = Pills({**_NAMES, "back": "Could come back"}, self)
@@ -163,6 +169,19 @@ class ReceiptPage(Page):
                 self._read_hunt()  # the look after the kill is over by now
         self._show()
 
+    def on_tick(self, now: float) -> None:
+        receipt = self.receipt
+        is_open = receipt is None or not receipt.complete or now < receipt.watch_until + OPEN_S
+        if self.kill_id and now - self._read_at >= (OPEN_S if is_open else AGAIN_S):
+            self._read_receipt()
+        self._show_head()
+
+    def handle(self, delta: Delta) -> None:
+        raw = delta.data.get("receipt") if delta.kind == "kill" else None
+        if isinstance(raw, dict) and raw.get("kill_id") == self.kill_id:
+            with suppress(KeyError, TypeError, ValueError):  # the next read has it
+                self._came(receipt_from_json(raw))
+
     def resync(self) -> None:
         if self.kill_id:
             self._read()
@@ -208,8 +227,20 @@ class ReceiptPage(Page):
 
     def _read(self) -> None:
         if self.kill_id:
-            self.desk.requests.switch.receipt(self.kill_id).then(self._came).failed(self._missing)
+            self._asking = False
+            self._read_receipt()
             self._read_hunt()
+
+    def _read_receipt(self) -> None:
+        """One question at a time."""
+        if not self._asking:
+            self._asking, self._read_at = True, self.desk.clock()
+            asked = self.desk.requests.switch.receipt(self.kill_id).while_alive(self)
+            asked.then(self._answered).failed(self._missing)
+
+    def _answered(self, receipt: Receipt) -> None:
+        self._asking = False
+        self._came(receipt)
 
     def _read_hunt(self) -> None:
         self.desk.requests.switch.persistence().while_alive(self).then(self._hunt_came).failed(self._hunt_silent)
@@ -235,6 +266,7 @@ class ReceiptPage(Page):
             self._show()
 
     def _missing(self, error: ConsoleError) -> None:
+        self._asking = False
         if self.receipt is None and not self.desk.switch.is_killing:
             self.head.say(self.kill_id, headline(None, self.desk.switch.guard))
 
@@ -243,8 +275,7 @@ class ReceiptPage(Page):
         return switch.is_killed and self.kill_id in (switch.view.kill_id if switch.view else "", switch.guard.kill_id)
 
     def _show(self) -> None:
-        seen = still_running(self.receipt, self.desk.fleet.rows.values())
-        self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard, seen))
+        seen = self._show_head()
         self.open_box.say(open_points(self.receipt, seen))
         self.timeline.say(self.receipt)
         status = self.desk.switch.status
@@ -253,6 +284,12 @@ class ReceiptPage(Page):
         self.side.rearm.allow(self.why_not("receipt.rearm"))
         self.side.verify.allow(self.why_not("receipt.copy"))
         self._show_targets()
+
+    def _show_head(self) -> list[str]:
+        """The headline, as it reads now; returns the agents that were only seen and still run."""
+        seen = still_running(self.receipt, self.desk.fleet.rows.values())
+        self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard, seen, self.desk.clock()))
+        return seen
 
     def _show_targets(self) -> None:
         ordered = in_order(self.receipt.targets) if self.receipt else []
