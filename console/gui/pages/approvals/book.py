@@ -53,6 +53,8 @@ class Book:
     loaded: bool = False
     is_old: bool = False
     """Nobody tells what waits any more: that nothing waits is not known either."""
+    problem: str = ""
+    """Why it could not be read the last time."""
     items_waiting: int = 0
     oldest_at: float | None = None
     """Monotonic moment since which the oldest waits."""

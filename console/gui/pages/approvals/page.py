@@ -74,8 +74,6 @@ class ApprovalsPage(Page):
         self._quiet_until = 0.0
         self._read_at = 0.0
         self._deciding = False
-        self._problem = ""
-        """Why the inbox could not be read the last time."""
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
@@ -120,7 +118,7 @@ class ApprovalsPage(Page):
         at = time.monotonic()
         self.inbox.head.say(self.book, at)
         old = self.desk.switch.is_old(now)
-        problem = "Not known: the supervisor does not answer" if old else self._problem
+        problem = "Not known: the supervisor does not answer" if old else self.book.problem
         self.inbox.head.fail(problem)
         if bool(problem) != self.book.is_old:
             self.book.is_old = bool(problem)
@@ -268,14 +266,14 @@ class ApprovalsPage(Page):
         requests.grants().while_alive(self).then(self._grants_came)
 
     def _failed(self, error: ConsoleError) -> None:
-        self._problem = f"Not read: {error.what}"
-        self.inbox.head.fail(self._problem)
+        self.book.problem = f"Not read: {error.what}"
+        self.inbox.head.fail(self.book.problem)
         self._read_at = time.monotonic() - AGAIN_S + RETRY_S
 
     def _came(self, view: ApprovalsView) -> None:
         at = time.monotonic()
         new = self.book.take(view, at)
-        self._problem, self.book.is_old = "", False
+        self.book.problem, self.book.is_old = "", False
         self.inbox.head.fail("")
         if new:
             self._quiet_until = at + QUIET_S

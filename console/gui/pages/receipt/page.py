@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from console.api.messages import Delta
 from console.api.persistence import PersistenceReport, PersistenceView
-from console.domain.errors import ConsoleError
 from console.domain.kill import Outcome, Receipt, receipt_from_json
 from console.gui.actions import ActionSpec
 from console.gui.models.fleet import Fleet
@@ -69,6 +68,52 @@ class OpenBox(Card):
         )
 
 
+class ReceiptReader(QObject):
+    """Reads a receipt, one question at a time, again and again. ``hunt_came`` with None: the hunt did not answer."""
+
+    came = Signal(object)
+    missing = Signal()
+    hunt_came = Signal(object)
+
+    def __init__(self, desk: Desk, parent: QObject) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self._asking = ""
+        self._read_at = 0.0
+
+    def read(self, kill_id: str) -> None:
+        """Asks now, unless that very receipt is on its way."""
+        if self._asking == kill_id:
+            return
+        self._asking, self._read_at = kill_id, self._desk.clock()
+        self._desk.requests.switch.receipt(kill_id).while_alive(self).then(self._came).failed(lambda _error: self._failed(kill_id))
+
+    def read_again(self, kill_id: str, receipt: Receipt | None, now: float) -> None:
+        """Asks when the last answer is old."""
+        is_open = receipt is None or not receipt.complete or now < receipt.watch_until + OPEN_S
+        if kill_id and now - self._read_at >= (OPEN_S if is_open else AGAIN_S):
+            self.read(kill_id)
+
+    def take(self, raw: object) -> None:
+        """A receipt of the stream's; what cannot be read of it the next question brings."""
+        if isinstance(raw, dict) and raw:
+            with suppress(KeyError, TypeError, ValueError):
+                self.came.emit(receipt_from_json(raw))
+
+    def read_hunt(self) -> None:
+        """Asks what could bring an agent back."""
+        asked = self._desk.requests.switch.persistence().while_alive(self)
+        asked.then(self.hunt_came.emit).failed(lambda _error: self.hunt_came.emit(None))
+
+    def _came(self, receipt: Receipt) -> None:
+        self._asking = "" if self._asking == receipt.kill_id else self._asking
+        self.came.emit(receipt)
+
+    def _failed(self, kill_id: str) -> None:
+        self._asking = "" if self._asking == kill_id else self._asking
+        self.missing.emit()
+
+
 class ReceiptPage(Page):
     """``on_show(kill_id)``; without one, the kill that is latched or the last one."""
 
@@ -94,8 +139,6 @@ class ReceiptPage(Page):
         self._found: list[PersistenceReport] = []
         self._hunted = False
         """Whether the hunt has answered."""
-        self._asking = False
-        self._read_at = 0.0
         self._turned = False
         """Turned by Enter: the side pane is hidden when wide, shown over the targets when narrow."""
         self.pills = Pills({**_NAMES, "back": "Could come back"}, self)
@@ -108,7 +151,11 @@ class ReceiptPage(Page):
         self.view.setAccessibleName("Targets")
         self.side = ReceiptSide(self)
         self._shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        self.reader = ReceiptReader(desk, self)
         self._build()
+        self.reader.came.connect(self._came)
+        self.reader.missing.connect(self._missing)
+        self.reader.hunt_came.connect(self._hunt_came)
         self.pills.changed.connect(lambda _key: self._show_targets())
         self.view.opened.connect(lambda _row: self.do("receipt.side"))
         self.place_view.opened.connect(lambda _row: self.do("receipt.side"))
@@ -166,21 +213,16 @@ class ReceiptPage(Page):
             ended = live.complete and not (self.receipt is not None and self.receipt.complete)
             self.receipt = live
             if ended:
-                self._read_hunt()  # the look after the kill is over by now
+                self.reader.read_hunt()  # the look after the kill is over by now
         self._show()
 
     def on_tick(self, now: float) -> None:
-        receipt = self.receipt
-        is_open = receipt is None or not receipt.complete or now < receipt.watch_until + OPEN_S
-        if self.kill_id and now - self._read_at >= (OPEN_S if is_open else AGAIN_S):
-            self._read_receipt()
-        self._show_head()
+        self.reader.read_again(self.kill_id, self.receipt, now)
+        self._show()
 
     def handle(self, delta: Delta) -> None:
-        raw = delta.data.get("receipt") if delta.kind == "kill" else None
-        if isinstance(raw, dict) and raw.get("kill_id") == self.kill_id:
-            with suppress(KeyError, TypeError, ValueError):  # the next read has it
-                self._came(receipt_from_json(raw))
+        if delta.kind == "kill":
+            self.reader.take(delta.data.get("receipt"))
 
     def resync(self) -> None:
         if self.kill_id:
@@ -227,30 +269,11 @@ class ReceiptPage(Page):
 
     def _read(self) -> None:
         if self.kill_id:
-            self._asking = False
-            self._read_receipt()
-            self._read_hunt()
+            self.reader.read(self.kill_id)
+            self.reader.read_hunt()
 
-    def _read_receipt(self) -> None:
-        """One question at a time."""
-        if not self._asking:
-            self._asking, self._read_at = True, self.desk.clock()
-            asked = self.desk.requests.switch.receipt(self.kill_id).while_alive(self)
-            asked.then(self._answered).failed(self._missing)
-
-    def _answered(self, receipt: Receipt) -> None:
-        self._asking = False
-        self._came(receipt)
-
-    def _read_hunt(self) -> None:
-        self.desk.requests.switch.persistence().while_alive(self).then(self._hunt_came).failed(self._hunt_silent)
-
-    def _hunt_came(self, view: PersistenceView) -> None:
-        self.reports, self._hunted = view.reports, True
-        self._show()
-
-    def _hunt_silent(self, _error: ConsoleError) -> None:
-        self.reports, self._hunted = [], False
+    def _hunt_came(self, view: PersistenceView | None) -> None:
+        self.reports, self._hunted = (view.reports if view is not None else []), view is not None
         self._show()
 
     def _sessions(self) -> list[PersistenceReport]:
@@ -265,8 +288,7 @@ class ReceiptPage(Page):
             self.receipt = receipt
             self._show()
 
-    def _missing(self, error: ConsoleError) -> None:
-        self._asking = False
+    def _missing(self) -> None:
         if self.receipt is None and not self.desk.switch.is_killing:
             self.head.say(self.kill_id, headline(None, self.desk.switch.guard))
 
@@ -275,7 +297,8 @@ class ReceiptPage(Page):
         return switch.is_killed and self.kill_id in (switch.view.kill_id if switch.view else "", switch.guard.kill_id)
 
     def _show(self) -> None:
-        seen = self._show_head()
+        seen = still_running(self.receipt, self.desk.fleet.rows.values())
+        self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard, seen, self.desk.clock()))
         self.open_box.say(open_points(self.receipt, seen))
         self.timeline.say(self.receipt)
         status = self.desk.switch.status
@@ -284,12 +307,6 @@ class ReceiptPage(Page):
         self.side.rearm.allow(self.why_not("receipt.rearm"))
         self.side.verify.allow(self.why_not("receipt.copy"))
         self._show_targets()
-
-    def _show_head(self) -> list[str]:
-        """The headline, as it reads now; returns the agents that were only seen and still run."""
-        seen = still_running(self.receipt, self.desk.fleet.rows.values())
-        self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard, seen, self.desk.clock()))
-        return seen
 
     def _show_targets(self) -> None:
         ordered = in_order(self.receipt.targets) if self.receipt else []
