@@ -64,6 +64,13 @@ _BRACED = re.compile(r"\{[^}]*/")
 _WILD = re.compile(r"[*?\[{(!@+\\]")
 _OTHER_FIELDS = ("absolute_path", "path", "filePath")
 """Under which other versions of a program, and other programs, name the same."""
+_ALIASES = {
+    "opencode": {"task": "Task", "todowrite": "TodoWrite", "todoread": "TodoRead"},
+    "gemini": {"write_todos": "TodoWrite", "enter_plan_mode": "EnterPlanMode", "exit_plan_mode": "ExitPlanMode"},
+    "qwen": {"todo_write": "TodoWrite", "exit_plan_mode": "ExitPlanMode", "task_stop": "TaskStop"},
+}
+"""By program, what tools without an effect of their own are called in Claude Code. In other programs such a name may mean anything. A tool
+that starts a sub-agent is among them where the sub-agent's own calls were seen to be judged."""
 _SHELLS = ("Bash", "bash", "shell", "exec_command", "local_shell", "run_shell_command")
 
 
@@ -89,12 +96,13 @@ def read_call(program: str, payload: dict[str, Any]) -> HookCall:
     sub_agent = _text(payload, "agent_id")
     if not _ID.match(session) or (sub_agent and not _ID.match(sub_agent)):
         raise UsageProblem("The hook names no session.", "Update the program: what its hook told names none.")
-    request = None if event in TOLD else _request(payload)
+    request = None if event in TOLD else _request(program, payload)
     return HookCall(program, event, session, sub_agent, request)
 
 
-def _request(payload: dict[str, Any]) -> PermissionRequest:
+def _request(program: str, payload: dict[str, Any]) -> PermissionRequest:
     name, given = _mcp_name(payload) or _text(payload, "tool_name"), payload.get("tool_input")
+    name = _ALIASES.get(program, {}).get(name, name)
     if not name or len(name) > 100:
         raise UsageProblem("The hook names no tool.", "")
     given = given if isinstance(given, dict) else {"input": given}

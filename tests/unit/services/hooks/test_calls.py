@@ -19,6 +19,17 @@ def call(name: str, given: Any, **more: Any) -> Any:
     return read_call("claude-code", {**BASE, "tool_name": name, "tool_input": given, **more}).request
 
 
+def test_a_tool_without_an_effect_is_known_in_its_own_program_alone() -> None:
+    def tool(program: str, name: str) -> str:
+        request = read_call(program, {**BASE, "tool_name": name, "tool_input": {}}).request
+        assert request is not None
+        return request.tool
+
+    assert [tool("opencode", name) for name in ("task", "todowrite")] == ["Task", "TodoWrite"]
+    assert [tool("claude-code", name) for name in ("task", "todowrite")] == ["task", "todowrite"]
+    assert tool("gemini", "invoke_agent") == "invoke_agent" and tool("qwen", "agent") == "agent"
+
+
 def test_a_server_that_the_program_names_is_told_from_its_tool() -> None:
     told = {"server_name": "git_hub", "tool_name": "get_issue", "command": "x"}
     assert call("mcp_git_hub_get_issue", {}, mcp_context=told).tool == "mcp__git_hub__get_issue"
