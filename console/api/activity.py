@@ -64,3 +64,23 @@ class ActivityEntryView(View):
 
     schema_version: int = SCHEMA_VERSION
     row: ActivityRow
+
+
+class McpToolView(View):
+    """One tool of an MCP server, as agents named it. Hostile text."""
+
+    server: str
+    """Where a name can be parted in several ways, the shortest."""
+    tool: str
+    calls: int = 0
+    agents: int = 0
+    last_at: float = 0.0
+
+
+class McpView(View):
+    """GET /api/mcp: what agents were seen to call, by server and tool, in the activity that is kept. No server is asked."""
+
+    schema_version: int = SCHEMA_VERSION
+    tools: list[McpToolView] = []
+    more: int = 0
+    """Tools that are not listed."""

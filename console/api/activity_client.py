@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from console.api.activity import ActivityEntryView, ActivityPage
+from console.api.activity import ActivityEntryView, ActivityPage, McpView
 from console.api.wire import Wire, segment
 
 
@@ -30,3 +30,7 @@ class ActivityRoutes:
     def activity_entry(self, agent_id: str, seq: int) -> ActivityEntryView:
         """GET /api/agents/{id}/activity/{seq}: one entry with all that is kept of it."""
         return self._wire.ask(ActivityEntryView, "GET", f"/api/agents/{segment(agent_id)}/activity/{seq:d}")
+
+    def mcp(self) -> McpView:
+        """GET /api/mcp: MCP servers with the tools that agents were seen to call."""
+        return self._wire.ask(McpView, "GET", "/api/mcp")

@@ -41,7 +41,9 @@ class ApprovalRow(View):
     digest: str
     """SHA-256 of the canonical request: a decision names it."""
     group: str
-    """Equal for requests that may be shown as one item."""
+    """The same for requests that may be shown as one item."""
+    equal: str = ""
+    """The same for requests of one tree that ask for the same thing to the byte."""
     asked_at: float
     left_s: float = 0.0
     """Until it is denied by itself; 0 when it is over."""

@@ -44,3 +44,5 @@ class StartBody(Request):
     """READ_FS WRITE_FS DELETE_FS READ_DB WRITE_DB SEND_EMAIL CALL_API RUN_CODE; None: what its parent has, or the options say."""
     dry_run: bool = False
     """Its calls are judged and planned, not executed, until an operator says otherwise."""
+    unmeasured: bool = False
+    """A limit on cost is accepted though nothing measures what it spends; without it that is refused."""

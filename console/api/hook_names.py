@@ -7,6 +7,7 @@ PLACES = {
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
     "qwen": ".qwen/settings.json",
+    "opencode": ".config/opencode/plugin/watchfloor.js",
 }
 """Below the home: where each program reads hooks of its user."""
 TITLES = {
@@ -17,5 +18,6 @@ TITLES = {
     "opencode": "OpenCode",
     "kilo": "Kilo",
     "pi": "pi",
+    "aider": "aider",
 }
 """Names of programs whose sessions are seen, for people."""

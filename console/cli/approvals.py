@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from console.cli import out
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 app = Verbs("What waits for a human: see it whole, approve it once or for its session, or deny it with a reason.")
 Which = Annotated[list[str], Argument(metavar="APPROVAL...", help="Ids, as approvals list shows them.")]
+Equal = Annotated[bool, Option("--equal", help="Decide the equal requests of its tree that wait now, too; each by itself.")]
 ARGUMENT_SHOWN = 90
 
 
@@ -27,7 +29,7 @@ def list_approvals(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """What waits, the worst danger first, then the least time left."""
+    """What waits, the worst danger first, then the least time left. Equal requests of one tree are one row with their number."""
     view = look(state_dir).approvals()
     if as_json:
         out.emit_view(view)
@@ -36,11 +38,12 @@ def list_approvals(
     if not rows:
         out.say("Nothing was decided yet." if decided else "Nothing waits for a human.")
         return 0
-    table = new_table("DANGER", "ID", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED")
-    for row in rows:
+    table = new_table("DANGER", "ID", "EQUAL", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED")
+    for row, count in _once([] if decided else rows) or [(row, 1) for row in rows]:
         table.add_row(
             out.words(row.danger or "-", limit=12),
             out.words(row.id, limit=40),
+            str(count),
             out.words(_end(row), limit=80) if decided else _left(row.left_s),
             out.words(row.agent_name or row.agent_id, limit=40),
             out.words(row.tool, limit=30),
@@ -69,20 +72,22 @@ def approve(
     session: Annotated[bool, Option("--session", help="The same request, by anybody in its session, until it is taken back.")] = False,
     digest: Annotated[str, Option("--digest", metavar="SHA256", help="Refuse unless the request is this one.")] = "",
     reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")] = "",
+    equal: Equal = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
     """Let it happen: once, or for the session. What is approved is what is shown now, to the byte."""
+    scope = "session" if session else "once"
     with connect(state_dir) as client:
-        answer = client.decide(_body(client, which, digest, verdict="approve", scope="session" if session else "once", reason=reason))
+        answer = client.decide(_body(client, which, digest, equal=equal, verdict="approve", scope=scope, reason=reason))
     return _told(answer, "approved for the session" if session else "approved once", as_json)
 
 
 @app.command("deny")
-def deny(which: Which, reason: Reason, state_dir: StateDir = None, as_json: Json = False) -> int:
+def deny(which: Which, reason: Reason, equal: Equal = False, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Refuse it; the agent is told why."""
     with connect(state_dir) as client:
-        answer = client.decide(_body(client, which, "", verdict="deny", reason=reason))
+        answer = client.decide(_body(client, which, "", equal=equal, verdict="deny", reason=reason))
     return _told(answer, "denied", as_json)
 
 
@@ -129,7 +134,16 @@ def end(
     return 0
 
 
-def _body(client: ApiClient, which: list[str], digest: str, **fields: str) -> DecideBody:
+def _once(rows: list[ApprovalRow]) -> list[tuple[ApprovalRow, int]]:
+    """The first of each that are equal, and how many of them wait."""
+    count = Counter(row.equal or row.id for row in rows)
+    first: dict[str, ApprovalRow] = {}
+    for row in rows:
+        first.setdefault(row.equal or row.id, row)
+    return [(row, count[key]) for key, row in first.items()]
+
+
+def _body(client: ApiClient, which: list[str], digest: str, *, equal: bool = False, **fields: str) -> DecideBody:
     """Bound to what the supervisor says these requests are now, or to the digest the caller names."""
     from console.api.approval_messages import DecideBody, Decided
 
@@ -139,6 +153,9 @@ def _body(client: ApiClient, which: list[str], digest: str, **fields: str) -> De
             raise NotFound(f"No request {plain(name, 60)!r} waits.", "watchfloor approvals list shows what does; --decided what is over.")
         if digest and waiting[name].digest != digest:
             raise Conflict(f"Request {plain(name, 60)} is not the one with that digest.", f"Look again: watchfloor approvals show {name}")
+    if equal:
+        kinds = {waiting[name].equal for name in which} - {""}
+        which = [*which, *(name for name, row in waiting.items() if row.equal in kinds and name not in which)]
     requests = [Decided(id=name, digest=waiting[name].digest) for name in which]
     return build(DecideBody, requests=requests, **fields)
 

@@ -20,6 +20,8 @@ EXAMPLES = {
         "tools": "sign c-1b2c3d4e --tool lint.sh --reason 'reviewed'",
         "tools sign": "c-1b2c3d4e --tool lint.sh --reason 'reviewed'",
         "tools check": "c-1b2c3d4e",
+        "mcp": "list",
+        "mcp list": "",
         "panic": "--reason 'agents write to production'",
         "panic-button": "",
         "open": "approvals",

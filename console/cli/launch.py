@@ -36,6 +36,7 @@ def run(
     network: Annotated[str | None, Option(metavar="MODE", help="FULL, PROXIED or NONE, if stricter than LEVEL asks.")] = None,
     limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Cap of the agent, e.g. cost=2.50; repeatable.")] = None,
     tree_limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Cap of its whole tree; repeatable.")] = None,
+    unmeasured: Annotated[bool, Option("--unmeasured", help="Accept a limit on cost that nothing measures here.")] = False,
     name: Annotated[str, Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
     agent_type: Annotated[str, Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
     project: Annotated[str, Option(metavar="NAME", help="Whose budget it is charged to besides its session's.")] = "",
@@ -66,7 +67,7 @@ def run(
         given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox, "sensitivity": sensitivity.upper()}
         given |= {"agent_type": agent_type, "network_mode": None if network is None else network.upper(), "model": model, "once": once}
         given |= {"limits": parse_limits(limit or ()), "tree_limits": parse_limits(tree_limit or ()), "project": project}
-        given |= {"scopes": None if scope is None else [name.upper() for name in scope], "dry_run": in_dry_run}
+        given |= {"scopes": None if scope is None else [name.upper() for name in scope], "dry_run": in_dry_run, "unmeasured": unmeasured}
         return _program(agent, batch, argv, given, (state_dir, dangerous_ok), dry_run=dry_run, as_json=as_json, wait=wait)
     if model or once or dry_run:
         raise UsageProblem("--model, --once and --dry-run go with --agent or --batch.", "Name a program: --agent claude-code.")
@@ -95,6 +96,7 @@ def run(
         wait_output=wait,
         dangerous_ok=dangerous_ok,
         dry_run=in_dry_run,
+        unmeasured=unmeasured,
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:
         hint(client)

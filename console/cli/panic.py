@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,14 +62,16 @@ def _seen_through(places: Places, local: Receipt, *, as_json: bool, wait_watch: 
     return verdict(receipt).exit_code
 
 
-def places_to_kill(state_dir: str | None) -> list[Places]:
-    """The places of the instance. Where its state directory was moved or deleted: of each instance that may be it. Raises NotFound."""
-    places = seek_places(state_dir)
+def places_to_kill(state_dir: str | None) -> Iterator[Places]:
+    """The places of the instance. Where its state directory was moved, deleted or replaced: of each that may be it. Raises NotFound."""
+    places, (folder, is_default) = seek_places(state_dir), choose_state_dir(state_dir)
     if places is not None:
-        return [places]
+        yield places
     from console.killswitch import relocation
 
-    folder, is_default = choose_state_dir(state_dir)
+    if places is not None:  # guards that worked here before another directory was put in the place of theirs
+        yield from (_gone(folder, one, is_default) for one in relocation.candidates_beside(folder))
+        return
     deadline = time.monotonic() + NOTICED_S
     while True:
         found, passed_over = relocation.candidates(folder)
@@ -78,7 +80,7 @@ def places_to_kill(state_dir: str | None) -> list[Places]:
         time.sleep(_LOOK_S)
     for words in passed_over:
         out.note(f"passed over: {plain(words, 400)}")
-    return [_gone(folder, one, is_default) for one in found] or [existing_places(state_dir)]
+    yield from [_gone(folder, one, is_default) for one in found] or [existing_places(state_dir)]
 
 
 def _gone(folder: Path, one: relocation.Candidate, is_default: bool) -> Places:

@@ -29,7 +29,7 @@ _ROWS = 60
 
 
 def as_json(receipt: Receipt) -> dict[str, object]:
-    """The stable keys (docs/json.md), and the headline."""
+    """The stable keys (docs/reference/json.md), and the headline."""
     found = verdict(receipt)
     return {**receipt.as_json(), "verified_zero": found.verified_zero, "headline": found.headline, "exit_code": int(found.exit_code)}
 

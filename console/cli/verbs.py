@@ -39,8 +39,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "policy": ("policy:app", "Check, explain and edit the rules."),
         "dry-run": ("dry_run:dry_run", "Judge and plan an agent's calls; execute none."),
         "plan": ("dry_run:plan", "Show what an agent in dry-run would have done."),
+        "mcp": ("mcp:app", "List MCP servers and tools that agents called."),
         "hook": ("hook:hook", "Judge one tool call (run by the program's hook)."),
-        "install-hook": ("machinery:install_hook", "Put Claude Code's or Codex's calls before Watchfloor."),
+        "install-hook": ("machinery:install_hook", "Put a program's tool calls before Watchfloor."),
     },
     "Records": {
         "audit": ("audit:app", "Read, verify and export the log."),

@@ -103,6 +103,8 @@ class LaunchRequest:
     """Why an operator starts it though its words name dangerous operations; empty: nobody confirmed any."""
     dry_run: bool = False
     """It starts in dry-run; a child of one that is in dry-run does in any case."""
+    unmeasured: bool = False
+    """A limit on cost is accepted though nothing measures what it spends."""
 
     def check(self) -> None:
         """Raises UsageProblem that names the field."""

@@ -106,6 +106,11 @@ class Approval:
         return f"{self.reason} ({self.rule})" if self.danger else f"{self.rule}: {self.reason}"
 
     @property
+    def equal(self) -> str:
+        """The same for requests of one tree that ask for the same thing to the byte, whichever of its agents asks."""
+        return hashlib.sha256(canonical(self.request, self.root_id, "")).hexdigest()[:16]
+
+    @property
     def group(self) -> str:
         """Requests with the same group are shown as one item: same tree, same tool, same shape."""
         return hashlib.sha256(f"{self.root_id}\0{shape(self.request)}".encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -215,7 +215,7 @@ class Receipt:
         return None if zero is None else max([zero, *late])
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data; its keys are stable (docs/json.md). Evidence is handed out as it is: nothing changes it."""
+        """Plain data; its keys are stable (docs/reference/json.md). Evidence is handed out as it is: nothing changes it."""
         # dataclasses.asdict copies every word of the evidence; of a kill of hundreds that takes as long as the kill.
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 NANO = 10**9
 """Nano-dollars in a dollar."""
+ID_PARTS = " "
+"""Between the parts of an answer's id."""
 MOST_TOKENS = 10**9
 """Of one kind in one answer; more is no count that a model gave."""
 
@@ -41,6 +43,11 @@ class Tokens(NamedTuple):
             and 0 <= self.output <= MOST_TOKENS
             and 0 <= self.web_searches <= MOST_TOKENS
         )
+
+
+def with_input(answer_id: str, tokens: Tokens) -> str:
+    """The id of one answer where a gateway may give several the same: their input differs, and whatever repeats an answer repeats its."""
+    return f"{answer_id}{ID_PARTS}{tokens.plain} {tokens.cache_read} {tokens.cache_write_5m + tokens.cache_write_1h}"
 
 
 class Answer(NamedTuple):

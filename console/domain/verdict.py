@@ -44,8 +44,11 @@ class Verdict:
         return self.verified_zero and self.exit_code in (ExitCode.DONE, ExitCode.LATER_STEP)
 
 
-def verdict(receipt: Receipt) -> Verdict:
-    """Decide from all parts of a receipt; what it says of itself (``verified_zero``) is not asked."""
+def verdict(receipt: Receipt, at: float | None = None) -> Verdict:
+    """Decide from all parts of a receipt; what it says of itself (``verified_zero``) is not asked.
+
+    ``at``: now, for a headline that does not promise a return watch that is over. Without it the headline is the receipt's own.
+    """
     zero, look = (_check(receipt, name) for name in _CHECKS)
     doubts = _doubts(receipt, zero, look)
     may_run = bool(doubts) or zero is not StepStatus.OK
@@ -58,7 +61,7 @@ def verdict(receipt: Receipt) -> Verdict:
         code = ExitCode.LATER_STEP
     else:
         code = ExitCode.DONE
-    return Verdict(not may_run and not is_best_effort, code, _headline(receipt, zero, doubts), _short(receipt, zero, doubts), may_run)
+    return Verdict(not may_run and not is_best_effort, code, _headline(receipt, zero, doubts, at), _short(receipt, zero, doubts), may_run)
 
 
 def is_unrecorded(receipt: Receipt) -> bool:
@@ -141,7 +144,7 @@ def _short(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
     return f"{words}, a later step is not done" if _not_done(receipt) else words
 
 
-def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
+def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str], at: float | None) -> str:
     outcomes = worst_outcomes(receipt.targets)  # what came back after the kill is a target of its own, and no agent more
     total, proven = len(outcomes), sum(outcome is Outcome.PROVEN_ZERO for outcome in outcomes.values())
     if doubts:
@@ -158,7 +161,8 @@ def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
     if proven and not doubts and receipt.proven_ms is not None:
         parts.append(f"Confirmed after {receipt.proven_ms / 1000:.2f} s.")
     if receipt.watch_until:
-        parts.append(f"Return watch: watching until {_clock(receipt.watch_until)}.")
+        until = "ended at" if at is not None and at > receipt.watch_until else "watching until"
+        parts.append(f"Return watch: {until} {_clock(receipt.watch_until)}.")
     if receipt.not_watched:
         parts.append(f"{not_watched_words(receipt.not_watched)}.")
     return " ".join(parts)

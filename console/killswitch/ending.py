@@ -35,7 +35,7 @@ def end_suspects(guard: Guard, message: dict[str, Any], peer: int) -> dict[str, 
         kill.amended = [*kill.amended, *words][-50:]
     paper = kill.receipt() if kill is not None else judged(replace(receipt, amended=(*receipt.amended, *words)[-50:]))
     if words:
-        guard.record("receipt", lambda: write_receipt(guard.config.guard_dir, paper))
+        guard.record("receipt", lambda: write_receipt(guard.folder, paper))
         guard.record_line("receipt_amended", kill_id=kill_id, verified_zero=paper.verified_zero, reason="; ".join(words)[:1000])
     return {"kill_id": kill_id, "ended": [asdict(one) for one in done][:MOST_NAMED], "n": len(done), "n_done": sum(d.done for d in done)}
 
@@ -45,7 +45,7 @@ def _receipt(guard: Guard, kill_id: str) -> tuple[KillSession | None, Receipt]:
     kill = guard.kills.get(kill_id)
     if kill is not None:
         return kill, kill.receipt()
-    receipt = read_receipt(guard.config.guard_dir, kill_id) if KILL_ID.match(kill_id) else None
+    receipt = read_receipt(guard.folder, kill_id) if KILL_ID.match(kill_id) else None
     if receipt is None:
         raise NotFound(f"There is no kill {kill_id[:60]!r}: nothing was killed.", "watchfloor receipt list shows the kills.")
     return None, receipt

@@ -22,6 +22,10 @@ from console.killswitch.witness import Witness
 
 NO_RECORD = "the guard's record did not know it: what it may have outside its cgroup is unknown"
 
+CONTRADICTED = (
+    "Its record says that a cgroup or a PID namespace holds it, and its first process is not in there: what it started is unknown."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -63,7 +67,7 @@ class Entry:
         leaves = "it may move itself out of its cgroup and has no PID namespace" if self.can_leave else ""
         if self.loose or leaves:
             return "; ".join(why for why in (self.loose, leaves) if why)
-        if self.kind == "process" and self.confirmed and not (self.leaf or self.container_leaf or self.pid_namespace):
+        if self.kind == "process" and (self.confirmed or self.pid) and not (self.leaf or self.container_leaf or self.pid_namespace):
             return "it has neither a cgroup nor a PID namespace: what it starts can only be looked for"
         return ""
 
@@ -107,6 +111,18 @@ class Held:
         is_open = leaf is not None or bool(self.unopened)  # what could not be opened counts as alive until it is
         is_held = self.init is not None or bool(self.unopened) or self.seen_over
         return why_unknown(recorded, folder=folder, is_open=is_open, pid=entry.pid, is_loose=bool(entry.why_best_effort), is_held=is_held)
+
+    def contradicted(self) -> str:
+        """Why its record cannot be its own: its first process is not where the record says that all of it is. Empty: it is."""
+        entry, init = self.entry, self.init
+        if init is None or not init.is_alive():
+            return ""
+        # bubblewrap hides its namespace from its own account; how deep it lies can be read all the same.
+        namespace, depth = processes.pid_namespace(init.pid), processes.namespace_depth
+        is_inside = namespace == entry.pid_namespace if namespace is not None else depth(init.pid) > depth("self")
+        is_elsewhere = entry.pid_namespace and not is_inside
+        is_lost = (entry.leaf and self.leaf is None) or (entry.container_leaf and self.container is None)
+        return CONTRADICTED if (is_elsewhere or (is_lost and not self.unopened)) and init.is_alive() else ""
 
     def follow(self) -> Closure | None:
         """The look-out for its descendants; None where cgroup or PID namespace make it needless."""
@@ -232,6 +248,8 @@ class Registry:
             place, doubts, over = self._recorded
             held.seen_over = entry.agent_id in over
             held.doubt = doubts.get(entry.agent_id) or held.unseen(place)
+            if why := held.contradicted():
+                held.doubt, held.entry = held.doubt or why, replace(entry, loose=entry.loose or NO_RECORD)  # looked for by descent too
         known = {entry.leaf for entry in entries}
         try:
             found = tree.leaves_on_disk() if tree is not None else []

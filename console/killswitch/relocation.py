@@ -193,6 +193,11 @@ def candidates(state_dir: Path) -> tuple[list[Candidate], list[str]]:
     return list(found.values()), words
 
 
+def candidates_beside(state_dir: Path) -> list[Candidate]:
+    """The guards that record elsewhere and answer, though there is a state directory again: another one was put in its place."""
+    return [Candidate(i, True, folder) for i, folder in found_for(state_dir) if _why_not_its_guard(folder / "guard.sock", "silent") == ""]
+
+
 def _marked(state_dir: Path) -> Iterator[tuple[int, str, bool]]:
     """(pid, instance, whether it reads as a guard) of processes that name this state directory, by command line or environment."""
     below = f"{state_dir}/".encode()
@@ -216,15 +221,15 @@ def _why_not_guard(pid: int) -> str:
     return "it is in a cgroup of agents" if inside_an_agent(pid) else ""
 
 
-def _why_not_its_guard(path: Path) -> str:
-    """Of whoever listens at a socket; empty where it is a guard's, or nothing answers."""
+def _why_not_its_guard(path: Path, silent: str = "") -> str:
+    """Of whoever listens at a socket; empty where it is a guard's, and ``silent`` where nothing answers."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as one:
             one.settimeout(SILENT_S)
             one.connect(str(path))
             return _why_not_guard(find_peer(one).pid)
     except OSError:
-        return ""
+        return silent
 
 
 def found_for(state_dir: Path) -> Iterator[tuple[str, Path]]:

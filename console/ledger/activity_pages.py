@@ -16,6 +16,11 @@ _STEP = 2000
 """Entries looked through between two looks at the clock."""
 
 
+_CALLED = """
+select tool, count(distinct agent || ' ' || case when pair <> '' then pair else source_id end), count(distinct agent), max(at)
+from entries where kind = 'tool_call' and substr(tool, 1, ?) = ? group by tool order by tool"""
+
+
 class ActivityPages(ActivityFile):
     """The reading side: nobody who searches keeps those waiting who write. Raises ConsoleError when the disk refuses."""
 
@@ -47,6 +52,11 @@ class ActivityPages(ActivityFile):
         with self._look() as db:
             row = db.execute(f"select seq, length(text), {FIELDS} from entries where agent = ? and seq = ?", (agent, seq)).fetchone()
         return _kept(row) if row else None
+
+    def tools_called(self, prefix: str) -> list[tuple[str, int, int, float]]:
+        """(tool, calls, agents, when last) of tools whose name begins so. A call that two of its tellers name is one."""
+        with self._look() as db:
+            return db.execute(_CALLED, (len(prefix), prefix)).fetchall()
 
     def window(
         self,

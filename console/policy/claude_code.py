@@ -11,7 +11,7 @@ from console.policy.carried import Carried
 from console.policy.loading import Settings
 from console.policy.rules import Family, Rule
 
-_RULE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\((.*)\))?\Z", re.DOTALL)
+_RULE = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*\*?)(?:\((.*)\))?\Z", re.DOTALL)
 _KINDS = ("deny", "ask", "allow")
 _READS, _WRITES = ("Read", "Grep", "Glob", "LS"), ("Edit", "Write", "MultiEdit", "NotebookEdit")
 _PERMISSIONS = {"deny", "ask", "allow"}
@@ -52,6 +52,8 @@ def _import(kind: str, rule: Any, made: Carried, project: str, home: str) -> Non
         _import_file(kind, rule, tool, inside, made, project, home)
     elif tool in ("WebFetch", "WebSearch"):
         _import_web(kind, rule, tool, inside, made)
+    elif tool.startswith("mcp__"):
+        _import_mcp(kind, rule, tool, inside, made)
     else:
         made.lose(f"{kind}: {rule}", f"{tool} is no shell, file or network; put it into the permission matrix")
 
@@ -128,6 +130,16 @@ def _import_web(kind: str, rule: str, tool: str, inside: str | None, made: Carri
         made.lose(f"{kind}: {rule}", "it names no domain")
 
 
+def _import_mcp(kind: str, rule: str, tool: str, inside: str | None, made: Carried) -> None:
+    """``mcp__SERVER``, ``mcp__SERVER__*`` and ``mcp__SERVER__TOOL``."""
+    bare = tool.removeprefix("mcp__")
+    server, _, name = bare.partition("__")
+    if inside is not None or not server or "*" in server or "__" in name:
+        made.lose(f"{kind}: {rule}", "which server and which tool it names is not certain")
+        return
+    made.put(kind, f"mcp({server}:{name or '*'})")
+
+
 def to_claude_code(settings: Settings) -> tuple[dict[str, Any], Carried]:
     """Our settings as its permissions; what was lost is in the second."""
     made = Carried()
@@ -162,6 +174,16 @@ def _export(kind: str, rule: Rule, made: Carried) -> None:
                 if kind == "allow":
                     return
             made.put(kind, "WebFetch" if rule.pattern == "*" else f"WebFetch(domain:{rule.pattern})")
+        case Family.MCP:
+            _export_mcp(kind, rule, made)
+
+
+def _export_mcp(kind: str, rule: Rule, made: Carried) -> None:
+    server, name = rule.words
+    if "*" in server or "*" in name.removesuffix("*") or (name != "*" and name.endswith("*")):
+        made.lose(f"{kind}: {rule.text}", "its rules name one server, and one tool of it or all")
+        return
+    made.put(kind, f"mcp__{server}" if name == "*" else f"mcp__{server}__{name}")
 
 
 def _export_file(kind: str, rule: Rule, made: Carried) -> None:

@@ -127,7 +127,9 @@ def to_codex(settings: Settings) -> tuple[str, Carried]:
         rules: tuple[Rule, ...] = getattr(settings, kind)
         for rule in rules:
             if rule.family is not Family.SHELL:
-                made.lose(f"{kind}: {rule.text}", "Codex has no rules on files and hosts; its sandbox mode and our sandbox hold them")
+                made.lose(
+                    f"{kind}: {rule.text}", "Codex has no rules on files, hosts and MCP tools; its sandbox mode and our sandbox hold them"
+                )
             elif not rule.words:
                 made.lose(f"{kind}: {rule.text}", "Codex has no rule for every program")
             elif kind == "allow" and not rule.open_end:

@@ -133,14 +133,21 @@ def _by_settings(tool: Tool, argument: str, context: Context, policy: Policy, fi
         case "none":
             return worst((Part(tool.name, Verdict.ALLOW, "no effect of its own", "tool", "what it leads to is judged itself"),))
         case _:
-            return worst((_unruled(tool, argument, context.tools),))
+            return worst((_unruled(tool, argument, context.tools, policy),))
 
 
-def _unruled(tool: Tool, argument: str, tools: Tools) -> Part:
-    """A tool for which the rules have no words: what it does is said first, with the class of its danger."""
+def _unruled(tool: Tool, argument: str, tools: Tools, policy: Policy) -> Part:
+    """A tool for which only rules on MCP servers have words: what it does is said first, with the class of its danger."""
     why = f"no rule says whether {tool.name} may be used"
     what, kind = does(tool, tools), danger_of(tool, tools)
     text = f"{tool.name} {argument[:200]}"
+    said = policy.mcp.judge(tool.name)
+    if said is not None:
+        verdict, rule = said
+        # What spends, sends, deploys or deletes is allowed by its own name alone, never by a pattern.
+        if verdict is not Verdict.ALLOW or kind is None or "*" not in rule.text:
+            return Part(text, verdict, rule.text, "tool", what or "a rule names this tool", danger=kind.danger if kind is not None else "")
+        why = f"{rule.text} allows it by a pattern alone"
     if kind is None:
         return Part(text, Verdict.ASK, NO_RULE, "tool", f"{why}; {what}" if what else why)
     return Part(text, Verdict.ASK, f"danger: {kind.name}", "tool", f"{what}; {why}", danger=kind.danger)
@@ -225,8 +232,9 @@ def _is_alike(tool: Tool, other: Tool) -> bool:
 
 
 def _with_matrix(own: Judgement, extra: Part, tool: Tool) -> Judgement:
-    """The grammar of the settings has no words for databases and mail: there the matrix alone decides."""
-    return worst((extra,)) if tool.family in FREE else joined(own, worst((extra,)))
+    """The grammar of the settings has few words for databases and mail: there the matrix decides, and a rule on the tool's server."""
+    is_ruled = own.verdict is Verdict.DENY or own.rule.startswith("mcp(")
+    return worst((extra,)) if tool.family in FREE and not is_ruled else joined(own, worst((extra,)))
 
 
 def _limits(call: Call, tool: Tool, found: Judgement, context: Context) -> list[Judgement]:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from console.policy.loading import Settings
+from console.policy.mcp import covers
 from console.policy.programs import Catalogue, Description
 from console.policy.rules import Family, Rule
 
@@ -100,6 +101,8 @@ def _of_shell(rule: Rule, settings: Settings, catalogue: Catalogue) -> Iterator[
 def _of_file(rule: Rule, settings: Settings) -> Iterator[Finding]:
     if rule.family is Family.NETWORK and rule.pattern == "*":
         yield Finding(Severity.WARNING, "allow", rule.text, "it allows every host")
+    if rule.family is Family.MCP and rule.words[0] == "*" and "*" in rule.words[1]:
+        yield Finding(Severity.WARNING, "allow", rule.text, "it allows tools of every server, those that a project adds too")
     if rule.family is Family.FILE and rule.stem == "/" and rule.pattern.startswith("/"):
         lost = tuple(one.text for one in settings.deny if one.family is Family.FILE and one.action == rule.action)
         yield Finding(Severity.WARNING, "allow", rule.text, "it reaches over the whole disk; only deny rules stop it", lost)
@@ -125,3 +128,5 @@ def _covers(deny: Rule, allow: Rule) -> bool:
             return deny.port in (None, allow.port) and (deny.pattern == "*" or deny.pattern == allow.pattern)
         case Family.FILE:
             return deny.action == allow.action and deny.pattern == allow.pattern
+        case Family.MCP:
+            return covers(deny, *allow.words)

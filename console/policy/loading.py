@@ -16,7 +16,7 @@ RULES_MAX = 10_000
 CONTEXT_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
 _LISTS = ("deny", "ask", "allow")
 _TOP = {"_comment", "context_workspace", "permissions"}
-_HOW = "Write it as in docs/policy.md; nothing is allowed until it can be read."
+_HOW = "Write it as in docs/reference/policy.md; nothing is allowed until it can be read."
 
 
 @dataclass(frozen=True, slots=True)

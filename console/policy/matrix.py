@@ -70,7 +70,7 @@ Matrix = Mapping[str, Row]
 def read_matrix(document: object, workspace: str) -> Matrix:
     """``{"tools": {"file_read": {"paths": [...], "max_size": "1MB"}, "file_write": "DENIED"}}``. Raises UsageProblem with the place."""
     if not isinstance(document, dict) or not isinstance(document.get("tools"), dict) or set(document) - {"_comment", "tools"}:
-        raise UsageProblem("The permission matrix has no object called tools, or has more.", "See docs/policy.md.")
+        raise UsageProblem("The permission matrix has no object called tools, or has more.", "See docs/reference/policy.md.")
     return {name: _row(found, f"matrix: {name}", workspace) for name, found in document["tools"].items()}
 
 
@@ -81,7 +81,7 @@ def _row(found: Any, where: str, workspace: str) -> Row:
         raise UsageProblem(f"{where} is not understood.", f'Write "DENIED", or an object of {", ".join(sorted(_FIELDS))}.')
     for name in ("write", "send"):
         if not isinstance(found.get(name, False), bool):
-            raise UsageProblem(f"{where}: {name} is not true or false.", "See docs/policy.md.")
+            raise UsageProblem(f"{where}: {name} is not true or false.", "See docs/reference/policy.md.")
     if found.get("action", "draft_only") != "draft_only":
         raise UsageProblem(f"{where}: action is not draft_only.", "Leave it out to bound nothing.")
     paths = tuple(read_rule(f"file(read:{one})", where, {"WORKSPACE": workspace}) for one in _list(found, "paths", where) or ())
@@ -253,7 +253,7 @@ def _list(found: Mapping[str, Any], name: str, where: str) -> list[str] | None:
     if value is None:
         return None
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise UsageProblem(f"{where}: {name} is not a list of strings.", "See docs/policy.md.")
+        raise UsageProblem(f"{where}: {name} is not a list of strings.", "See docs/reference/policy.md.")
     return value
 
 

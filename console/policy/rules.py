@@ -1,4 +1,5 @@
-"""One rule of ``settings.json``: ``shell(git status:*)``, ``file(read:${WORKSPACE}/**)``, ``network(outbound:*.example.com)``.
+"""One rule of ``settings.json``: ``shell(git status:*)``, ``file(read:${WORKSPACE}/**)``, ``network(outbound:*.example.com)``,
+``mcp(github:get_issue)``.
 
 Rules are compiled once; matching does no I/O. A glob is wcmatch's: ``*`` stays within a folder, ``**`` crosses folders.
 """
@@ -16,11 +17,12 @@ from console.domain.errors import UsageProblem
 
 RULE_BYTES = 1024
 _GLOB = glob.GLOBSTAR | glob.DOTGLOB | glob.BRACE | glob.FORCEUNIX | glob.NEGATE
-_SHAPE = re.compile(r"(shell|file|network)\((.*)\)\Z", re.DOTALL)
+_SHAPE = re.compile(r"(shell|file|network|mcp)\((.*)\)\Z", re.DOTALL)
 _ACTION = re.compile(r"(read|write|delete):(.+)\Z", re.DOTALL)
 _HOST = re.compile(
     r"(\*|(\*\.)?([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?|\[[0-9a-f:.]+\])(:\d{1,5})?\Z"
 )
+_MCP = re.compile(r"([A-Za-z0-9_.-]+|\*):([A-Za-z0-9_.*-]+)\Z")
 _VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
 _MAGIC = re.compile(r"[*?\[{!]")
 _UNMAGIC = re.compile(r"(?:\\.|[^\\*?\[{]|\\\Z)*", re.DOTALL)
@@ -35,6 +37,7 @@ class Family(StrEnum):
     SHELL = "shell"
     FILE = "file"
     NETWORK = "network"
+    MCP = "mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Rule:
     text: str
     family: Family
     words: tuple[str, ...] = ()
-    """shell: the words a command begins with; empty: any command."""
+    """shell: the words a command begins with; empty: any command. mcp: the server and the tool, ``*`` in them stands for any letters."""
     open_end: bool = True
     """shell: more words may follow (``:*``)."""
     action: str = ""
@@ -89,7 +92,8 @@ def read_rule(text: object, where: str, variables: Mapping[str, str], unconfined
     shape = _SHAPE.match(text)
     if shape is None or len(text.encode("utf-8", "surrogatepass")) > RULE_BYTES or not text.isprintable():
         raise UsageProblem(
-            f"{where}: {text[:80]!r} is no rule.", "Write shell(WORDS:*), file(read|write|delete:GLOB) or network(outbound:HOST)."
+            f"{where}: {text[:80]!r} is no rule.",
+            "Write shell(WORDS:*), file(read|write|delete:GLOB), network(outbound:HOST) or mcp(SERVER:TOOL).",
         )
     family, inside = Family(shape.group(1)), shape.group(2)
     match family:
@@ -99,6 +103,8 @@ def read_rule(text: object, where: str, variables: Mapping[str, str], unconfined
             return _file(text, inside, where, variables)
         case Family.NETWORK:
             return _network(text, inside, where)
+        case Family.MCP:
+            return _mcp(text, inside, where)
 
 
 def _shell(text: str, inside: str, where: str, unconfined: bool) -> Rule:
@@ -168,3 +174,10 @@ def _network(text: str, inside: str, where: str) -> Rule:
     if (found := re.search(r"(?<=[^:]):(\d{1,5})\Z", host)) and (not host.startswith("[") or "]:" in host):
         bare, port = host[: found.start()], int(found.group(1))
     return Rule(text, Family.NETWORK, pattern=bare.strip("[]"), port=port)
+
+
+def _mcp(text: str, inside: str, where: str) -> Rule:
+    shape = _MCP.match(inside)
+    if shape is None:
+        raise UsageProblem(f"{where}: {text!r} names no MCP tool.", "Write mcp(SERVER:TOOL), mcp(SERVER:*) or mcp(*:TOOL).")
+    return Rule(text, Family.MCP, words=(shape[1], shape[2]))

@@ -37,7 +37,7 @@ _MATCHER = {"action", "paths", "hosts", "scopes", "tools", "commands"}
 _ACTIONS = ("read", "write", "delete", "list", "connect", "code", "send", "draft", "pay", "deploy")
 _TIGHTEN = ("NONE", "NONE if PROXIED")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
-_HOW = "See docs/policy.md; the patterns that were in force stay in force."
+_HOW = "See docs/reference/policy.md; the patterns that were in force stay in force."
 GONE = "it is gone, and what it said stays in force; to end that, write one without patterns"
 
 

@@ -22,6 +22,7 @@ from console.policy.lexer import Refused, check_text
 from console.policy.lines import Simple, simple_commands
 from console.policy.loading import Settings
 from console.policy.made_steps import DEPTH, StepMaker
+from console.policy.mcp import McpRules
 from console.policy.paths import FileRules, Files, Once, absolute
 from console.policy.profiles import NOT_CONTAINED, WORK, Profile
 from console.policy.programs import Catalogue, Description
@@ -64,6 +65,7 @@ class Policy:
         self.catalogue = catalogue
         self.files = FileRules(settings, _protected(catalogue.protected))
         self.hosts = HostRules(settings)
+        self.mcp = McpRules(settings)
         self.commands = CommandRules(settings, catalogue.spellings)
         self.dangers = tuple(dangers)
         self.declared = declared

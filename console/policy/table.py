@@ -59,7 +59,7 @@ def _rows(data: bytes, name: str) -> Iterator[Any]:
     if data.lstrip().startswith(b'{"cases"') or data.lstrip().startswith(b"{\n"):
         document = read_json(data, name)
         if not isinstance(document, dict) or not isinstance(document.get("cases"), list) or set(document) - {"_comment", "cases"}:
-            raise UsageProblem(f"{name} holds no list called cases, or more than that.", "See docs/policy.md.")
+            raise UsageProblem(f"{name} holds no list called cases, or more than that.", "See docs/reference/policy.md.")
         yield from document["cases"]
         return
     for number, line in enumerate(data.splitlines(), 1):

@@ -128,7 +128,7 @@ TABLE = (
         {Mode.MANAGED: _HOST_KERNEL, Mode.BUBBLEWRAP: _HOST_KERNEL, Mode.RUNC: _HOST_KERNEL},
     ),
 )
-"""The whole table; docs/sandboxes.md shows it."""
+"""The whole table; docs/reference/sandboxes.md shows it."""
 
 _SHARES = {Mode.MANAGED: "it shares this machine's network", Mode.BUBBLEWRAP: "it shares this machine's network"}
 

@@ -1,4 +1,4 @@
-"""The options as a page of documentation: ``python -m console.settings.reference > docs/settings.md``."""
+"""The options as a page of documentation: ``python -m console.settings.reference > docs/reference/settings.md``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from console.settings.options import EnvironmentOptions, Options
 
 _HEAD = """# Settings
 
-`settings.json` in the state directory, read when the supervisor starts; a mistake in it is named with its field, and nothing is
-started. A name with a dot stands in a section: `{"workspaces": {"ttl_days": 3}}` is `workspaces.ttl_days`. What `watchfloor supervisor
---help` names can be given there instead, and is written into the file. The plan of the rotation is a file of its own
-([secrets](secrets.md)), and so is what an agent type may use ([sandboxes](sandboxes.md)).
+Watchfloor reads `settings.json` in the state directory when the supervisor starts. A mistake in it is named with its field, and
+nothing is started. A name with a dot stands in a section: `{"workspaces": {"ttl_days": 3}}` is `workspaces.ttl_days`.
 
-This page is made from the options themselves: `python -m console.settings.reference > docs/settings.md`.
+What `watchfloor supervisor --help` names can be given on the command line instead, and is then written into the file.
+Two things have files of their own: the plan of the rotation ([secrets](../how-to/secrets.md)), and what an agent type may use
+([sandboxes](sandboxes.md)).
+
+A program makes this page from the options: `python -m console.settings.reference > docs/reference/settings.md`.
 
 | option | default | what it is |
 |---|---|---|

@@ -40,10 +40,13 @@ class HookCommand:
     socket: Path
     wait_s: int
 
+    def words(self) -> list[str]:
+        """For a program that starts it itself."""
+        return [self.python, "-I", "-S", str(self.hook), self.program, str(self.socket), str(self.wait_s)]
+
     def line(self) -> str:
         """For a shell, any: a hook that is killed, or an interpreter that is gone, blocks as well, and never without a word."""
-        words = [self.python, "-I", "-S", str(self.hook), self.program, str(self.socket), str(self.wait_s)]
-        return f"{shlex.join(words)} || {BLOCKED} || exit 2"
+        return f"{shlex.join(self.words())} || {BLOCKED} || exit 2"
 
 
 def read_file(data: bytes, name: str) -> dict[str, Any]:

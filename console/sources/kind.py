@@ -106,6 +106,8 @@ class Start:
     """The same where its calls are not judged."""
     doubt: Callable[[str, bool], str] = lambda _version, _talks: ""
     """(version, whether it is talked to) -> why it may skip our hook, or empty."""
+    says_cost: bool = False
+    """Whether it tells what its answers cost, of models without a known price too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,5 +127,14 @@ class Kind:
     start: Start | Lacks
     daemons: Daemons | Lacks
     quota: Callable[[Iterable[Path]], list[Window]] | Lacks
+    windows: tuple[str, ...] = ()
+    """Windows that its vendor's subscriptions are known to have: each is shown, or why it is not known."""
     is_woken_by_sums: bool = False
     """Whether a transcript that grows says nothing that its source shows but sums."""
+    sums_itself: bool = False
+    """Whether its source says what a session used though there are no transcripts that are read."""
+
+    @property
+    def why_unread(self) -> str:
+        """Why nothing reads what it spends, or empty."""
+        return "" if self.sums_itself or not isinstance(self.transcripts, Lacks) else self.transcripts.why

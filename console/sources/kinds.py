@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.sources.aider.kind import AIDER
 from console.sources.claude_code.kind import CLAUDE_CODE
 from console.sources.codex.kind import CODEX
 from console.sources.daemons.interface import Daemons
@@ -13,7 +14,7 @@ from console.sources.processes_only import PROCESSES_ONLY
 from console.sources.qwen.kind import QWEN
 from console.sources.transcripts import TRANSCRIPTS
 
-KINDS: tuple[Kind, ...] = (CLAUDE_CODE, CODEX, GEMINI, QWEN, OPENCODE, PI, KILOCODE, OPENCLAW, *PROCESSES_ONLY)
+KINDS: tuple[Kind, ...] = (CLAUDE_CODE, CODEX, GEMINI, QWEN, OPENCODE, PI, AIDER, KILOCODE, OPENCLAW, *PROCESSES_ONLY)
 PROGRAMS = tuple(kind.program for kind in KINDS)
 ACTIVITIES = {kind.activity.source: kind.activity for kind in KINDS if not isinstance(kind.activity, Lacks)}
 WOKEN_BY_SUMS = frozenset(one.source for kind in KINDS if kind.is_woken_by_sums and not isinstance(one := kind.transcripts, Lacks))

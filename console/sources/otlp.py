@@ -27,7 +27,7 @@ NOT_STARTED = "Not available here, because only a running supervisor listens: wa
 UNLINKED = "no process, session file or transcript of this host is of this session"
 OFF = (
     "Not available, because it is switched off: the setting otlp.port names the loopback port it listens on "
-    "(4318 is OTLP's own; docs/telemetry.md)."
+    "(4318 is OTLP's own; docs/how-to/telemetry.md)."
 )
 
 

@@ -5,16 +5,17 @@ Whoever reaches the port can say anything: nothing here decides who is signalled
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from console.domain.budget import Usage
 from console.domain.spend import NANO, Answer, Tokens
 from console.sources.foreign_text import plain
-from console.sources.otlp_items import Item
+from console.sources.otlp_items import CACHE_READ, CACHE_WRITTEN, PROVIDER, Item, Value
 from console.sources.otlp_sums import COST, MOST_USD, TOKENS, Refused, Sums, counts, number
 
 SESSIONS_MAX = 500
@@ -35,6 +36,32 @@ TOLD_S = 60.0
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 _SUMS = ("invoke_agent", "create_agent", "invoke_workflow", "execute_tool")
 """Operations whose spans may tell the sum of those below them."""
+SPANS = "otlp"
+"""The source of answers that spans tell."""
+TRACES_MAX = 5000
+"""Traces of which is remembered to which session they belong."""
+_TRACE = re.compile(r"[0-9a-f]{8,32}")
+_CONVENTION = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
+_BEFORE = ("gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens")
+_VENDORS = {
+    name: vendor
+    for vendor, names in {
+        "anthropic": "anthropic",
+        "aws": "aws_bedrock aws bedrock amazon_bedrock",
+        "azure": "azure_ai_openai azure_ai_inference az_ai_openai az_ai_inference azure azure_openai",
+        "cohere": "cohere",
+        "deepseek": "deepseek",
+        "google": "gcp_gemini gcp_gen_ai gcp_vertex_ai gemini vertex_ai google google_gla google_vertex google_generative_ai",
+        "groq": "groq",
+        "mistral": "mistral_ai mistral mistralai",
+        "openai": "openai",
+        "openrouter": "openrouter",
+        "perplexity": "perplexity",
+        "x-ai": "x_ai xai",
+    }.items()
+    for name in names.split()
+}
+"""Who sells a model, by the names that conventions and instrumentations give providers (letters and digits of them alone)."""
 _SESSION_NAMES = ("session.id", "conversation.id", "gen_ai.conversation.id")
 
 
@@ -76,6 +103,29 @@ class _Refusals:
     example: str = ""
 
 
+class _Traces:
+    """Which session a model's span is of, where it does not say so itself."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, str] = {}
+        """By trace and instance of a service."""
+
+    def session_of(self, item: Item) -> str:
+        """Its session; of a model's span that names none, its trace within one instance of a service. Empty: it is of no session."""
+        said, found = item.attributes, _session_of(item)
+        if item.kind != "traces" or not any(name.startswith("gen_ai.") for name in said):
+            return found
+        trace = item.ident.partition(".")[0].lower()
+        instance = f"{said.get('service.name', '')}\0{said.get('service.instance.id', '')}"
+        key = f"{trace}-{hashlib.sha256(instance.encode('utf-8', 'replace')).hexdigest()[:8]}"
+        if found and _SESSION.fullmatch(found):
+            self._sessions.pop(key, None)
+            self._sessions[key] = found
+            while len(self._sessions) > TRACES_MAX:
+                del self._sessions[next(iter(self._sessions))]
+        return found or self._sessions.get(key, "") or (f"trace-{key}" if _TRACE.fullmatch(trace) else "")
+
+
 class TelemetryBook:
     """What was heard since the supervisor started; nothing of it is kept over a restart."""
 
@@ -84,6 +134,7 @@ class TelemetryBook:
         self._lock = threading.Lock()
         self._sessions: dict[str, _Session] = {}
         self._answers: dict[tuple[str, str], None] = {}
+        self._traces = _Traces()
         self._pending: list[Answer] = []
         self._refused: dict[str, _Refusals] = {}
         self._room, self._room_at = NEW_BURST, clock()
@@ -137,8 +188,9 @@ class TelemetryBook:
             known = self._sessions.get(answer.session)
             if known is None:
                 return
+            channel = known.sums.spans if answer.source == SPANS else known.sums.events
             try:
-                known.sums.events.add(nano=nano or 0, unpriced=0 if nano is not None else 1)
+                channel.add(nano=nano or 0, unpriced=0 if nano is not None else 1)
             except Refused as error:
                 self._refuse(str(error), answer.session)
 
@@ -164,15 +216,14 @@ class TelemetryBook:
         kind.example = plain(example, 160)
 
     def _take(self, item: Item) -> None:
-        name = _session_of(item)
+        name = self._traces.session_of(item)
         if not name:
             return  # a resource's own figures, of no session
         if not _SESSION.fullmatch(name):
             raise Refused("a session id that is none")
         known = self._sessions.get(name) or self._new(name, item)
         known.last, known.last_at = self._clock(), time.time()
-        model = next((m for key in ("model", "gen_ai.response.model", "gen_ai.request.model") if (m := item.attributes.get(key))), "")
-        known.model = plain(model, 100) or known.model
+        known.model = _model_of(item) or known.model
         part = plain(item.attributes.get("agent_id", ""), 64)
         if part and len(known.agents) < 1000:
             known.agents.add(part)
@@ -251,16 +302,44 @@ class TelemetryBook:
         said = item.attributes
         if said.get("gen_ai.operation.name") in _SUMS:
             return
-        for names in (
-            ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
-            ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"),
-            ("gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens"),
-        ):
-            if any(one in said for one in names):
-                tokens = sum(counts(said, *names))
-                if self._once(name, f"s {plain(said.get('request_id', '')) or item.ident}"):
-                    known.sums.spans.add(answers=1, tokens=tokens, unpriced=1)
-                return
+        ident = f"s {plain(said.get('request_id', '')) or item.ident}"
+        own = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
+        if any(one in said for one in own):
+            tokens = sum(counts(said, *own))
+            if self._once(name, ident):
+                known.sums.spans.add(answers=1, tokens=tokens, unpriced=1)
+            return
+        used = _used(said)
+        if used is None or not self._once(name, ident):
+            return
+        known.sums.spans.add(answers=1, tokens=used.total)
+        vendor, model = _VENDORS.get(_provider(said), ""), _model_of(item)
+        if vendor and model and len(self._pending) < PENDING_MAX:
+            self._pending.append(Answer(SPANS, ident, 0.0, f"{vendor}/{model}", "", name, "", "", used))
+        else:
+            known.sums.spans.add(unpriced=1)
+
+
+def _used(said: Mapping[str, Value]) -> Tokens | None:
+    """What a span says that one answer used; None: it says nothing of it. Refused."""
+    for names in (_CONVENTION, _BEFORE):
+        if any(one in said for one in names):
+            given, out = counts(said, *names)
+            read, written = (max(counts(said, *cached)) for cached in (CACHE_READ, CACHE_WRITTEN))
+            # By the conventions the input holds what came from the cache and went into it; some count it beside.
+            plain_in = given - read - written if read + written <= given else given
+            return Tokens(plain_in, read, written, 0, out)
+    return None
+
+
+def _provider(said: Mapping[str, Value]) -> str:
+    named = next((str(found) for name in PROVIDER if (found := said.get(name))), "")
+    return re.sub(r"[^a-z0-9]+", "_", named.lower())
+
+
+def _model_of(item: Item) -> str:
+    named = ("model", "gen_ai.response.model", "gen_ai.request.model")
+    return plain(next((found for key in named if (found := item.attributes.get(key))), ""), 100)
 
 
 def _session_of(item: Item) -> str:

@@ -24,6 +24,15 @@ _TEMPORALITY = {
     "AGGREGATION_TEMPORALITY_CUMULATIVE": CUMULATIVE,
 }
 
+PROVIDER = ("gen_ai.provider.name", "gen_ai.system")
+"""Who answered (OpenTelemetry's conventions for generative AI), now and until version 1.36 of them."""
+CACHE_READ = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.details.cache_read_tokens")
+CACHE_WRITTEN = (
+    "gen_ai.usage.cache_creation.input_tokens",
+    "gen_ai.usage.cache_creation_input_tokens",
+    "gen_ai.usage.details.cache_write_tokens",
+)
+"""By the conventions, and as instrumentations named them before."""
 WANTED = frozenset(
     (
         *("service.name", "service.version", "session.id", "conversation.id", "gen_ai.conversation.id"),
@@ -41,6 +50,9 @@ WANTED = frozenset(
         *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "cost_usd"),
         *("input_token_count", "output_token_count", "cached_token_count", "cache_write_token_count"),
         *("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens"),
+        *CACHE_READ,
+        *CACHE_WRITTEN,
+        *("service.instance.id", *PROVIDER),
     )
 )
 

@@ -94,8 +94,8 @@ class ProcessSource:
 
     def _unread(self, program: Program) -> str:
         """Why what it spends is not known; empty: its own source says what."""
-        lacking = self._kinds[program].transcripts
-        return f"nothing reads what {program.title} spends: {lacking.why}" if isinstance(lacking, Lacks) else ""
+        why = self._kinds[program].why_unread
+        return f"nothing reads what {program.title} spends: {why}" if why else ""
 
 
 def folded(running: tuple[Running, ...]) -> list[Running]:

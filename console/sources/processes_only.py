@@ -14,13 +14,12 @@ def _seen(name: str, program: Program, *, why: Lacks = _UNREAD) -> Kind:
 
 PROCESSES_ONLY = (
     _seen("cursor", Program("cursor-agent", "Cursor CLI"), why=Lacks("the layout of its databases is not public")),
-    _seen(
-        "aider",
-        Program("aider", "aider", is_python=True),
-        why=Lacks("it writes rounded sums alone, and no ids"),
-    ),
     _seen("copilot", Program("copilot", "GitHub Copilot CLI", ("@github/copilot",), native=False)),
-    _seen("amp", Program("amp", "Amp", ("@sourcegraph/amp",), native=False), why=Lacks("its threads are kept by its vendor's server")),
+    _seen(
+        "amp",
+        Program("amp", "Amp", ("@sourcegraph/amp", "@ampcode/cli"), native=False),
+        why=Lacks("its threads are kept by its vendor's server"),
+    ),
     _seen("goose", Program("goose", "Goose", native=True)),
     _seen("kimi", Program("kimi", "Kimi CLI", is_python=True)),
     _seen("droid", Program("droid", "Droid", ("@factory/cli",))),

@@ -22,6 +22,17 @@ _HALF = _FEMTO // 2
 _LATEST = 4e9
 _CARDS_MAX = 10_000
 _NAME_MAX = 200
+_LONG_INPUT = 200_000
+_STEP_MISSING = frozenset(
+    (
+        ("anthropic", "claude-sonnet-4-0"),
+        ("aws", "global.anthropic.claude-sonnet-4-20250514-v1:0"),
+        ("aws", "regional.anthropic.claude-sonnet-4-20250514-v1:0"),
+        ("openrouter", "anthropic/claude-sonnet-4"),
+    )
+)
+"""Models of which the table has one price alone, and their vendor's sheet two: Sonnet 4, as Sonnet 4.5, costs 6 and 22.50 dollars a
+million in place of 3 and 15 once all input of a request is above 200,000 tokens (Anthropic, "Long context pricing", since 2025-08-12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,11 @@ class Rates:
             + t.web_searches * self.web_search
         )
         return (femto + _HALF) // _FEMTO
+
+    def above_step(self) -> Rates:
+        """The same where a vendor's sheet doubles every kind of input and adds half to the output."""
+        written, written_1h = 2 * self.cache_write_5m, 2 * self.cache_write_1h
+        return Rates(2 * self.plain, 2 * self.cache_read, written, written_1h, self.output * 3 // 2, self.web_search)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +140,10 @@ class RateBook:
             self._dated[vendor, model] = isinstance(first.model.prices, list)
             tiered = (value for value in vars(first.model_price).values() if hasattr(value, "tiers"))
             starts = sorted({tier.start for value in tiered for tier in value.tiers})
-            return _Card(tuple(starts), tuple(_rates(ask, total + 1) for total in (0, *starts)))
+            steps = tuple(_rates(ask, total + 1) for total in (0, *starts))
+            if not starts and (first.provider.id, first.model.id) in _STEP_MISSING:
+                return _Card((_LONG_INPUT,), (*steps, steps[0].above_step()))
+            return _Card(tuple(starts), steps)
         except (LookupError, ValueError, ArithmeticError, TypeError, AttributeError):
             self._dated.setdefault((vendor, model), False)
             return None

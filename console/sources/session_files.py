@@ -44,8 +44,8 @@ class Written(NamedTuple):
     began: float
     """Seconds since the epoch, by its own word; 0: it does not say."""
     changed: float
-    place: Path
-    """The folder whose changes tell of it."""
+    place: Path | None
+    """The folder whose changes tell of it; None: it is looked at again and again."""
 
 
 Find = Callable[[Path, str, int], Iterable[Written]]
@@ -57,8 +57,20 @@ class SessionFiles:
 
     can_stop = "Nothing by itself: adopt a session first. A sub-agent stops with its session, never alone."
 
-    def __init__(self, name: str, program: Program, find: Find, given: Outlook, sub_agents: str = "") -> None:
-        """``sub_agents``: as what they are seen, for people; empty: the program has none that are."""
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        find: Find,
+        given: Outlook,
+        sub_agents: str = "",
+        spent: Callable[[int, str], dict[str, Spent]] | None = None,
+    ) -> None:
+        """``sub_agents``: as what they are seen, for people; empty: the program has none that are.
+
+        ``spent``: (uid, session) -> what it used, of a program that writes no transcripts that are read for all.
+        """
+        self._own_spent = spent
         self._name, self._program, self._find, self._given = name, program, find, given
         self._confinement = Confinement(given.root, outside=given.outside)
         self._watched: tuple[Path, ...] = ()
@@ -94,7 +106,7 @@ class SessionFiles:
         places: dict[Path, None] = {}
         for one, written in self._sessions(running):
             found += self._rows(one, written)
-            if written is not None:
+            if written is not None and written.place is not None:
                 places[written.place] = None
         self._watched = tuple(places)[:MAX_SIGHTINGS]
         found += self._gone(before)
@@ -174,6 +186,8 @@ class SessionFiles:
         return rows
 
     def _spent(self, uid: int, session: str) -> dict[str, Spent]:
+        if self._own_spent is not None:
+            return self._own_spent(uid, session) if session else {}
         spend: SessionSpend | None = self._given.spend
         return spend.of(uid, self._name, session) if spend is not None and session else {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-VERSION = 4
+VERSION = 5
 SCHEMA = """
 create table files(path text primary key, dev integer, inode integer, size integer, mtime_ns integer, offset integer, mark text, state text)
   without rowid, strict;
@@ -80,10 +80,13 @@ TRIGGERS = {
 }
 TOTALS = TABLES + "".join(f"create trigger {name} {body};\n" for name, body in TRIGGERS.items())
 """Added with version 4."""
+WHOLE_IDS = "insert or replace into meta values('bare_ids', 'yes');"
+"""Added with version 5: answers of before are kept by the message's id alone, and are found by it when they are told again."""
 UPGRADES = {
     # No released version wrote 0 or 1: what such a file held is read anew.
     **dict.fromkeys((0, 1), f"drop table if exists files; drop table if exists answers; {SCHEMA} {ADDED} {TOTALS}"),
-    2: f"alter table answers add column ours integer not null default 0; {ADDED} {TOTALS}",
-    3: TOTALS,
+    2: f"alter table answers add column ours integer not null default 0; {ADDED} {TOTALS} {WHOLE_IDS}",
+    3: TOTALS + WHOLE_IDS,
+    4: WHOLE_IDS,
 }
 """What makes a file of an earlier version one of this."""

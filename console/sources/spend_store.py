@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from functools import lru_cache
 
-from console.domain.spend import Answer, Tokens
+from console.domain.spend import ID_PARTS, Answer, Tokens
 from console.sources.spend_totals import BULK, SpendTotals
 from console.sources.transcript_files import Place
 
@@ -40,6 +40,9 @@ create temp table squeezed as
     cast(total(tokens) as integer) as tokens, cast(total(cost) as integer) as cost, sum(answers) as answers, sum(unpriced) as unpriced
   from folded where day <= :until group by uid, source, day, model, prices, ours
 """
+_BARE = """
+select 1 from answers where uid = ? and source = ? and answer_id = ?
+  and plain = ? and cache_read = ? and cache_write_5m = ? and cache_write_1h = ?"""
 _INSERT = """
 insert into answers values(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
   on conflict(uid, source, answer_id) do update set plain = excluded.plain, cache_read = excluded.cache_read, output = excluded.output,
@@ -70,7 +73,7 @@ class SpendStore(SpendTotals):
 
     def add(self, priced: Iterable[tuple[Answer, int | None]], prices: str) -> None:
         """Answers with their price in nano-dollars; within ``writing``. One that is there counts once, with its larger numbers."""
-        rows = [_row(answer, nano, prices) for answer, nano in priced]
+        rows = [_row(self._as_kept(answer) if self.has_bare_ids else answer, nano, prices) for answer, nano in priced]
         if self.closed:
             kept = [row for row in rows if not row[4] or str(row[4]) >= self.closed]
             self.late += len(rows) - len(kept)
@@ -79,6 +82,13 @@ class SpendStore(SpendTotals):
             self.without_sums(rows, _INSERT)
         else:
             self._db.executemany(_INSERT, rows)
+
+    def _as_kept(self, answer: Answer) -> Answer:
+        """Under the id by which an earlier version kept it, if it did."""
+        bare, _, more = answer.answer_id.partition(ID_PARTS)
+        tokens = answer.tokens
+        key = (answer.uid, answer.source, bare, tokens.plain, tokens.cache_read, tokens.cache_write_5m, tokens.cache_write_1h)
+        return answer._replace(answer_id=bare) if more and self._asked(_BARE, key) else answer
 
     def fold(self, now: float, keep_days: int = KEEP_DAYS, rows_max: int = ROWS_MAX, sums_max: int = SUMS_MAX) -> None:
         """Old days become sums, so that the file stays bounded. Raises ConsoleError."""

@@ -42,11 +42,14 @@ class SpendSums:
         """The first day whose answers are kept one by one; empty: all. What is read of an earlier one is not added: it is in the sums."""
         self.late = 0
         """Answers that were not added because of that."""
+        self.has_bare_ids = False
+        """Whether answers of an earlier version may be kept by the first part of their id alone."""
         self._db, lost = open_or_begin_anew(file, VERSION, UPGRADES, lambda db: db.execute("select path from files limit 1").fetchone())
         self.lost = lost and f"{lost}: history whose transcripts are gone is missing"
         """Why the store began anew, or empty."""
         try:
-            self.closed = next((row[0] for row in self._asked("select value from meta where name = 'closed'")), "")
+            kept = dict(self._asked("select name, value from meta where name in ('closed', 'bare_ids')"))
+            self.closed, self.has_bare_ids = kept.get("closed", ""), "bare_ids" in kept
         except ConsoleError:
             self._db.close()
             raise

@@ -38,7 +38,7 @@ from console.services.launch.program_ending import Endings
 from console.services.launch.program_reach import Outlooks
 from console.services.launch.program_routes import program_routes
 from console.services.launch.programs import Programs
-from console.services.launch.service import Launcher
+from console.services.launch.service import Launcher, weigh
 from console.services.launch.type_sources import TypeSources
 from console.services.network.ratchet import TightenDesk
 from console.services.network.review import ReviewDesk
@@ -415,7 +415,7 @@ class _Ports:
         return self._it.types.shape(request)
 
     async def weigh(self, request: LaunchRequest, by: str) -> None:
-        await self._it.dangers.weigh(request, by)
+        await weigh(self._it.dangers, request, by)
 
     def heard(self, step: Event | Command) -> None:
         self._it.machinery.activity.heard(step)

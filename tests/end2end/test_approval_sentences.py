@@ -51,6 +51,26 @@ def test_it_waits_is_approved_once_and_asks_again(it: Instance) -> None:
     assert it.api.verify_audit().whole
 
 
+def test_equal_requests_of_one_tree_that_wait_are_one_item_and_each_keeps_its_own_decision(it: Instance, watchfloor: Say) -> None:
+    root = it.python("time.sleep(300)")
+    below = [
+        asks(it, "launch_rocket", "now", more="print(agent.permission('launch_rocket', 'now')['verdict']); time.sleep(300)", parent_id=root)
+        for _ in range(3)
+    ]
+    other = asks(it, "launch_rocket", "later", parent_id=root)
+    rows = [waiting(it, agent) for agent in (*below, other)]
+    assert len({row.equal for row in rows[:3]}) == 1 and rows[3].equal != rows[0].equal
+    listed = [line.split() for line in watchfloor("approvals", "list")[1].splitlines() if "launch_rocket" in line]
+    assert sorted(line[2] for line in listed) == ["1", "3"]
+    code, out, _ = watchfloor("approvals", "approve", rows[0].id, "--equal", "--reason", "lift off")
+    assert code == 0 and out.count("approved once") == 3
+    for agent in below:
+        it.says(agent, "verdict allow")
+    # Each was for one call: the same question that comes later is asked again.
+    assert {waiting(it, agent).id for agent in below}.isdisjoint(row.id for row in rows)
+    assert waiting(it, other).id == rows[3].id
+
+
 def test_for_the_session_it_is_not_asked_again_until_that_is_taken_back(it: Instance) -> None:
     agent = it.python(TWICE.format(tool="launch_rocket", argument="now"))
     row = waiting(it, agent)

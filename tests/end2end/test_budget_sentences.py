@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +48,29 @@ def change(it: Instance, scope: b.BudgetScope, key: str, reason: str = "a test",
 
 def audit(it: Instance, kind: str, word: str = "") -> list[str]:
     return [row.what for row in it.api.audit(limit=200).rows if row.kind == kind and word in row.what]
+
+
+def test_a_limit_on_cost_that_nothing_measures_is_refused_or_accepted_and_shown_as_not_measured(it: Instance) -> None:
+    with tempfile.TemporaryDirectory() as prefix:
+        package = Path(prefix) / "node_modules" / "@github" / "copilot"
+        package.mkdir(parents=True)
+        Path(prefix).chmod(0o755)
+        program = str(shutil.copy("/bin/sleep", package / "copilot"))
+        why = "nothing reads what GitHub Copilot CLI spends: "
+        with pytest.raises(UsageProblem, match=f"cannot be measured, because {why}.*--unmeasured"):
+            it.launch(program, "300", limits={"cost": 1.0})
+        with pytest.raises(UsageProblem, match="cannot be measured"):
+            it.launch(program, "300", tree_limits={"cost": 1.0})
+        it.api.kill(it.launch(program, "300", limits={"wall": 900.0}), reason="over")
+        agent = it.launch(program, "300", limits={"cost": 1.0}, unmeasured=True)
+
+        def shown() -> bool:
+            cost = next(g for g in it.api.budget_node("agent", agent).gauges if g.limit == "cost_usd")
+            return (cost.cap, cost.share) == (1.0, None) and cost.why.startswith(f"not measured: {why}")
+
+        until(shown, words="its gauge says that it is not measured")
+        assert it.agent(agent).cost_usd is None and it.agent(agent).cost_unknown.startswith(why)
+        it.api.kill(agent, reason="over")
 
 
 def test_of_a_hundred_calls_for_the_last_place_exactly_one_passes_and_at_the_cap_the_agent_is_halted(it: Instance) -> None:

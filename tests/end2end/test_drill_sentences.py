@@ -1,4 +1,4 @@
-"""The drill of the un-kill, line by line as docs/remote-kill.md has it, against the strict stand-in of the bucket."""
+"""The drill of the un-kill, line by line as docs/how-to/remote-kill.md has it, against the strict stand-in of the bucket."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ urllib.request.urlopen(urllib.request.Request(url, data=sys.stdin.buffer.read(),
 
 def drill() -> str:
     """The block of the page, as a person would paste it."""
-    found = re.findall(r"<!-- drill -->\n```sh\n(.*?)```", (ROOT / "docs" / "remote-kill.md").read_text(), re.DOTALL)
+    found = re.findall(r"<!-- drill -->\n```sh\n(.*?)```", (ROOT / "docs" / "how-to" / "remote-kill.md").read_text(), re.DOTALL)
     assert len(found) == 1
     return str(found[0])
 

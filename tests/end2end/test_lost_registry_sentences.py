@@ -22,7 +22,7 @@ def test_whom_the_guard_does_not_know_any_more_has_not_ended_and_a_panic_is_not_
     assert told["state_after"] == "alive_after_kill"
 
 
-@pytest.mark.parametrize("record", ["older", "forged"])
+@pytest.mark.parametrize("record", ["older", "forged", "held-by-nothing"])
 def test_with_guard_and_supervisor_dead_a_replaced_record_hides_no_agent(state_dir: Path, record: str) -> None:
     """Ordinary user, no cgroup, no PID namespace: only ledger and audit log know what was launched."""
     told = as_user(state_dir / "u", "no-userns", user_python(), STORY, record)

@@ -84,6 +84,32 @@ def test_deleted_with_supervisor_and_guard_dead_its_agents_are_found_by_their_cg
         assert code == 9 and receipt["verified_zero"] is False, "what the lost record knew is unknown"
 
 
+def test_a_new_instance_in_the_place_of_a_deleted_one_does_not_hide_the_old_one_s_agents(home: Path) -> None:
+    """Whoever deletes the state directory and goes on working has another instance under the same name."""
+    with Instance(home) as it:
+        agent = it.launch("env", "-i", "/bin/sleep", "600")
+        pid = it.agent_pid(agent)
+        ticks, moved = start_ticks(pid), home.with_name("moved")
+        assert ticks is not None
+        home.rename(moved)
+        try:
+            until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            for left in (home,) if home.exists() else ():
+                shutil.rmtree(left)
+            home.mkdir(mode=0o711)
+            with Instance(home) as new:
+                new.launch("sleep", "600")
+                done = watchfloor("panic", "--reason", "both of them", "--json", "--state-dir", str(home))
+                assert new.places.instance_id != it.places.instance_id
+            receipts = [json.loads(text) for text in done.stdout.replace("}\n{", "}\0{").split("\0")]
+            assert {one["instance_id"] for one in receipts} == {it.places.instance_id, new.places.instance_id}, done.stderr
+            assert not is_the_same(pid, ticks) and any(t["agent_id"] == agent for one in receipts for t in one["targets"])
+        finally:
+            shutil.rmtree(home)
+            moved.rename(home)
+        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
+
+
 def test_where_nothing_ever_ran_panic_says_so(home: Path) -> None:
     done = watchfloor("panic", "--reason", "nothing there", "--state-dir", str(home / "never"))
     assert done.returncode == 3 and "nothing was ever started there" in done.stderr

@@ -114,7 +114,7 @@ def test_operator_keys_rearm_without_a_person_over_exactly_what_is_killed(termin
     terminal.run(*SLEEP)
     assert terminal("keys", "init", "--quorum", "2").code == 0
     assert with_passphrase(terminal, "passphrase", "set")[0] == 0
-    # Each key with another person, as docs/remote-kill.md has it: none of them lies here.
+    # Each key with another person, as docs/how-to/remote-kill.md has it: none of them lies here.
     kept = [Path(shutil.move(key, tmp_path)) for key in sorted(terminal.places.keys_dir.glob("*.key"))]
     panic(terminal)
     assert terminal("rearm", "--reason", "over", "--sign", "--keys", "/nonexistent").code == 4

@@ -56,8 +56,8 @@ def switch_on(state_dir: Path, port: int, token: str = "") -> None:
 
 
 def settings_of_the_docs(port: int, token: str) -> dict[str, str]:
-    """The block that docs/telemetry.md shows, with a port of ours and shorter pauses."""
-    block = (ROOT / "docs" / "telemetry.md").read_text().split("```json", 1)[1].split("```", 1)[0]
+    """The block that docs/how-to/telemetry.md shows, with a port of ours and shorter pauses."""
+    block = (ROOT / "docs" / "how-to" / "telemetry.md").read_text().split("```json", 1)[1].split("```", 1)[0]
     env: dict[str, str] = json.loads(block)["env"]
     env["OTEL_EXPORTER_OTLP_ENDPOINT"] = env["OTEL_EXPORTER_OTLP_ENDPOINT"].replace("4318", str(port))
     env["OTEL_EXPORTER_OTLP_HEADERS"] = env["OTEL_EXPORTER_OTLP_HEADERS"].replace("TOKEN", token)
@@ -162,7 +162,7 @@ def test_the_real_codex_tells_what_it_used_with_the_settings_of_the_docs(home: P
     receiver = Receiver(book, 0, hashlib.sha256(TOKEN.encode()).hexdigest())
     receiver.open()
     try:
-        block = (ROOT / "docs" / "telemetry.md").read_text().split("```toml", 1)[1].split("```", 1)[0]
+        block = (ROOT / "docs" / "how-to" / "telemetry.md").read_text().split("```toml", 1)[1].split("```", 1)[0]
         (home / ".codex").mkdir()
         (home / ".codex" / "config.toml").write_text(block.replace("4318", str(receiver.port)).replace("TOKEN", TOKEN))
         with ModelServer(Scene("ONETASK", Reply("Done."))) as model:

@@ -128,6 +128,8 @@ class FakeApprovals:
         self.saved: list[p.PolicySaveBody] = []
         self.policy = p.PolicyView(text="{}", sha256="b" * 64, recorded=2310)
         self.broken_policy = ""
+        self.unread = ""
+        """Why the inbox cannot be read, or empty."""
         self.more: dict[str, str] = {}
         """id -> the tool's whole input."""
 
@@ -160,6 +162,8 @@ class FakeApprovals:
         self.tell("approval", {"id": approval_id, "state": state, "agent_id": found.agent_id})
 
     async def _inbox(self, _request: Request) -> Response:
+        if self.unread:
+            return say(ErrorView(error=self.unread, remedy="Look at the disk."), 500)
         rows = sorted(self.waiting, key=lambda one: one.left_s)
         oldest = max((time.time() - one.asked_at for one in rows), default=None)
         items = len({one.group for one in rows})

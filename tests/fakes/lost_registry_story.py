@@ -108,10 +108,19 @@ def forged(before: bytes, after: bytes) -> bytes:
     return seal(body)
 
 
+def held_by_nothing(before: bytes, after: bytes) -> bytes:
+    """Every agent is there under its own number, and in a PID namespace that is not its."""
+    body = json.loads(after)["body"]
+    for agent in body["agents"]:
+        agent |= {"pid_namespace": 4_000_000_000}
+    return seal(body)
+
+
 STORIES: dict[str, Callable[[], dict[str, Any]]] = {
     "lost": lambda: lost(),
     "older": lambda: both_dead(lambda before, after: before),
     "forged": lambda: both_dead(forged),
+    "held-by-nothing": lambda: both_dead(held_by_nothing),
     "whole": lambda: both_dead(lambda before, after: after),
 }
 

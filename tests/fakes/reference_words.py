@@ -1,5 +1,5 @@
-"""A second evaluator of a policy, from the words of docs/policy.md and the manual pages: a lexer of its own, few programs, and what it
-does not know asks. It gives the *loosest* verdict that the words permit: `console.policy` may be stricter, never looser."""
+"""A second evaluator of a policy, from the words of docs/reference/policy.md and the manual pages: a lexer of its own, few programs, and
+what it does not know asks. It gives the *loosest* verdict that the words permit: `console.policy` may be stricter, never looser."""
 
 import json
 import re

@@ -15,6 +15,7 @@ from console.api import ladder as la
 from console.api import messages as m
 from console.api import persistence as p
 from console.api import rotation_messages as ro
+from console.api.daemons import DaemonView
 from console.domain.ladder import Reach, Scope
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.view_answers import refuse, say
@@ -30,6 +31,8 @@ class FakeStops:
 
     def __init__(self, house: FakeSupervisor) -> None:
         self.house = house
+        self.daemons: list[DaemonView] = []
+        """What a kill says of programs outside that host its sessions."""
         self.refuse: tuple[int, str] | None = None
         self.refuse_act: tuple[int, str] | None = None
         self.fails: dict[str, str] = {}
@@ -95,6 +98,8 @@ class FakeStops:
         number = sum(c.get("certain", 0) + c.get("best_effort", 0) for c in view.counts.values())
         view.words = f"{body.action} of {Scope(Reach(body.scope.reach), body.scope.target).words()}: {number} agents."
         view.why_not = "" if number else f"{body.action} touches nobody."
+        view.outside = "8 agents could give work to other programs of this host: that is not covered." if body.action == "kill" else ""
+        view.daemons = self.daemons if body.action == "kill" else []
         return view
 
     async def _preview(self, request: Request) -> Response:

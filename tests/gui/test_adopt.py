@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from console.api.daemons import DaemonView
 from console.gui.pages.fleet.adopt import AdoptDialog
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.theme.tokens import DARK
@@ -89,3 +90,13 @@ def test_what_cannot_be_adopted_says_why_and_what_is_left_outside_is_amber(make_
     assert dialog.isVisible() and not dialog.main.isVisible() and dialog.cancel.text() == "Close"
     assert window.strip.notice is not None and window.strip.notice.level == "amber"
     dialog.close()
+
+
+def test_daemons_and_what_stays_outside_are_shown_before_it_is_confirmed(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
+    house = make_house("mockup")
+    daemon = DaemonView(name="the Claude service", pid=7, plan="stays outside", other_sessions=["s2"])
+    house.supervisor.boxes.candidates = house.supervisor.boxes.candidates.model_copy(update={"daemons": [daemon], "orphans": 12})
+    dialog = asked(open_window("fleet"), qtbot)
+    said = " ".join(fact.left for fact in dialog.outside._facts)
+    assert "the Claude service, process 7: stays outside; other sessions in it: s2" in said
+    assert "12 processes outside may be its" in said and "lists it as a suspect" in said

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
+from console.api.daemons import DaemonView
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.kill_switch.chooser import ScopeDialog
 from console.gui.pages.kill_switch.page import KillSwitchPage
@@ -203,3 +204,25 @@ def test_hostile_names_in_a_preview_stay_words(make_house: Make, open_window: Op
     assert dialog.preview.why_not and not dialog.main.isEnabled() and "touches nobody" in dialog.problem.text()
     assert all(is_plain(w.accessibleName()) for w in dialog.findChildren(QWidget))
     dialog.grab()
+
+
+def test_a_kill_names_the_daemons_that_host_its_sessions_each_on_lines_of_its_own(
+    make_house: Make, open_window: Open, qtbot: QtBot
+) -> None:
+    house = make_house()
+    hostile = DaemonView(name="x\n\u202e<b>", pid=8, plan="is named only: " + "its socket folder can be written by others, " * 4)
+    daemon = DaemonView(name="the Claude service", pid=7, plan="frozen until zero, then asked to drop it", other_sessions=["s2"])
+    house.supervisor.stops.daemons = [daemon, hostile]
+    window = open_window("fleet", (800, 560))
+    fleet_page(window).view.choose("infra-janitor")
+    window.do("fleet.stop-tree")
+    dialog = asked(window, qtbot)
+    said = [fact.left for fact in dialog.daemons._facts]
+    assert " ".join(said).startswith("the Claude service, process 7: frozen until zero, then asked to drop it; other sessions in it: s2")
+    assert len(said) > 3 and all(len(line) < 90 and is_plain(line) for line in said)
+    assert dialog.outside.isVisible() and dialog.outside.text().startswith("8 agents could give work")
+    for label in dialog.findChildren(QLabel):
+        assert "\\x0a" not in label.text(), "a line break of the window's own is no text of an agent"
+    house.supervisor.stops.refuse = (503, "The guard does not answer.")
+    dialog._ask()
+    qtbot.waitUntil(lambda: dialog.preview is None and not dialog.outside.isVisible() and not dialog.daemons._facts)

@@ -162,10 +162,10 @@ def test_a_hunt_that_says_nothing_is_not_fine(make_house: Make, open_window: Ope
     page = receipt_page(window, "k-0036", qtbot)
     assert lines(page.side._sections["back"]) == [("Not known: no session of it was looked at", "warn")]
     house.supervisor.stops.reports = [report(time.time() + 1000)]
-    page._read_hunt()
+    page.reader.read_hunt()
     qtbot.waitUntil(lambda: lines(page.side._sections["back"])[0] == ("Nothing differs from the baseline", "text"))
     house.stop()
-    page._read_hunt()
+    page.reader.read_hunt()
     qtbot.waitUntil(lambda: "did not answer" in lines(page.side._sections["back"])[0][0])
 
 

@@ -150,6 +150,90 @@ def test_a_connection_that_was_closed_before_the_kill_is_kept(shared: GuardWorld
     assert one.peer_pid == server.pid and "it has ended" in one.note
 
 
+@pytest.fixture
+def elsewhere() -> Iterator[tuple[list[str], str]]:
+    """(words that run a command in another network namespace of this host, an address in it)."""
+    number, name = os.getpid() % 250, f"wft{os.getpid()}"
+    here, there = (f"10.214.{number}.{n}" for n in (1, 2))
+    inside = ["ip", "netns", "exec", name]
+    try:
+        for words in (
+            ["ip", "netns", "add", name],
+            ["ip", "link", "add", f"h{name}", "type", "veth", "peer", "name", "inner", "netns", name],
+            ["ip", "addr", "add", f"{here}/24", "dev", f"h{name}"],
+            ["ip", "link", "set", f"h{name}", "up"],
+            [*inside, "ip", "addr", "add", f"{there}/24", "dev", "inner"],
+            [*inside, "ip", "link", "set", "inner", "up"],
+        ):
+            subprocess.run(words, check=True, capture_output=True)
+        yield inside, there
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespace can be made here: {error}")
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True)
+
+
+def test_a_program_in_another_network_namespace_of_this_host_is_no_other_machine(
+    shared: GuardWorld, port: int, elsewhere: tuple[list[str], str]
+) -> None:
+    """A container's server, asked at the container's own address."""
+    inside, address = elsewhere
+    serve = (
+        "import socket,sys,time\n"
+        "kept = [socket.create_server((sys.argv[1], int(sys.argv[2])))]\n"
+        "print('ready', flush=True)\nkept.append(kept[0].accept())\ntime.sleep(600)\n"
+    )
+    asks = (
+        "import socket,sys,time\n"
+        "kept = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
+        "print('asked', flush=True)\ntime.sleep(600)\n"
+    )
+    server = subprocess.Popen([*inside, PYTHON, "-S", "-c", serve, address, str(port)], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None and server.stdout.readline() == b"ready\n"
+        agent = shared.agent("asks-inside", PYTHON, "-S", "-c", asks, address, str(port), env=NOBODY, stdout=subprocess.PIPE)
+        assert agent.stdout is not None and agent.stdout.readline() == b"asked\n"
+        has_looked(shared, "asks-inside")
+        receipt = shared.pressed(["asks-inside"])
+        assert [(one.remote, one.peer_pid) for one in receipt.connections] == [(f"{address}:{port}", server.pid)]
+        assert verdict(receipt).exit_code is ExitCode.BEST_EFFORT and "other machines" not in receipt.connections_detail
+    finally:
+        server.kill()
+        server.wait()
+        assert server.stdout is not None
+        server.stdout.close()
+
+
+def test_work_that_inherited_the_connection_of_its_server_is_a_suspect_and_no_other_end(shared: GuardWorld, port: int) -> None:
+    serve = (
+        "import os,socket,subprocess,sys,time\n"
+        "listener = socket.create_server(('127.0.0.1', int(sys.argv[1])))\n"
+        "print('ready', flush=True)\n"
+        "kept, _ = listener.accept()\n"
+        "subprocess.Popen(kept.recv(4000).decode().split(), pass_fds=[kept.fileno()])\n"
+        "kept.sendall(b'done')\ntime.sleep(600)\n"
+    )
+    work = f"/bin/sleep {900}.{os.getpid()}"
+    server = subprocess.Popen([PYTHON, "-S", "-c", serve, str(port)], stdout=subprocess.PIPE)
+    try:
+        assert server.stdout is not None and server.stdout.readline() == b"ready\n"
+        agent = shared.agent("asks", PYTHON, "-S", "-c", CLIENT, "tcp", str(port), work, "keep", stdout=subprocess.PIPE)
+        assert agent.stdout is not None and agent.stdout.readline() == b"asked\n"
+        has_looked(shared, "asks")
+        receipt = shared.pressed(["asks"])
+        assert [one.peer_pid for one in receipt.connections] == [server.pid]
+        assert [one.command for one in telling(receipt)] == [work]
+        assert shared.operator.end_suspects(receipt.kill_id, [], "tester")["n_done"] == 1 and not running(work)
+    finally:
+        for pid in running(work):
+            end(pid)
+        server.kill()
+        server.wait()
+        assert server.stdout is not None
+        server.stdout.close()
+
+
 def test_suspects_are_ended_one_by_one_and_nothing_that_was_not_named(shared: GuardWorld, port: int, tmp_path: Path) -> None:
     work = [f"/bin/sleep {700 + n}.{os.getpid()}" for n in range(3)]
     with work_server(port, str(tmp_path / "work.sock"), tmp_path) as server:

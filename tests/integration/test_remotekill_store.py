@@ -82,7 +82,7 @@ def order(number: int) -> str:
 
 
 def writer(gcs: StrictGcs) -> None:
-    """The roles of a host and of a console, as docs/remote-kill.md has them."""
+    """The roles of a host and of a console, as docs/how-to/remote-kill.md has them."""
     gcs.allow("console", "get", prefix=KEY)
     gcs.allow("console", "get", "create", prefix="platform/orders/")
     gcs.allow("console", "get", "create", prefix="platform/receipts/")

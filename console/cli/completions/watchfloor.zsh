@@ -14,7 +14,7 @@ _watchfloor_words() {  # the words that may follow those already typed
 _watchfloor_has() {
   local words=""
   case "$1" in
-    "") words="--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan hook install-hook audit rollback contexts rotation watch release keys open supervisor demo screenshot completion" ;;
+    "") words="--state-dir --version -h --help fleet activity status cost sources hardening doctor run say interrupt end adopt tools panic panic-button kill freeze thaw isolate reconnect receipt revoke rearm passphrase approvals budget network allowlist policy dry-run plan mcp hook install-hook audit rollback contexts rotation watch release keys open supervisor demo screenshot completion" ;;
     "fleet") words="-h --help --state-dir --json" ;;
     "activity") words="-h --help -n --count --search --kind -f --follow --whole --state-dir --json" ;;
     "status") words="-h --help --state-dir --json" ;;
@@ -22,7 +22,7 @@ _watchfloor_has() {
     "sources") words="-h --help --state-dir --json" ;;
     "hardening") words="-h --help --state-dir --json" ;;
     "doctor") words="-h --help --state-dir --json" ;;
-    "run") words="-h --help --again --parent --context --sandbox --sensitivity --network --limit --tree-limit --name --type --project --scope --wait --agent --model --once --batch --dry-run --in-dry-run --dangerous-ok --state-dir --json" ;;
+    "run") words="-h --help --again --parent --context --sandbox --sensitivity --network --limit --tree-limit --unmeasured --name --type --project --scope --wait --agent --model --once --batch --dry-run --in-dry-run --dangerous-ok --state-dir --json" ;;
     "say") words="-h --help --dangerous-ok --state-dir --json" ;;
     "interrupt") words="-h --help --state-dir --json" ;;
     "end") words="-h --help --reason --within --state-dir --json" ;;
@@ -50,8 +50,8 @@ _watchfloor_has() {
     "approvals") words="-h --help list show approve deny grants end" ;;
     "approvals list") words="-h --help --decided --state-dir --json" ;;
     "approvals show") words="-h --help --state-dir --json" ;;
-    "approvals approve") words="-h --help --session --digest --reason --state-dir --json" ;;
-    "approvals deny") words="-h --help --reason --state-dir --json" ;;
+    "approvals approve") words="-h --help --session --digest --reason --equal --state-dir --json" ;;
+    "approvals deny") words="-h --help --reason --equal --state-dir --json" ;;
     "approvals grants") words="-h --help --state-dir --json" ;;
     "approvals end") words="-h --help --reason --state-dir --json" ;;
     "budget") words="-h --help list set clear history" ;;
@@ -89,6 +89,8 @@ _watchfloor_has() {
     "policy test") words="-h --help --settings --workspace --context --sources --matrix --sensitivity --json" ;;
     "dry-run") words="-h --help --reason --leave --state-dir --json" ;;
     "plan") words="-h --help --approve --discard --reason --all --state-dir --json" ;;
+    "mcp") words="-h --help list" ;;
+    "mcp list") words="-h --help --state-dir --json" ;;
     "hook") words="-h --help --state-dir" ;;
     "install-hook") words="-h --help --settings --undo --check --dry-run --yes --state-dir --json" ;;
     "audit") words="-h --help tail verify acknowledge export" ;;

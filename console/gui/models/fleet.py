@@ -221,6 +221,10 @@ class Fleet:
         """Agents by state."""
         return {state: number for state, number in self._states.items() if number}
 
+    def unread(self) -> frozenset[str]:
+        """Agents whose spend nothing reads: their cost is not known, and in no sum."""
+        return frozenset(row.id for row in self.rows.values() if row.view.cost_usd is None)
+
     def live(self) -> int:
         """Agents of which something may still run."""
         return self._tally["live"]

@@ -156,7 +156,7 @@ class NoticeStrip(QWidget):
         kind = {"amber": "warn", "red": "danger"}.get(self._notice.level, "")
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(getattr(colours, kind + "bg") if kind else colours.bg3))
-        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line2))
+        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(colours.line2))
         colour = getattr(colours, kind) if kind else colours.text2
         shape = {"warn": "triangle", "danger": "diamond"}.get(kind, "check")
         draw_mark(painter, shape, QRectF(18, 13, 10, 10), colour)

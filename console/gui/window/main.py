@@ -100,8 +100,7 @@ class Window(QWidget):
 
     def _build(self, places: Places | None) -> None:
         self.plate = PanicControl(self.machine, self)
-        self.top = TopBar(self.plate, self)
-        self.banner = KillBanner(self)
+        self.top, self.banner = TopBar(self.plate, self), KillBanner(self)
         self.strip, self.old = NoticeStrip(self), OldStrip(self)
         self.nav = Nav([p.spec for p in self.pages.values() if p.spec.group], self)
         self.stack = QStackedWidget(self)
@@ -115,10 +114,11 @@ class Window(QWidget):
         body.setSpacing(0)
         body.addWidget(self.nav)
         body.addWidget(self.stack, 1)
-        for part in (self.top, self.banner, self.old, self.strip):
-            column.addWidget(part)
+        column.addWidget(self.top)
+        column.addWidget(self.banner)
         column.addLayout(body, 1)
-        column.addWidget(self.status)
+        for part in (self.old, self.strip, self.status):  # below the page: a strip that comes or goes moves no row under the pointer
+            column.addWidget(part)
 
     def _connect(self) -> None:
         self.nav.chosen.connect(lambda name: self.goto(name, ""))

@@ -1,4 +1,4 @@
-"""The strip over every page while what it shows is from some time ago: since when, and that the stop works all the same."""
+"""The strip below every page while what it shows is from some time ago: since when, and that the stop works all the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.words import clock, long_span
 from console.panic.marks import draw_mark
 
-_THEN = "Nothing below is live, agents may have changed since; Panic works all the same."
+_THEN = "Nothing shown is live, agents may have changed since; Panic works all the same."
 
 
 def old_words(switch: Switch, now: float) -> str:
@@ -50,7 +50,7 @@ class OldStrip(QWidget):
         colours = ink()
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(colours.warnbg))
-        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.warn))
+        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(colours.warn))
         draw_mark(painter, "triangle", QRectF(18, 13, 10, 10), colours.warn)
         face = fonts.ui(13, fonts.SEMIBOLD)
         room = self.width() - 54.0

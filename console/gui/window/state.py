@@ -13,6 +13,7 @@ from console.domain.kill import StepName
 from console.domain.verdict import code_words
 from console.gui.models.switch import STEP_TITLES, Switch, step_of
 from console.gui.notices import Notice, Notices
+from console.gui.pages.audit.chain import Known, is_overdue
 from console.gui.widgets.banner import BannerStep, KillBanner
 from console.gui.widgets.words import age, clock, long_span, plural, took
 from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
@@ -142,7 +143,8 @@ class StateView(QObject):
         else:
             verified = f" up to record {status.audit_verified:,}" if status.audit_verified else ""
             seal = f"Audit log {records} · chain whole{verified}, {age(status.audit_checked_at, now)}"
-            self._window.status.show_seal(seal, switch.is_old(now))
+            known = Known(True, status.audit_verified, at=status.audit_checked_at)
+            self._window.status.show_seal(seal, switch.is_old(now) or is_overdue(known, status.audit_records, now))
 
     def _hurry(self) -> None:
         """While something is held or dying the guard is asked ten times a second."""

@@ -23,10 +23,22 @@ from console.killswitch.cgroups import Tree
 from console.killswitch.faults import FAULTS, note_fault
 from console.killswitch.fields import text
 from console.killswitch.kill.dump import Dump
-from console.killswitch.kill.snapshot import Far, Process, Snapshot, find_process, holders, snapshot, sockets_of
+from console.killswitch.kill.snapshot import (
+    Far,
+    Process,
+    Snapshot,
+    find_process,
+    holders,
+    is_here,
+    read_beside,
+    snapshot,
+    sockets_of,
+    without_children,
+)
 from console.killswitch.kill.uncounted import AgentEnd, OtherEnd, why_uncounted
 from console.killswitch.peers import is_among
 from console.killswitch.registry import Entry, Held
+from console.killswitch.sock_diag import ESTABLISHED, address_words
 
 LOOK_S = 0.25
 SHARE = 50
@@ -111,6 +123,8 @@ class Record:
     """Other ends beyond ``MOST_KEPT``."""
     away: dict[str, None] = field(default_factory=dict)
     """Addresses of other machines."""
+    sought: set[int] = field(default_factory=set)
+    """Sockets of which no namespace of this host has the other end."""
     uids: set[int] = field(default_factory=set)
     """Accounts of its processes."""
     words: set[str] = field(default_factory=set)
@@ -207,6 +221,7 @@ class Connections:
         for record in self.records.values():
             record.trouble = next((trouble[n] for n in (0, *record.namespaces) if n in trouble), record.trouble)
         seen = snapshot(raws)
+        _add_beside(seen, self.records.values())
         for record in self.records.values():
             record.reach = record.reach or self._why_reaches_folder(record, seen)
         self._look_at_sockets(seen)
@@ -278,11 +293,10 @@ class Connections:
             for there in record.handled.values():
                 for kept in there:
                     kept.seen_at = now
+            record.sought &= record.sockets
             for inode in record.sockets - record.handled.keys():
-                far = seen.far(inode)
-                if far is None:
-                    if away := seen.away(inode):
-                        _keep_away(record, away)
+                if (far := seen.far(inode)) is None:
+                    pending += [(record, inode, one) for one in _passed_on(record, inode, seen)]
                 elif not set(far.inodes) <= record.sockets:
                     pending.append((record, inode, far))
         self._cache = {inode: there for inode, there in self._cache.items() if inode in seen.unix or inode in seen.tcp}
@@ -297,7 +311,7 @@ class Connections:
             return
         skip = {pid for record in self.records.values() for pid in record.pids}
         for inode, pids in holders(unknown, skip, time.monotonic() + FIND_S).pids.items():
-            self._cache[inode] = tuple(one for pid in pids[:10] if (one := find_process(pid)) is not None)
+            self._cache[inode] = tuple(one for pid in without_children(pids)[:10] if (one := find_process(pid)) is not None)
 
     def _judge(self, record: Record, inode: int, far: Far, owner: dict[int, str]) -> None:
         ends = self._ends(far, owner)
@@ -344,6 +358,26 @@ def is_wrapping(pid: int, ticks: int, entry: Entry) -> bool:
     if not entry.pid_namespace or entry.kind == "container" or os.access(f"/proc/{pid}/fd", os.R_OK):
         return False
     return (pid, ticks) == (entry.pid, entry.start_ticks) or processes.namespace_depth(pid) == processes.namespace_depth("self")
+
+
+def _add_beside(seen: Snapshot, records: Iterable[Record]) -> None:
+    """Reads the other namespaces of this host once for each connection of which nothing here is the other end."""
+    if any(seen.away(inode) for r in records if r.reach for inode in r.sockets - r.handled.keys() - r.sought):
+        for raw in read_beside(seen.of_namespace.keys(), time.monotonic() + FIND_S):
+            seen.add(raw)
+
+
+def _passed_on(record: Record, inode: int, seen: Snapshot) -> list[Far]:
+    """A connection to an address of this host that nothing here answers at. One to another machine is kept aside."""
+    away = seen.away(inode)
+    if away is None:
+        return []
+    record.sought.add(inode)
+    if away.state == ESTABLISHED and is_here(away.remote):
+        return [Far("tcp", address_words(away.local), address_words(away.remote), (), -1)]
+    if len(record.away) < MOST_AWAY:
+        record.away.setdefault(address_words(away.remote))
+    return []
 
 
 def examine(pid: int, namespace: int) -> Examined:
@@ -398,11 +432,6 @@ def keep(record: Record, far: Far, peer: Process | None, agent_id: str, since_ti
         uid = peer.uid if peer is not None else far.uid
         there = record.kept[key] = Kept(far.kind, far.local, far.remote, peer, uid, agent_id, since_ticks, time.monotonic())
     return there
-
-
-def _keep_away(record: Record, address: str) -> None:
-    if len(record.away) < MOST_AWAY:
-        record.away.setdefault(address)
 
 
 # --- for previews

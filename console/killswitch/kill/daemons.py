@@ -1,7 +1,7 @@
 """Daemons at a kill: programs that would start a killed session again are frozen until zero, killed, or named with the reason.
 
 The supervisor finds and proves them in advance (console/sources/daemons) and tells the guard; nothing here opens a file of a session. What
-may change is looked at again at the moment of the kill: process, start time, program, account, children. docs/daemons.md.
+may change is looked at again at the moment of the kill: process, start time, program, account, children. docs/explanation/daemons.md.
 """
 
 from __future__ import annotations

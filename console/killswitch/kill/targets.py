@@ -106,7 +106,7 @@ class Aim:
             return True
         if held is None or held.leaf is not None or held.container is not None or held.entry.leaf or held.entry.container_leaf:
             return False
-        return held.entry.kind == "process" and held.entry.confirmed and held.entry.pid_namespace == 0
+        return held.entry.kind == "process" and bool(held.entry.confirmed or held.entry.pid) and held.entry.pid_namespace == 0
 
     @property
     def is_pending_container(self) -> bool:

@@ -10,20 +10,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.activity import ActivityEntryView, ActivityPage, ActivityRow
+from console.api.activity import ActivityEntryView, ActivityPage, ActivityRow, McpToolView, McpView
 from console.domain.activity import KINDS, Kept
 from console.domain.agent import AgentId
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.spend import NANO
+from console.policy.mcp import PREFIX, readings
 from console.services.activity.service import ActivityDesk
 from console.services.routes.responses import answer, number_in
 
 _QUERY_MAX = 200
 _LIMIT_MAX = 500
+_TOOLS_MAX = 1000
 
 
 def activity_routes(desk: ActivityDesk, agent_or_404: Callable[[str], AgentId], output_dir: Path) -> list[Route]:
-    """GET /api/agents/{id}/activity, GET /api/agents/{id}/activity/{seq}."""
+    """GET /api/agents/{id}/activity, GET /api/agents/{id}/activity/{seq}, GET /api/mcp."""
 
     async def page(request: Request) -> Response:
         return answer(await asyncio.to_thread(_page, desk, agent_or_404(request.path_params["id"]), output_dir, request))
@@ -36,7 +38,11 @@ def activity_routes(desk: ActivityDesk, agent_or_404: Callable[[str], AgentId], 
         kept = await asyncio.to_thread(desk.one, agent_id, int(text))
         return answer(ActivityEntryView(row=row_of(kept)))
 
+    async def mcp(_request: Request) -> Response:
+        return answer(await asyncio.to_thread(_mcp, desk))
+
     return [
+        Route("/api/mcp", mcp, methods=["GET"]),
         Route("/api/agents/{id}/activity", page, methods=["GET"]),
         Route("/api/agents/{id}/activity/{seq}", one, methods=["GET"]),
     ]
@@ -65,6 +71,17 @@ def _page(desk: ActivityDesk, agent_id: AgentId, output_dir: Path, request: Requ
         words=desk.words(agent_id),
         output_bytes=output.stat().st_size if output.is_file() else 0,
     )
+
+
+def _mcp(desk: ActivityDesk) -> McpView:
+    """Agents choose the names, so there may be any number of them."""
+    rows = [
+        McpToolView(server=parts[0][0], tool=parts[0][1], calls=calls, agents=agents, last_at=at)
+        for name, calls, agents, at in desk.kept().tools_called(PREFIX)
+        if (parts := readings(name))
+    ]
+    rows.sort(key=lambda row: (row.server, row.tool))
+    return McpView(tools=rows[:_TOOLS_MAX], more=max(0, len(rows) - _TOOLS_MAX))
 
 
 def row_of(kept: Kept) -> ActivityRow:

@@ -95,14 +95,14 @@ class ActivityDesk:
         self, agent_id: str, *, before: int | None, after: int | None, limit: int, query: str = "", kinds: Sequence[str] = ()
     ) -> Window:
         """A page of an agent's feed. Blocks. Raises Unavailable when nothing can be kept."""
-        store = self._store()
+        store = self.kept()
         if self.following is not None:
             self.following.look_at(agent_id)
         return store.window(agent_id, before=before, after=after, limit=limit, query=query, kinds=kinds)
 
     def one(self, agent_id: str, seq: int) -> Kept:
         """One entry with all that is kept of it. Blocks. Raises NotFound."""
-        kept = self._store().one(agent_id, seq)
+        kept = self.kept().one(agent_id, seq)
         if kept is None:
             raise NotFound(f"There is no entry {seq} of this agent.", "It may have been dropped: the oldest go first.")
         return kept
@@ -112,7 +112,8 @@ class ActivityDesk:
         said = self.following.words(agent_id) if self.following is not None else []
         return " ".join(word for word in (self.problem, *said) if word)
 
-    def _store(self) -> ActivityStore:
+    def kept(self) -> ActivityStore:
+        """Where it is kept. Raises Unavailable when nothing can be."""
         if self.store is None:
             raise Unavailable(f"Activity is not available, because {self.problem}", "Mend it and start the supervisor again.")
         return self.store

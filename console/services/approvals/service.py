@@ -171,6 +171,7 @@ class ApprovalDesk:
             danger_rank=rank_of(x.danger),
             digest=x.digest,
             group=x.group,
+            equal=x.equal,
             asked_at=x.asked_at,
             left_s=max(0.0, x.expires_boot - boot) if x.state is ApprovalState.WAITING else 0.0,
             ttl_s=state.approvals.ttl_s,

@@ -100,8 +100,8 @@ class Charts:
             else:
                 seen = kind.quota(homes(root))
                 why = "" if seen else f"not available, because no file of {program} that was read says how much of its window is used"
-            if why and not isinstance(kind.look, Lacks):
-                found += [b.WindowView(program=program, window=name, why_not=why) for name in ("5 h", "week")]
+            if why:
+                found += [b.WindowView(program=program, window=name, why_not=why) for name in kind.windows]
             for w in seen:
                 share, length = round(w.share, 4), _length(w.minutes)
                 found.append(b.WindowView(program=program, window=length, share=share, renews_at=w.renews_at, seen_at=w.seen_at))

@@ -29,6 +29,8 @@ class Facts:
     inherited: str = ""
     still: bool = False
     """It lives, and nothing of it may use anything now: all of it is frozen."""
+    unread: str = ""
+    """Why nothing reads what it spends; empty: it is read."""
 
 
 def level_of(share: float) -> Level:
@@ -48,7 +50,9 @@ def gauge(facts: Facts, name: str) -> GaugeView:
     view.cap = float(cap)
     view.share = (used + held) / cap if cap > 0 else 1.0
     view.inherited = facts.inherited
-    if name in GAUGES:
+    if facts.unread and name in ("cost_usd", "tokens") and not used:
+        view.share, view.why = None, f"not measured: {facts.unread}"
+    elif name in GAUGES:
         view.why = "of one step: it begins anew with each"
     elif not facts.live:
         view.why = "nothing of it runs"

@@ -54,8 +54,7 @@ class BudgetDesk:
         """The engine's values now."""
         core = self._core
         at, boot = now()
-        unpriced = [i for i, seen in core.state.seen.items() if seen.unpriced or seen.unread]
-        return Snapshot.of(core.state, self._burn, at, boot, core.meters.spent_today(at), unpriced)
+        return Snapshot.of(core.state, self._burn, at, boot, core.meters.spent_today(at))
 
     async def page(self, order: str, limit: int = b.ROWS) -> b.BudgetsView:
         """GET /api/budgets; ``limit``: the most trees, projects and sessions that are listed, each."""

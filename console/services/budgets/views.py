@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from console.api import budgets as b
@@ -15,7 +15,7 @@ from console.domain.burn import ends_in_s, forecast
 from console.enforcement.budget_state import BudgetState, Node
 from console.enforcement.charging import wide_nodes
 from console.enforcement.identity import TELEMETRY
-from console.enforcement.state import EngineState
+from console.enforcement.state import EngineState, Seen
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import Facts, Nearest, gauge, level_of, nearest
 
@@ -41,8 +41,8 @@ class Snapshot:
     born: dict[AgentId, float]
     budget: BudgetState
     burn: BurnBook
-    unpriced: frozenset[str]
-    """Agents some of whose answers have no price."""
+    seen: Mapping[AgentId, Seen]
+    """What sources say: whose answers have no price, and whose spend nothing reads."""
     awake: frozenset[AgentId]
     """Agents that may spend now: only their use counts in a rate or a forecast."""
     awake_in: dict[Node, list[AgentId]]
@@ -52,7 +52,7 @@ class Snapshot:
     spent_today: float
 
     @classmethod
-    def of(cls, state: EngineState, burn: BurnBook, at: float, boot_s: float, spent_today: float, unpriced: Iterable[str] = ()) -> Snapshot:
+    def of(cls, state: EngineState, burn: BurnBook, at: float, boot_s: float, spent_today: float) -> Snapshot:
         """Shallow copies: agents and usages are immutable."""
         had = state.budget
         copy = BudgetState(
@@ -64,15 +64,14 @@ class Snapshot:
             metered=set(had.metered),
             day=had.day,
         )
-        children = {k: tuple(sorted(v)) for k, v in state.children.items()}
         return cls(
             dict(state.agents),
-            children,
+            {k: tuple(sorted(v)) for k, v in state.children.items()},
             dict(state.tree_usage),
             dict(state.born_boot),
             copy,
             burn,
-            frozenset(unpriced),
+            dict(state.seen),
             frozenset(state.spending),
             _awake_in(state),
             at,
@@ -94,6 +93,7 @@ class Snapshot:
             burn.known_min(born, boot_s),
             inherited,
             still=live and not spending,
+            unread=_unread_of(self, node),
         )
 
     def agent_facts(self, agent: Agent) -> Facts:
@@ -159,7 +159,7 @@ class Snapshot:
         members = self.subtree(root.agent_id)
         row = self._of_agent(self.row("tree", root.agent_id, root.name, facts, nearest((facts,))), root)
         row.agents, row.agents_ever = sum(a.state.is_live for a in members), len(members)
-        row.unpriced = any(a.agent_id in self.unpriced for a in members)
+        row.unpriced = any(_is_unpriced(self, a.agent_id) for a in members)
         row.metered = row.metered or next((self._metered(a) for a in members if self._metered(a) == "after the fact"), "")
         return row
 
@@ -175,7 +175,7 @@ class Snapshot:
         row.state, row.control_level, row.ended_at = agent.state.value, agent.control_level.value, agent.ended_at
         row.agents = int(agent.state.is_live)
         row.agents_ever = 1
-        row.unpriced = agent.agent_id in self.unpriced
+        row.unpriced = _is_unpriced(self, agent.agent_id)
         row.metered = self._metered(agent)
         if agent.halt is not None:
             row.overshoot, row.overshoot_limit = agent.halt.overshoot, agent.halt.limit
@@ -302,6 +302,18 @@ class Snapshot:
         if scope == "day":
             return [a for a in self.agents.values() if a.state.is_live or time.strftime("%Y-%m-%d", time.localtime(a.ended_at or 0)) == key]
         return []
+
+
+def _unread_of(seen: Snapshot, node: Node) -> str:
+    """Why nothing reads what an agent, or one of its tree, spends; empty: it is read."""
+    scope, key = node
+    members = [AgentId(key)] if scope == "agent" else [a.agent_id for a in seen.subtree(AgentId(key))] if scope == "tree" else []
+    return next((of.unread for one in members if (of := seen.seen.get(one)) is not None and of.unread), "")
+
+
+def _is_unpriced(seen: Snapshot, agent_id: AgentId) -> bool:
+    of = seen.seen.get(agent_id)
+    return of is not None and bool(of.unpriced or of.unread)
 
 
 def _awake_of(seen: Snapshot, node: Node) -> list[AgentId]:

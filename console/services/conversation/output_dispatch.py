@@ -42,6 +42,8 @@ class Hearing:
         self.waiting: dict[str, asyncio.Future[bool]] = {}
         """Requests of ours that a program is to confirm."""
         self._frozen_for: set[tuple[AgentId, bool]] = set()
+        self.unmeasured: set[AgentId] = set()
+        """Agents whose own limit on cost an operator accepted though it may not be measured; after a restart they are frozen again."""
 
     def from_thread(self, batch: Batch) -> None:
         """The same as ``heard``, from any thread."""
@@ -97,12 +99,14 @@ class Hearing:
 
     def forget(self, agent_id: AgentId) -> None:
         """It has ended."""
+        self.unmeasured.discard(agent_id)
         self._frozen_for -= {(agent_id, True), (agent_id, False)}
 
     def _matters(self, agent: Agent, batch: Batch) -> bool:
         """Whether it matters that its spend cannot be seen: without a price, only where a cap on money counts it, its own or another's."""
-        state = self._core.state
-        return batch.deaf or any(limits_at(state, node).cost_usd is not None for node in nodes_of(state, agent))
+        state, accepted = self._core.state, agent.agent_id in self.unmeasured
+        own = {("agent", agent.agent_id), ("tree", agent.agent_id)} if accepted else set()
+        return batch.deaf or any(limits_at(state, node).cost_usd is not None for node in nodes_of(state, agent) if node not in own)
 
     async def _freeze(self, agent_id: AgentId, why: str) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Keeps the guard told of daemons, asks them to drop killed sessions, and watches transcripts after a kill. docs/daemons.md."""
+"""Keeps the guard told of daemons, asks them to drop killed sessions, and watches transcripts after a kill. docs/explanation/daemons.md."""
 
 from __future__ import annotations
 

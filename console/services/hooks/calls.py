@@ -48,16 +48,30 @@ _FILES = {
     "glob": ("list_files", "dir_path"),
     "search_file_content": ("read_file", "dir_path"),
     "grep_search": ("read_file", "dir_path"),
+    "read": ("read_file", "filePath"),
+    "write": ("write_file", "filePath"),
+    "list": ("list_files", "path"),
+    "grep": ("read_file", "path"),
 }
-_LOOKS = ("LS", "Glob", "Grep", "list_dir", "grep_files", "list_directory", "glob", "search_file_content", "grep_search")
+_LOOKS = (
+    *("LS", "Glob", "Grep", "list_dir", "grep_files", "list_directory", "glob", "search_file_content", "grep_search"),
+    *("list", "grep"),
+)
 """Without a path they look where the program stands."""
 _JUDGED_BY_ARGUMENT = ("shell", "argv", "code", "file", "network")
 _BRACED = re.compile(r"\{[^}]*/")
 """A choice of whole paths."""
 _WILD = re.compile(r"[*?\[{(!@+\\]")
-_OTHER_FIELDS = ("absolute_path", "path")
-"""Under which other versions of a program name the same."""
-_SHELLS = ("Bash", "shell", "exec_command", "local_shell", "run_shell_command")
+_OTHER_FIELDS = ("absolute_path", "path", "filePath")
+"""Under which other versions of a program, and other programs, name the same."""
+_ALIASES = {
+    "opencode": {"task": "Task", "todowrite": "TodoWrite", "todoread": "TodoRead"},
+    "gemini": {"write_todos": "TodoWrite", "enter_plan_mode": "EnterPlanMode", "exit_plan_mode": "ExitPlanMode"},
+    "qwen": {"todo_write": "TodoWrite", "exit_plan_mode": "ExitPlanMode", "task_stop": "TaskStop"},
+}
+"""By program, what tools without an effect of their own are called in Claude Code. In other programs such a name may mean anything. A tool
+that starts a sub-agent is among them where the sub-agent's own calls were seen to be judged."""
+_SHELLS = ("Bash", "bash", "shell", "exec_command", "local_shell", "run_shell_command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +96,13 @@ def read_call(program: str, payload: dict[str, Any]) -> HookCall:
     sub_agent = _text(payload, "agent_id")
     if not _ID.match(session) or (sub_agent and not _ID.match(sub_agent)):
         raise UsageProblem("The hook names no session.", "Update the program: what its hook told names none.")
-    request = None if event in TOLD else _request(payload)
+    request = None if event in TOLD else _request(program, payload)
     return HookCall(program, event, session, sub_agent, request)
 
 
-def _request(payload: dict[str, Any]) -> PermissionRequest:
-    name, given = _text(payload, "tool_name"), payload.get("tool_input")
+def _request(program: str, payload: dict[str, Any]) -> PermissionRequest:
+    name, given = _mcp_name(payload) or _text(payload, "tool_name"), payload.get("tool_input")
+    name = _ALIASES.get(program, {}).get(name, name)
     if not name or len(name) > 100:
         raise UsageProblem("The hook names no tool.", "")
     given = given if isinstance(given, dict) else {"input": given}
@@ -109,6 +124,13 @@ def _request(payload: dict[str, Any]) -> PermissionRequest:
     )
 
 
+def _mcp_name(payload: dict[str, Any]) -> str:
+    """As Claude Code names a tool of an MCP server, where the program tells server and tool apart from the name (Gemini CLI)."""
+    told = payload.get("mcp_context")
+    server, tool = (_text(told, "server_name"), _text(told, "tool_name")) if isinstance(told, dict) else ("", "")
+    return f"mcp__{server}__{tool}" if server and tool else ""
+
+
 def _said(name: str, given: dict[str, Any], detail: str) -> tuple[str, str]:
     """Our tool and its one argument; a call without the argument it is judged by is judged under its own name, whole."""
     if name in _SHELLS:
@@ -126,7 +148,7 @@ def _said(name: str, given: dict[str, Any], detail: str) -> tuple[str, str]:
         # Which of two names the program goes by is not known: such a call is judged whole.
         if isinstance(path, str) and path and len(named) <= 1:
             return tool, path if name not in ("Glob", "glob") else _top_of(path, given.get("pattern"))
-    elif name in ("WebFetch", "web_fetch") and isinstance(given.get("url"), str):
+    elif name in ("WebFetch", "web_fetch", "webfetch") and isinstance(given.get("url"), str):
         return "http_request", given["url"]
     # The words of a call that could not be read must not be taken for the path or the command of a tool that has this name.
     return (f"{name} call" if tool_of(policy_data.tools(), name).family in _JUDGED_BY_ARGUMENT else name), detail

@@ -12,6 +12,7 @@ from console.api import program_messages as pm
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.sandbox.interface import Sandbox
+from console.services.budgets import measurable
 from console.services.launch.program_reach import Outlooks
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import request_from
@@ -30,6 +31,7 @@ async def preview_command(
         available = await asyncio.to_thread(sandboxes[request.sandbox].available)
         if not available.ok:
             raise Unavailable(f"Sandbox {request.sandbox} is not available, because {available.reason}", available.remedy)
+        measurable.check(request, await asyncio.to_thread(measurable.why_unmeasured, request))
         shaped = outlooks.core.admitted(request)
         seen = await asyncio.to_thread(outlooks.of, shaped, _line(request))
         named = await asyncio.to_thread(dangers.of_launch, shaped) if dangers is not None else ()

@@ -15,6 +15,7 @@ from console.domain.errors import Conflict, ConsoleError, Unavailable
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.interface import Sandbox
 from console.sandbox.programs import Found, version
+from console.services.budgets import measurable
 from console.services.conversation.messaging import Conversations
 from console.services.conversation.program_files import agents_user, find_program
 from console.services.launch.program_reach import Outlook, Outlooks
@@ -133,8 +134,10 @@ class Programs:
             scopes=None if item.scopes is None else tuple(item.scopes),
             dangerous_ok=dangerous_ok,
             dry_run=item.dry_run,
+            unmeasured=item.unmeasured,
         )
         request.check()
+        measurable.check(request, await asyncio.to_thread(measurable.why_unpriced, request, program.value, model))
         shaped = core.admitted(request)
         told = await asyncio.to_thread(version, found, uid, gid)
         return Plan(request, found, told, model, await asyncio.to_thread(self._outlooks.of_program, shaped, found, told, model))

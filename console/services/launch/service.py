@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from console.credentials.tokens import Tokens
 from console.domain import command as c
 from console.domain import event as e
-from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode, Sensitivity
@@ -25,6 +25,7 @@ from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace
 from console.services.adoption.exit_check import until_empty
+from console.services.budgets import measurable
 from console.services.conversation.messaging import Conversations
 from console.services.fleet.core import Core, now
 from console.services.hooks.service import HookDesk
@@ -72,6 +73,13 @@ MAX_OUTPUT = 64 * 1024
 """Bytes of one answer with what an agent wrote."""
 SAID_MAX = 1000
 """Launches of which it is kept what they came to; the oldest go first."""
+
+
+async def weigh(dangers: DangerDesk, request: LaunchRequest, by: str) -> None:
+    """Refuses a limit that nothing would measure, and dangerous words that no operator confirmed."""
+    # Beside the loop: the file of its program may lie where an agent decides how long a look takes.
+    measurable.check(request, await asyncio.to_thread(measurable.why_unmeasured, request))
+    await dangers.weigh(request, by)
 
 
 class Launcher:
@@ -139,6 +147,7 @@ class Launcher:
         # 1. The record first: no audit, no action (promise 5).
         what = f"launch {agent.agent_id} depth {agent.depth} sandbox {agent.sandbox} network {agent.effective_mode}"
         data = {"argv0": agent.argv[0][:200], "parent": agent.parent_id, "context": agent.context_id}
+        data |= {"unmeasured": "accepted"} if command.request.unmeasured else {}
         record = c.Record(command.by, "launch", what, verdict="allow", agent_id=agent.agent_id, data=data)
         await asyncio.to_thread(self._scribe.record_first, record)
         # The session's ratchet outlives this process, whatever becomes of the agent (promise 4): others are switched by it already.
@@ -256,7 +265,10 @@ class Launcher:
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)  # its files are an image's, so ours are bound in
         tools = await asyncio.to_thread(offer_tools, self._places, self._scribe, agent, workspace)
         # Kept beyond its end: one that ends at once does so before whoever launched it is answered.
-        self.said[agent.agent_id] = tools.words
+        if command.request.unmeasured:
+            self.talk.hearing.unmeasured.add(agent.agent_id)
+        unmeasured = measurable.note(command.request, await asyncio.to_thread(measurable.why_unmeasured, command.request))
+        self.said[agent.agent_id] = "; ".join(filter(None, (tools.words, unmeasured)))
         while len(self.said) > SAID_MAX:
             del self.said[next(iter(self.said))]
         token = await secret_call(self._tokens.issue, "agent-service", agent.agent_id, TOKEN_S, agent_id=agent.agent_id)

@@ -93,6 +93,7 @@ class Relaunch:
             agent_type=before.agent_type if before is not None else "",
             dangerous_ok=dangerous_ok,
             dry_run=bool(agent.dry_run),
+            unmeasured=True,  # its limits were accepted when it was started first
         )
         record = Record(by, "launch.again", f"start {agent_id} again", verdict="allow", agent_id=agent_id)
         await asyncio.to_thread(self._scribe.record_first, record)

@@ -37,4 +37,5 @@ def request_from(body: m.LaunchBody) -> LaunchRequest:
         scopes=None if body.scopes is None else tuple(body.scopes),
         dangerous_ok=body.dangerous_ok,
         dry_run=body.dry_run,
+        unmeasured=body.unmeasured,
     )

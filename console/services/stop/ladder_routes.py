@@ -25,7 +25,7 @@ def scope_from(body: ScopeBody) -> Scope:
 
 
 def receipt_answer(receipt: Receipt) -> Response:
-    """A receipt with its stable keys (docs/json.md)."""
+    """A receipt with its stable keys (docs/reference/json.md)."""
     return Response(json.dumps(receipt.as_json()), media_type="application/json")
 
 

@@ -1,6 +1,6 @@
 """Claude Code's background service (``claude daemon run``), which ``claude --bg`` starts with process 1 as its parent.
 
-Measured with 2.1.330 (docs/daemons.md): the daemon listens on ``/tmp/cc-daemon-UID/HASH/control.sock``. Each session is a child
+Measured with 2.1.330 (docs/explanation/daemons.md): the daemon listens on ``/tmp/cc-daemon-UID/HASH/control.sock``. Each session is a child
 ``bg-pty-host`` with the session's process below it, which listens on ``HASH/rv/SHORT.sock``; SHORT is the first eight letters of the
 session's id. A process that waits for its session listens on ``HASH/spare/X.claim.sock``.
 """

@@ -46,8 +46,9 @@ CLAUDE_CODE = Kind(
             f"{GOES_ON[0].upper()}{GOES_ON[1:]}.",
         ),
     ),
-    start=Start("claude-code", stream.ClaudeStream, _words, stream.JUDGED, _told, "{}"),
+    start=Start("claude-code", stream.ClaudeStream, _words, stream.JUDGED, _told, "{}", says_cost=True),
     daemons=ClaudeDaemons(),
     quota=Lacks("Claude Code's own files do not say how much of its subscription's window is used"),
+    windows=("5 h", "week"),
     is_woken_by_sums=True,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from console.domain.spend import MOST_TOKENS, Answer, Tokens
+from console.domain.spend import ID_PARTS, MOST_TOKENS, Answer, Tokens
 from console.sources.program_stream import Event, Heard, bounded, count, output_event, parsed, part, shown, word
 
 SOURCE = "claude_code"
@@ -21,8 +21,28 @@ JUDGED = ("--setting-sources", "", "--strict-mcp-config")
 """Nothing in the workspace configures a program whose calls are judged: settings there could name variables for the hook's own
 interpreter, hooks that change a call after it was judged, servers that nobody judges."""
 _BLOCKS = 200
+_IDS_MAX = 20_000
 _STARTED, _ENDED = "task_started", "task_notification"
 _MOST_USD = 1e9
+
+
+class _Begun:
+    """How often an answer with one id began: a gateway may give every answer the same."""
+
+    def __init__(self) -> None:
+        self._count: dict[str, int] = {}
+
+    def id_of(self, answer_id: str) -> str:
+        """The id by which the answer that begins now is counted; empty: it has none."""
+        if len(self._count) > _IDS_MAX:
+            self._count.clear()
+        number = self._count[answer_id] = self._count.get(answer_id, 0) + 1
+        return answer_id if number == 1 or not answer_id else f"{answer_id}{ID_PARTS}{number}"
+
+
+def _same(answer_id: str, under_way: tuple[str, str, dict[str, Any]] | None) -> str:
+    """The id of a whole answer: that of the one that streams now, where it is that one."""
+    return under_way[0] if under_way is not None and under_way[0].partition(ID_PARTS)[0] == answer_id else answer_id
 
 
 class ClaudeStream:
@@ -32,6 +52,7 @@ class ClaudeStream:
         self.session = ""
         self._under_way: dict[str, tuple[str, str, dict[str, Any]]] = {}
         """By sub-agent's call (empty: the main one): id, model and early usage of the answer that streams now."""
+        self._begun = _Begun()
 
     def hear(self, line: bytes) -> Heard:
         """What one line told."""
@@ -95,7 +116,9 @@ class ClaudeStream:
                 heard.events.append(call | {"parent": parent})
                 heard.tool_calls += 1
                 heard.action = f"{tool} {_gist(block.get('input'))}".strip()[:200]
-        self._answered(heard, word(message, "id"), word(message, "model"), part(message, "usage"), parent)
+        self._answered(
+            heard, _same(word(message, "id"), self._under_way.get(parent)), word(message, "model"), part(message, "usage"), parent
+        )
         return heard
 
     def _partial(self, record: dict[str, Any]) -> Heard:
@@ -105,7 +128,7 @@ class ClaudeStream:
             message = part(event, "message")
             if len(self._under_way) > 1000:
                 self._under_way.clear()
-            self._under_way[parent] = (word(message, "id"), word(message, "model"), part(message, "usage"))
+            self._under_way[parent] = (self._begun.id_of(word(message, "id")), word(message, "model"), part(message, "usage"))
         elif event.get("type") == "message_delta" and parent in self._under_way:
             answer_id, model, early = self._under_way[parent]
             self._answered(heard, answer_id, model, {**early, **part(event, "usage")}, parent)

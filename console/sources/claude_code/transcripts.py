@@ -2,7 +2,7 @@
 
 The format is internal to Claude Code and may change: every field is optional, unknown ones and unknown types of records are passed over.
 One answer is written once for each block of its content, each time with its usage, and again in every session that was resumed from it:
-whoever sums must count its id once.
+whoever sums must count its id once. The id is the message's and the request's: a gateway may give every message the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
-from console.domain.spend import NANO, Answer, Tokens
+from console.domain.spend import ID_PARTS, NANO, Answer, Tokens, with_input
 from console.sources.foreign_text import plain
 from console.sources.reading import TOLERANT_MAX, Reading, at_of
 from console.sources.transcript_files import Folder, Opened, Transcripts
@@ -58,6 +58,7 @@ class _Record(msgspec.Struct):
     type: str = ""
     timestamp: str = ""
     sessionId: str = ""  # noqa: N815 - as it is written
+    requestId: str = ""  # noqa: N815
     agentId: str = ""  # noqa: N815
     cwd: str = ""
     costUSD: float | None = None  # noqa: N815
@@ -129,7 +130,7 @@ def _answer(line: bytes, session: str, agent: str, seen: Reading, uid: int, ours
     tier = message.usage.service_tier or ""
     return Answer(
         SOURCE,
-        plain(message.id, _ID_MAX),
+        _id(message.id, record.requestId, tokens),
         at_of(record.timestamp),
         _known(message.model),
         "" if tier == "standard" else _known(tier, 40),
@@ -141,6 +142,11 @@ def _answer(line: bytes, session: str, agent: str, seen: Reading, uid: int, ours
         uid,
         ours,
     )
+
+
+def _id(message: str, request: str, tokens: Tokens) -> str:
+    """One answer's own id. Where no request is named, the input tells one from another: every block of an answer repeats it."""
+    return plain(f"{message}{ID_PARTS}{request[:_ID_MAX]}" if request else with_input(message, tokens), 2 * _ID_MAX)
 
 
 def _record(line: bytes) -> _Record | None:
@@ -178,6 +184,7 @@ def _tolerant(line: bytes) -> _Record | None:
             _text(raw, "type"),
             _text(raw, "timestamp"),
             _text(raw, "sessionId"),
+            _text(raw, "requestId"),
             _text(raw, "agentId"),
             _text(raw, "cwd"),
             None,

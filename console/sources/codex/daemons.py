@@ -1,7 +1,8 @@
 """Codex's app-server, which hosts many threads in one process and keeps running when the program that asked for a thread ends.
 
-Measured with 0.169 (docs/daemons.md): it listens on a socket below ``/tmp/codex-daemon-UID`` (or where ``--listen`` says) and holds the
-rollout file of each loaded thread open. ``codex archive THREAD`` ends the thread's turn and unloads it; the other threads go on.
+Measured with 0.169 (docs/explanation/daemons.md): it listens on a socket below ``/tmp/codex-daemon-UID`` (or where ``--listen`` says)
+and holds the rollout file of each loaded thread open. ``codex archive THREAD`` ends the thread's turn and unloads it.
+The other threads go on.
 """
 
 from __future__ import annotations

@@ -77,4 +77,5 @@ CODEX = Kind(
     start=Start("codex", stream.CodexStream, _words, stream.JUDGED, _told, stream.QUIET[1], _doubt),
     daemons=CodexDaemons(),
     quota=windows,
+    windows=("5 h", "week"),
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from console.domain.spend import Answer, Tokens
+from console.domain.spend import Answer, Tokens, with_input
 from console.sources.foreign_text import plain
 from console.sources.reading import TOLERANT_MAX, Reading, at_of
 from console.sources.transcript_files import Folder, Opened, Transcripts
@@ -83,7 +83,9 @@ def _take(kind: str, payload: dict[str, Any], at: float, state: Thread) -> Answe
     elif kind == "token_usage_record":
         if plain(payload.get("thread_id"), 64) in ("", state.thread):
             state.records = True
-            return _answer(state, plain(payload.get("response_id"), _ID_MAX), at, payload["usage"])
+            found = _answer(state, plain(payload.get("response_id"), _ID_MAX), at, payload["usage"])
+            # A gateway may give every answer the same id: the input tells one from another.
+            return found._replace(answer_id=with_input(found.answer_id, found.tokens))
     elif kind == "event_msg" and payload.get("type") == "token_count":
         return _step(payload.get("info"), at, state)
     return None

@@ -1,7 +1,7 @@
 """What an agent kind says of its daemons: how to find one, which sessions it hosts, and the program's own command that drops one session.
 
 A daemon is found from the session's process upwards, by the kernel's parent links. A file is never the reason why a process is a daemon, so
-an agent can only point at what started it. docs/daemons.md has the measured facts behind each kind.
+an agent can only point at what started it. docs/explanation/daemons.md has the measured facts behind each kind.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from console.sources.activity_text import dict_of, text_of, words
 from console.sources.gemini.transcripts import SOURCE, TRANSCRIPTS, ChatLines
 
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
+_SHOWN = re.compile(r"(\S{1,100}) \((\S{1,60}) MCP Server\)\Z")
 _CONTEXT = "<session_context>"
 """How the message begins that the program writes itself in the user's name."""
 
@@ -30,7 +31,7 @@ def parts(record: dict[str, Any]) -> Iterator[Entry]:
             yield from thinking(f"{text_of(thought, 'subject')} {text_of(thought, 'description')}")
         yield from message("assistant", text)
         for one in listed(record, "toolCalls"):
-            yield call(text_of(one, "name"), text_of(one, "id"), one.get("args"))
+            yield call(_tool(one), text_of(one, "id"), one.get("args"))
             if text_of(one, "status") in ("success", "error", "cancelled"):
                 yield result(text_of(one, "id"), _output(one), failed=text_of(one, "status") != "success")
 
@@ -39,6 +40,12 @@ def listed(record: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """The objects of a list."""
     found = record.get(name)
     return [one for one in found[:1000] if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _tool(one: dict[str, Any]) -> str:
+    """A tool's name; of an MCP server as other programs write it, since ``mcp_SERVER_TOOL`` does not tell where the server's ends."""
+    name, shown = text_of(one, "name"), _SHOWN.match(text_of(one, "displayName"))
+    return f"mcp__{shown[2]}__{shown[1]}" if shown and name == f"mcp_{shown[2]}_{shown[1]}" else name
 
 
 def _output(one: dict[str, Any]) -> str:

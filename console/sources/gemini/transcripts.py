@@ -85,4 +85,5 @@ def _is_chat(path: str) -> bool:
     return path.endswith(".jsonl") and "/chats/" in path
 
 
-TRANSCRIPTS = Transcripts(SOURCE, "google", (Folder("", ".gemini", "tmp"),), ChatLines, is_one=_is_chat)
+_CHATS = (Folder("", ".gemini", "tmp"),)
+TRANSCRIPTS = Transcripts(SOURCE, "google", _CHATS, ChatLines, own=_CHATS, is_one=_is_chat)

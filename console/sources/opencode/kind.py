@@ -10,6 +10,7 @@ from pathlib import Path
 from console.sources.foreign_text import plain
 from console.sources.interface import Source
 from console.sources.kind import Kind, Lacks, Outlook
+from console.sources.opencode.hook import PluginHook
 from console.sources.opencode.transcripts import KILO, KILO_TRANSCRIPTS, SOURCE, TRANSCRIPTS, connect
 from console.sources.programs import Program
 from console.sources.session_files import SessionFiles, Written, newest
@@ -51,7 +52,7 @@ def _kind(name: str, program: Program) -> Kind:
         transcripts=TRANSCRIPTS if name == SOURCE else KILO_TRANSCRIPTS,
         activity=_NO_ACTIVITY,
         sub_agents="sessions whose parent is the session, in the same database",
-        hook=Lacks("its hooks are plug-ins that run inside it (tool.execute.before); ours for it is not written"),
+        hook=PluginHook() if name == SOURCE else Lacks("its hooks are plug-ins that run inside it; ours was tried with OpenCode alone"),
         start=_NOT_STARTED,
         daemons=Lacks("a server that it was told to run (opencode serve) is a process of its own and a row of its own"),
         quota=Lacks("its files do not say how much of a quota is used"),

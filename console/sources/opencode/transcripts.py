@@ -125,11 +125,13 @@ def _is_database(path: str) -> bool:
 
 
 def _of(source: str, folder: str) -> Transcripts:
+    folders = (Folder("", f".local/share/{folder}"),)
     return Transcripts(
         source,
         "",
-        (Folder("", f".local/share/{folder}"),),
+        folders,
         None,
+        own=folders,
         is_one=_is_database,
         depth=0,
         database=lambda opened: read(source, opened),

@@ -67,7 +67,13 @@ def _is_session(path: str) -> bool:
     return name.endswith(".jsonl") or ".jsonl.deleted." in name or ".jsonl.reset." in name
 
 
-TRANSCRIPTS = Transcripts(SOURCE, "", (Folder("PI_AGENT_DIR", ".pi/agent", "sessions"),), partial(SessionLines, SOURCE))
+TRANSCRIPTS = Transcripts(
+    SOURCE,
+    "",
+    (Folder("PI_AGENT_DIR", ".pi/agent", "sessions"),),
+    partial(SessionLines, SOURCE),
+    own=(Folder("", ".pi/agent", "sessions"),),
+)
 OPENCLAW_TRANSCRIPTS = Transcripts(
     OPENCLAW, "", (Folder("OPENCLAW_DIR", ".openclaw", "agents"),), partial(SessionLines, OPENCLAW), is_one=_is_session
 )

@@ -57,4 +57,5 @@ def _is_chat(path: str) -> bool:
     return path.endswith(".jsonl") and "/chats/" in path
 
 
-TRANSCRIPTS = Transcripts(SOURCE, "", (Folder("", ".qwen", "projects"),), ChatLines, is_one=_is_chat)
+_CHATS = (Folder("", ".qwen", "projects"),)
+TRANSCRIPTS = Transcripts(SOURCE, "", _CHATS, ChatLines, own=_CHATS, is_one=_is_chat)

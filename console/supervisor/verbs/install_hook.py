@@ -119,6 +119,9 @@ def _write(file: Path, before: bytes, after: bytes) -> None:
         make_folder(file.parent)
         if settings_of(file) != before:
             raise Conflict(f"{file} was changed meanwhile.", "Look again; nothing was changed.")
+        if not after:  # nothing but ours was in it
+            file.unlink(missing_ok=True)
+            return
         replace_file(file, after, (file.stat().st_mode & 0o777) if file.exists() else 0o600)
     except OSError as error:
         raise ConsoleError(f"{file} cannot be written: {error.strerror}.", "Nothing was changed.") from error

@@ -46,7 +46,7 @@ def watch_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def watch(places: Places | None, given: argparse.Namespace) -> int:
-    """Polls until a signal, a supervisor, or --once ends it. Exit codes: see docs/remote-kill.md."""
+    """Polls until a signal, a supervisor, or --once ends it. Exit codes: see docs/how-to/remote-kill.md."""
     if places is None:
         raise NotFound("There is no instance here; nothing was ever started in it.", "Name its folder with --state-dir.")
     if inside_an_agent():

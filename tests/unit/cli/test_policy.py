@@ -137,10 +137,10 @@ def test_sources_and_matrix_join(watchfloor: Watchfloor, workspace: str, tmp_pat
 
 def test_other_programs_rules_come_and_go(watchfloor: Watchfloor, tmp_path: Path) -> None:
     file = tmp_path / "claude.json"
-    file.write_text('{"permissions": {"allow": ["Bash(ls *)", "mcp__x"], "deny": ["Bash(curl:*)"]}, "hooks": {}}')
+    file.write_text('{"permissions": {"allow": ["Bash(ls *)", "mcp__x", "mcp__*__y"], "deny": ["Bash(curl:*)"]}, "hooks": {}}')
     said = watchfloor("policy", "import", "claude-code", str(file))
-    assert json.loads(said.out) == {"permissions": {"deny": ["shell(curl:*)"], "allow": ["shell(ls:*)"]}}
-    assert "mcp__x" in said.err and "hooks" in said.err
+    assert json.loads(said.out) == {"permissions": {"deny": ["shell(curl:*)"], "allow": ["shell(ls:*)", "mcp(x:*)"]}}
+    assert "mcp__*__y" in said.err and "hooks" in said.err
     ours = tmp_path / "ours.json"
     ours.write_text(said.out)
     assert json.loads(watchfloor("policy", "export", "claude-code", str(ours)).out)["permissions"]["deny"] == ["Bash(curl:*)"]

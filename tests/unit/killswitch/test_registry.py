@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from console.killswitch import processes
 from console.killswitch.absence import NO_GROUP, UNFOLLOWED, here
 from console.killswitch.cgroups import Leaf, Mount, Mounts
 from console.killswitch.durable import Damaged, seal, write_whole
@@ -174,3 +177,26 @@ def test_a_leaf_that_cannot_be_opened_is_no_leaf_that_cannot_be_seen(tmp_path: P
     assert held.unseen(here()) == NO_GROUP
     box = Held(Entry("b", "container", "contained", 0, str(tmp_path / "cg" / "b-1"), 7, pid=9))
     assert box.unseen(here()) == "", "the leaf of its ticket holds nothing of a container"
+
+
+@pytest.mark.parametrize(
+    ("record", "is_believed"),
+    [
+        ({}, True),
+        ({"pid_namespace": 4_000_000_000}, False),
+        ({"leaf": "/sys/fs/cgroup/nowhere", "inode": 5}, False),
+        ({"confirmed": False}, True),
+    ],
+)
+def test_a_record_that_a_living_first_process_contradicts_proves_nothing(tmp_path: Path, record: dict[str, Any], is_believed: bool) -> None:
+    process = subprocess.Popen(["/bin/sleep", "600"])
+    try:
+        known = Entry("a-1", "process", "managed", 1, confirmed=True, pid=process.pid, start_ticks=processes.start_ticks(process.pid) or 0)
+        registry = Registry(tmp_path)
+        registry.restore((replace(known, **record),), None)
+        held = registry.held["a-1"]
+        assert bool(held.doubt) is not is_believed and held.entry.why_best_effort and held.follow() is not None
+        held.close()
+    finally:
+        process.kill()
+        process.wait()

@@ -30,6 +30,9 @@ def imported(kind: str, rule: str, home: str = "/home/u") -> tuple[list[str], in
         ("WebFetch(domain:*.example.com)", ["network(outbound:*.example.com)"]),
         ("WebFetch", ["network(outbound:*)"]),
         ("Read", ["file(read:/**)"]),
+        ("mcp__git-hub__get_issue", ["mcp(git-hub:get_issue)"]),
+        ("mcp__docs", ["mcp(docs:*)"]),
+        ("mcp__docs__*", ["mcp(docs:*)"]),
     ],
 )
 def test_what_is_carried_over_whole(rule: str, found: list[str]) -> None:
@@ -43,7 +46,9 @@ def test_what_is_carried_over_whole(rule: str, found: list[str]) -> None:
         "Read(~/x)",
         "Read(!x)",
         "Read(../x)",
-        "mcp__a__b",
+        "mcp__a__b__c",
+        "mcp__a__b(x)",
+        "mcp__*__b",
         "Agent(x)",
         "WebSearch",
         "WebFetch(x)",

@@ -1,4 +1,4 @@
-"""``console.policy`` is never looser than the words of docs/policy.md as a second evaluator reads them, whatever is drawn."""
+"""``console.policy`` is never looser than the words of docs/reference/policy.md as a second evaluator reads them, whatever is drawn."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from console.settings.options import Options, merged
 from console.settings.reference import page
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "settings.md"
 
 
 def test_the_page_is_made_from_the_options() -> None:
-    assert PAGE.read_text() == page(), "make it again: python -m console.settings.reference > docs/settings.md"
+    assert PAGE.read_text() == page(), "make it again: python -m console.settings.reference > docs/reference/settings.md"
 
 
 def test_every_option_on_it_can_be_set_by_its_name_and_has_words() -> None:

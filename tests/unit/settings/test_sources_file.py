@@ -29,9 +29,9 @@ def test_the_example_loads_and_says_what_it_gives() -> None:
 
 
 def test_the_example_of_the_docs_loads() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "sandboxes.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "sandboxes.md").read_text()
     [example] = [block.split("```")[0] for block in page.split("```json\n")[1:] if '"agent_type"' in block.split("```")[0]]
-    found = parse_sources(example, "docs/sandboxes.md", "reader")
+    found = parse_sources(example, "docs/reference/sandboxes.md", "reader")
     assert "api.example.com" in found.narrowing().only and found.variables()["PIP_INDEX_URL"] == "https://packages.example.org/simple/"
 
 

@@ -9,6 +9,8 @@ import pytest
 from console.sources import otlp_book
 from console.sources.otlp_book import FORGET_S, NEW_BURST, QUIET_S, SESSIONS_MAX, TelemetryBook
 from console.sources.otlp_items import Item
+from console.sources.rates import RateBook
+from console.sources.transcripts import VENDORS
 
 
 class Clock:
@@ -150,6 +152,77 @@ def test_spans_of_any_program_tell_tokens_once_and_sums_of_spans_below_are_left_
     book.take([chat, chat, Item("traces", "invoke_agent", said | {"gen_ai.operation.name": "invoke_agent"}, ident="t.0")])
     (one,) = book.sessions()
     assert (one.usage.tokens, one.usage.iterations, one.unpriced, one.model) == (67, 1, 1, "g")
+
+
+T1, T2 = "0af7651916cd43dd8448eb211c80319c", "1" * 32
+
+
+def span(trace: str, ident: str, **said: Any) -> Item:
+    """One answer of a model, of no conversation."""
+    told = {"service.name": "svc", "service.instance.id": "i-1", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-4o"}
+    told |= {"gen_ai.usage.input_tokens": 1000, "gen_ai.usage.output_tokens": 100} | {k.replace("__", "."): v for k, v in said.items()}
+    return Item("traces", "chat", {name: value for name, value in told.items() if value is not None}, ident=f"{trace}.{ident}")
+
+
+def priced(book: TelemetryBook) -> dict[str, tuple[float, int]]:
+    """(USD, unpriced answers) by session, as the source does it."""
+    rates = RateBook(VENDORS)
+    for answer in book.pending():
+        book.priced(answer, rates.price(answer))
+    return {one.session: (round(one.usage.cost_usd, 9), one.unpriced) for one in book.sessions()}
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "usd"),
+    [
+        ("openai", "gpt-4o", 0.0035),
+        ("OpenAI", "gpt-4o", 0.0035),
+        ("anthropic", "claude-sonnet-4-5", 0.0045),
+        ("gcp.gemini", "gemini-2.5-pro", 0.00225),
+        ("vertex_ai", "gemini-2.5-pro", 0.00225),
+        ("mistral_ai", "mistral-large-latest", 0.0026),
+        ("aws.bedrock", "anthropic.claude-sonnet-4-20250514-v1:0", 0.0045),
+        ("azure.ai.openai", "gpt-4o", 0.0035),
+    ],
+)
+@pytest.mark.parametrize("name", ["gen_ai.provider.name", "gen_ai.system"])
+def test_the_provider_that_a_span_names_prices_it(book: TelemetryBook, provider: str, model: str, usd: float, name: str) -> None:
+    said = {"gen_ai.provider.name": None, name: provider, "gen_ai.request.model": model, "gen_ai.conversation.id": "c"}
+    book.take([span(T1, "a", **said), span(T1, "a", **said)])
+    assert priced(book) == {"c": (usd, 0)}
+
+
+def test_a_provider_or_model_that_is_not_known_is_unpriced_and_never_free(book: TelemetryBook) -> None:
+    odd: list[dict[str, Any]] = [
+        {"gen_ai.provider.name": "my-gateway"},
+        {"gen_ai.provider.name": None},
+        {"gen_ai.request.model": "made-up"},
+    ]
+    book.take(span(T1, f"{n}", **one, **{"gen_ai.conversation.id": "c"}) for n, one in enumerate(odd))
+    assert priced(book) == {"c": (0.0, 3)}
+
+
+def test_what_came_from_a_cache_is_priced_as_that(book: TelemetryBook) -> None:
+    claude = {"gen_ai.provider.name": "anthropic", "gen_ai.request.model": "claude-sonnet-4-5", "gen_ai.usage.output_tokens": 0}
+    cached = {"gen_ai.usage.cache_read.input_tokens": 600, "gen_ai.usage.cache_creation.input_tokens": 400}
+    book.take([span(T1, "a", **claude, **cached, **{"gen_ai.conversation.id": "inside"})])
+    beside = cached | {"gen_ai.usage.input_tokens": 100}
+    book.take([span(T1, "b", **claude, **beside, **{"gen_ai.conversation.id": "beside"})])
+    assert priced(book) == {"inside": (0.00168, 0), "beside": (0.00198, 0)}
+
+
+def test_spans_without_a_conversation_are_grouped_by_trace_and_service_instance(book: TelemetryBook) -> None:
+    book.take([span(T1, "a"), span(T1.upper(), "b"), span(T2, "c"), span(T1, "d", **{"service.instance.id": "i-2"})])
+    found = priced(book)
+    assert sorted(found.values()) == [(0.0035, 0), (0.0035, 0), (0.007, 0)] and all(one.startswith("trace-") for one in found)
+    # What is no answer of a model, and what names no trace, makes no row.
+    book.take([Item("traces", "GET /", {"service.name": "svc"}, ident=f"{'2' * 32}.a"), span("x", "e"), span("", "f")])
+    assert priced(book) == found
+
+
+def test_a_trace_of_which_a_span_named_its_conversation_belongs_to_it(book: TelemetryBook) -> None:
+    book.take([span(T1, "a", **{"gen_ai.conversation.id": "c"}), span(T1, "b"), span(T1, "x", **{"service.instance.id": "other"})])
+    assert {name: usd for name, (usd, _) in priced(book).items() if name == "c"} == {"c": 0.007} and len(book.sessions()) == 2
 
 
 def test_refusals_are_told_once_in_a_while_with_their_number(book: TelemetryBook, clock: Clock) -> None:

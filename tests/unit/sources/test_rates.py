@@ -62,6 +62,21 @@ def test_rates_give_what_the_table_gives_for_the_whole_answer(model: str, tokens
     assert abs((BOOK.price(answer(model, tokens, at=at)) or 0) - whole * NANO) <= 1
 
 
+@pytest.mark.parametrize(
+    ("source", "model"),
+    [("claude_code", "claude-sonnet-4-20250514"), ("claude_code", "claude-sonnet-4-5"), ("pi", "anthropic/claude-sonnet-4-0")],
+)
+def test_all_of_a_request_with_long_input_costs_more_of_every_model_that_has_the_step(source: str, model: str) -> None:
+    at_most, above = Tokens(plain=200_000, output=1000), Tokens(100_000, 50_000, 30_000, 20_001, 1000)
+    assert BOOK.price(answer(model, at_most, source)) == 600_000_000 + 15_000_000
+    assert BOOK.price(answer(model, above, source)) == 600_000_000 + 30_000_000 + 225_000_000 + 240_012_000 + 22_500_000
+
+
+def test_a_model_whose_vendor_has_one_price_has_one() -> None:
+    short, long = (BOOK.price(answer("claude-opus-4-5", Tokens(plain=n))) for n in (100_000, 1_000_000))
+    assert short is not None and long == 10 * short
+
+
 def test_prices_of_before_a_change_hold_for_answers_of_before() -> None:
     old, new = datetime(2026, 3, 1, tzinfo=UTC).timestamp(), datetime(2026, 4, 1, tzinfo=UTC).timestamp()
     long = Tokens(plain=400_000)  # its long inputs cost more until 13 March 2026

@@ -35,6 +35,23 @@ def test_an_answer_counts_once_with_its_largest_numbers(store: SpendStore) -> No
     assert (only.key, only.answers, only.tokens, only.cost_usd) == ("s1", 1, 160, 7e-9)
 
 
+def test_an_answer_that_an_earlier_version_kept_by_a_part_of_its_id_counts_once(tmp_path: Path) -> None:
+    first = SpendStore(tmp_path / "cost.db")
+    put(first, (ONE, 5))
+    with first.writing():
+        first._db.execute("pragma user_version = 4")
+    first.close()
+    later = SpendStore(tmp_path / "cost.db")
+    put(
+        later,
+        (ONE._replace(answer_id="m1 r1", tokens=ONE.tokens._replace(output=60)), 7),
+        (ONE._replace(answer_id="m1 r2", tokens=Tokens(9)), 1),
+    )
+    (only,) = later.sums("session")
+    assert (only.answers, only.tokens, only.cost_usd) == (2, 169, 8e-9)
+    later.close()
+
+
 def test_what_is_not_priced_is_counted_apart_and_never_as_nothing(store: SpendStore) -> None:
     put(store, (ONE, 10**9), (ONE._replace(answer_id="m2", model="new-one"), None))
     assert [(s.key, s.cost_usd, s.unpriced) for s in store.sums("model")] == [("claude-x", 1.0, 0), ("new-one", 0.0, 1)]

@@ -23,7 +23,7 @@ def looked(file: Path, before: Place | None = None) -> tuple[Place | None, set[s
     answers: Answers = {}
     found = Found()
     place = follow(Transcript("claude_code", str(file)), TRANSCRIPTS, before, answers, found, lambda _answers: None)
-    return place, {one.answer_id for one in answers.values()}, found
+    return place, {one.answer_id.partition(" ")[0] for one in answers.values()}, found
 
 
 @pytest.fixture

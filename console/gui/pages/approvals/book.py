@@ -53,6 +53,8 @@ class Book:
     loaded: bool = False
     is_old: bool = False
     """Nobody tells what waits any more: that nothing waits is not known either."""
+    problem: str = ""
+    """Why it could not be read the last time."""
     items_waiting: int = 0
     oldest_at: float | None = None
     """Monotonic moment since which the oldest waits."""
@@ -84,14 +86,14 @@ class Book:
         return bool(gone)
 
     def waiting(self) -> list[Entry]:
-        """Least time left first."""
-        return sorted((one for one in self.entries.values() if not one.gone), key=lambda one: one.ends_at)
+        """The worst danger first, then the least time left."""
+        return sorted((one for one in self.entries.values() if not one.gone), key=_urgency)
 
     def items(self, text: str, is_open: set[str]) -> list[Item]:
-        """Least time left first; requests of one group are one line, and below it each of them while it is open."""
+        """The worst danger first, then the least time left; requests of one group are one line, below it each of them while it is open."""
         words = text.lower().split()
         groups: dict[str, list[Entry]] = {}
-        for entry in sorted(self.entries.values(), key=lambda one: (one.ends_at, one.row.id)):
+        for entry in sorted(self.entries.values(), key=_urgency):
             if all(word in _hay(entry.row) for word in words):
                 groups.setdefault(entry.row.group, []).append(entry)
         out: list[Item] = []
@@ -103,6 +105,10 @@ class Book:
             if group in is_open:
                 out.extend(Item(f"r:{entry.row.id}", [entry], within=True) for entry in entries)
         return out
+
+
+def _urgency(entry: Entry) -> tuple[int, float, str]:
+    return entry.row.danger_rank, entry.ends_at, entry.row.id
 
 
 def _hay(row: ApprovalRow) -> str:

@@ -35,7 +35,7 @@ from console.gui.widgets.words import plural
 SOON_MS = 200
 QUIET_S = 0.5
 """After a request slid in: whoever was about to press a key saw another list."""
-AGAIN_S = 15.0
+AGAIN_S, RETRY_S = 15.0, 3.0
 AT_A_TIME = 6
 """Details of a group that are read at once."""
 _DECIDE = ("approvals.once", "approvals.session", "approvals.deny")
@@ -117,9 +117,11 @@ class ApprovalsPage(Page):
     def on_tick(self, now: float) -> None:
         at = time.monotonic()
         self.inbox.head.say(self.book, at)
-        if self.desk.switch.is_old(now) != self.book.is_old:
-            self.book.is_old = not self.book.is_old
-            self.inbox.head.fail("Not known: the supervisor does not answer" if self.book.is_old else "")
+        old = self.desk.switch.is_old(now)
+        problem = "Not known: the supervisor does not answer" if old else self.book.problem
+        self.inbox.head.fail(problem)
+        if bool(problem) != self.book.is_old:
+            self.book.is_old = bool(problem)
             self.inbox.show_lines()
         self.inbox.view.refresh()
         self._count()
@@ -264,11 +266,14 @@ class ApprovalsPage(Page):
         requests.grants().while_alive(self).then(self._grants_came)
 
     def _failed(self, error: ConsoleError) -> None:
-        self.inbox.head.fail(f"Not read: {error.what}")
+        self.book.problem = f"Not read: {error.what}"
+        self.inbox.head.fail(self.book.problem)
+        self._read_at = time.monotonic() - AGAIN_S + RETRY_S
 
     def _came(self, view: ApprovalsView) -> None:
         at = time.monotonic()
         new = self.book.take(view, at)
+        self.book.problem, self.book.is_old = "", False
         self.inbox.head.fail("")
         if new:
             self._quiet_until = at + QUIET_S

@@ -17,6 +17,9 @@ from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import age, plural, took
 
+OVERDUE_S = 60.0
+"""New records are verified every ten seconds; a small log that still has unverified ones after this is amber."""
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -67,7 +70,15 @@ def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, st
         return said, safe_text(known.unknown[0]), "triangle", "warn"
     since = total - known.records if known.records is not None else 0
     more = f"{since:,} written since then, not verified yet" if since > 0 else ""
-    return f"{records} · chain whole{reach_words(known.records)}, verified {age(known.at, now)}", more, "check", "ok"
+    shape, role = ("triangle", "warn") if is_overdue(known, total, now) else ("check", "ok")
+    return f"{records} · chain whole{reach_words(known.records)}, verified {age(known.at, now)}", more, shape, role
+
+
+def is_overdue(known: Known, total: int, now: float) -> bool:
+    """Whether new records should have been verified by now: a log is verified for a fiftieth of the time, 20,000 records in a second."""
+    if known.records is None or known.at is None or total <= known.records:
+        return False
+    return now - known.at > OVERDUE_S + total / 200
 
 
 def reach_words(records: int | None) -> str:
@@ -115,7 +126,7 @@ class ChainBar(QWidget):
         if self.is_verifying:
             self.words.say(f"{plural(total, 'record')} · verifying…", "text2", "ring")
         else:
-            self.words.say(words, "danger" if role == "danger" else "text", shape)
+            self.words.say(words, role if role in ("danger", "warn") else "text", shape)
         self.more.say(more, "warn" if self._problem else "text2", "triangle" if self._problem else "")
         self.took.setText(
             f"verified {plural(known.records, 'record')} in {took(known.ms)}" if known.ms is not None and known.records is not None else ""

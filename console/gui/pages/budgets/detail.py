@@ -82,10 +82,13 @@ class Spenders(QWidget):
         self._lines: tuple[tuple[str, float, str, bool], ...] = ()
         self.setFixedHeight(0)
 
-    def say(self, spenders: Sequence[SpenderView], others: int, others_usd: float, whole: float) -> None:
-        """The dearest, and all others in one line."""
+    def say(
+        self, spenders: Sequence[SpenderView], others: int, others_usd: float, whole: float, unknown: frozenset[str] = frozenset()
+    ) -> None:
+        """The dearest, and all others in one line. ``unknown``: agents whose spend nothing reads."""
         rest = spenders[_SPENDERS:]
-        lines = [(s.name or s.agent_id, s.spent_usd, usd(s.spent_usd), s.level == "over") for s in spenders[:_SPENDERS]]
+        money = {s.agent_id: usd(None if s.agent_id in unknown and not s.spent_usd else s.spent_usd) for s in spenders[:_SPENDERS]}
+        lines = [(s.name or s.agent_id, s.spent_usd, money[s.agent_id], s.level == "over") for s in spenders[:_SPENDERS]]
         if others + len(rest):
             left = others_usd + sum(s.spent_usd for s in rest)
             lines.append((plural(others + len(rest), "other"), left, usd(left), False))
@@ -225,8 +228,8 @@ class BudgetDetail(SidePane):
         self.limits_title.setText(f"Limits of this {_SCOPES.get(row.scope, 'node').lower()}")
         self.stop.setText("Stop tree" if row.scope in ("tree", "agent") else "Stop all")
 
-    def show_node(self, key: str, view: BudgetNodeView) -> None:
-        """Another node's answer is ignored."""
+    def show_node(self, key: str, view: BudgetNodeView, unknown: frozenset[str] = frozenset()) -> None:
+        """Another node's answer is ignored. ``unknown``: agents of which nothing is known of what they spent."""
         if key != self.key:
             return
         self.view = view
@@ -242,7 +245,7 @@ class BudgetDetail(SidePane):
                 if g.cap is None and g.used > 0
             ]
         )
-        self.spenders.say(view.spenders, view.others, view.others_usd, view.row.spent_usd)
+        self.spenders.say(view.spenders, view.others, view.others_usd, view.row.spent_usd, unknown)
         self.nobody.setVisible(not view.spenders)
         self.at_full.setText(" ".join(view.at_full[:_AT_FULL]))
         shown = view.changes[:_CHANGES]
@@ -267,7 +270,12 @@ class BudgetDetail(SidePane):
                 g = gauges[number]
                 share = g.share if g.share is not None else math.nan
                 title = LABELS.get(g.limit, safe_text(g.limit, 30))
-                line.say(title, amount(g.limit, g.used), f"of {cap_words(g.limit, g.cap or 0.0)}", share, gauge_note(g))
+                line.say(title, self._used(g), f"of {cap_words(g.limit, g.cap or 0.0)}", share, gauge_note(g))
+
+    def _used(self, gauge: GaugeView) -> str:
+        row = self.view.row if self.view is not None else None
+        is_unread = row is not None and row.unpriced and gauge.limit == "cost_usd" and not gauge.used
+        return "unknown" if is_unread else amount(gauge.limit, gauge.used)
 
     def allow(self, can: dict[str, str], frozen: bool) -> None:
         """``can``: action id -> why not, or empty."""

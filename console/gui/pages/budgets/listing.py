@@ -95,10 +95,10 @@ class BudgetList(QWidget):
         line: Line | None = self.view.current()
         return line.row if line is not None else None
 
-    def take(self, view: BudgetsView) -> None:
-        """An answer came."""
+    def take(self, view: BudgetsView, note: str = "") -> None:
+        """An answer came; ``note``: what its sums lack."""
         self.data = view
-        self.head.say(view.totals, view.totals.day_note)
+        self.head.say(view.totals, view.totals.day_note or note)
         self.show_lines()
 
     def fail(self, why: str, remedy: str) -> None:

@@ -10,6 +10,7 @@ from console.api.budgets import ROWS, BudgetNodeView, BudgetRow, BudgetsView
 from console.api.ladder import ScopeBody
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
+from console.gui.models import switch
 from console.gui.pages.budgets.detail import BudgetDetail
 from console.gui.pages.budgets.forecast import ForecastDialog
 from console.gui.pages.budgets.limits import LimitsDialog
@@ -18,7 +19,7 @@ from console.gui.pages.budgets.pictures import FULL_HEIGHT, SMALL_HEIGHT, Pictur
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_rows
-from console.gui.widgets.words import usd
+from console.gui.widgets.words import clock, plural, usd
 
 AGAIN_S = 2.0
 SOME = 100
@@ -59,6 +60,8 @@ class BudgetsPage(Page):
         self.pane = BudgetDetail(self)
         self._asking = False
         self._read_at = 0.0
+        self._came_at: float | None = None
+        """When the figures that are shown came."""
         self._node_at = 0.0
         self._front = False
         self._wanted = ""
@@ -108,6 +111,8 @@ class BudgetsPage(Page):
 
     def on_tick(self, now: float) -> None:
         self.list.head.set_old(self.desk.switch.is_old(now))
+        if self._came_at is not None and now - self._came_at > switch.BEHIND_S:
+            self.list.head.fail(f"old, as of {clock(self._came_at)}: not read since")
         if now - self._read_at >= AGAIN_S:
             self._read()
         if now - self._node_at >= NODE_AGAIN_S:
@@ -230,13 +235,14 @@ class BudgetsPage(Page):
         self.list.fail(why, error.remedy)
 
     def _came(self, view: BudgetsView, order: str, limit: int) -> None:
-        self._asking = False
+        self._asking, self._came_at = False, self.desk.clock()
         if (self.list.order == "spend") != (order == "spend") or (self._all and limit < ROWS):
             self._read()
         elif self._all and not self.list.wants_all:
             self._all = False  # the next one is short again
         before = self.badge()
-        self.list.take(view)
+        unread = self.desk.fleet.unread()
+        self.list.take(view, f"{plural(len(unread), 'agent')}: spend unknown, in no sum" if unread else "")
         self.pictures.say(view.totals)
         cap = view.totals.day_cap_usd
         self.desk.fleet.day_words = "no cap for the day" if cap is None else f"of {usd(cap)} for the day"
@@ -269,7 +275,7 @@ class BudgetsPage(Page):
         asked.then(lambda view: self._node_came(key, view)).failed(lambda error: self.pane.show_problem(key, str(error)))
 
     def _node_came(self, key: str, view: BudgetNodeView) -> None:
-        self.pane.show_node(key, view)
+        self.pane.show_node(key, view, self.desk.fleet.unread())
         self._allow()
 
     def _allow(self) -> None:

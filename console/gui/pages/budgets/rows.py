@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 
 from console.api.budgets import BudgetRow, BudgetsView, TreeBudget
-from console.gui.pages.budgets.words import bar_share, ends_words, label, share_words, whole_usd
+from console.gui.pages.budgets.words import bar_share, burn_words, ends_words, label, share_words, spent_words, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_sparkline, draw_text, share_colours
@@ -140,9 +140,9 @@ def cell_words(line: Line, key: str) -> str:
     if key == "spent":
         cap = f" of {usd(row.cap_usd)}" if row.cap_usd is not None else ", no limit on cost"
         more = ", and what has no price" if row.unpriced else ""
-        return f"{share_words(row.share)} of the nearest limit; {usd(row.spent_usd)}{cap}{more}"
+        return f"{share_words(row.share)} of the nearest limit; {spent_words(row)}{cap}{more}"
     if key == "burn":
-        return f"{usd(row.burn_usd_per_h)}/h" if row.burn_usd_per_h is not None else "not known"
+        return burn_words(row) if row.burn_usd_per_h is not None else "not known"
     return f"highest minute {usd(max(row.burn_60))}" if row.burn_60 else "nothing in the last hour"
 
 
@@ -157,8 +157,8 @@ def paint_line(canvas: Canvas, line: Line) -> None:
     quiet = "text3" if row.done else "text2"
     canvas.text("first", label(row.first_limit) if row.first_limit and not row.done else "—", quiet)
     _paint_spent(canvas, row)
-    known = row.burn_usd_per_h is not None and not row.done
-    canvas.text("burn", f"{usd(row.burn_usd_per_h or 0.0)}/h" if known else "—", "text2" if known else "text3", right=True)
+    burn = burn_words(row)
+    canvas.text("burn", burn, "text3" if burn == "—" else "text2", right=True)
     _paint_hour(canvas, row)
 
 
@@ -227,7 +227,7 @@ def _paint_spent(canvas: Canvas, row: BudgetRow) -> None:
         face = fonts.ui(12, fonts.SEMIBOLD if row.share >= 0.75 and not quiet else fonts.REGULAR)
         draw_text(painter, QRectF(x + 57, y, 45, height), share_words(row.share), face, colour, right=True)
     money = _quiet(canvas) if quiet else ink.text
-    draw_text(painter, QRectF(x + 103, y, 62, height), usd(row.spent_usd), fonts.ui(12, fonts.MEDIUM), money, right=True)
+    draw_text(painter, QRectF(x + 103, y, 62, height), spent_words(row), fonts.ui(12, fonts.MEDIUM), money, right=True)
     if row.cap_usd is not None:
         words = f"of {whole_usd(row.cap_usd)}"
         draw_text(painter, QRectF(x + 169, y, 50, height), words, fonts.ui(12), _quiet(canvas) if quiet else ink.text2)

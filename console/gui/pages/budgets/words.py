@@ -35,6 +35,18 @@ def label(limit: str) -> str:
     return LABELS.get(limit, limit.replace("_", " ")[:40]).lower()
 
 
+def spent_words(row: BudgetRow) -> str:
+    """What a node spent; ``unknown`` where nothing of it has a price."""
+    return usd(None if row.unpriced and not row.spent_usd else row.spent_usd)
+
+
+def burn_words(row: BudgetRow) -> str:
+    """What a live node spends in an hour; ``—`` for one that is over, ``unknown`` where nothing reads it."""
+    if row.done or row.burn_usd_per_h is None:
+        return "—"
+    return "unknown" if row.unpriced and not row.burn_usd_per_h else f"{usd(row.burn_usd_per_h)}/h"
+
+
 def amount(limit: str, value: float) -> str:
     """``$118.90``, ``19 h 02 min``, ``31.4 M``."""
     if limit == "cost_usd":

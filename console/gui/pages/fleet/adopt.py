@@ -8,6 +8,7 @@ from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, Candid
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.models.fleet import Row
 from console.gui.pages.interface import Desk
+from console.gui.pages.kill_switch.rung_words import daemon_lines
 from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
@@ -48,6 +49,17 @@ def outcome_words(done: AdoptedView) -> tuple[str, bool]:
     return f"{words} {said}".strip(), not said
 
 
+def outside_lines(view: CandidatesView) -> list[Fact]:
+    """What stays outside though it may be its: an adoption leaves it there, and a kill lists it."""
+    if not view.orphans:
+        return []
+    stay = f"{plural(view.orphans, 'process', 'processes')} outside may be its. What is not chosen stays outside;"
+    return [
+        Fact(stay, "", "triangle", "warn", left_role="warn"),
+        Fact("a kill lists it as a suspect and does not end it.", "", left_role="warn", indent=True),
+    ]
+
+
 class AdoptDialog(Dialog):
     """Nothing can be confirmed before the candidates have come; what is sent is exactly what was shown."""
 
@@ -65,6 +77,8 @@ class AdoptDialog(Dialog):
         self.process = Facts(22)
         self.body.addWidget(self.process)
         self.orphans: list[tuple[QCheckBox, Candidate]] = []
+        self.outside = Facts(21)
+        self.body.addWidget(self.outside)
         self._lacks = Lines(3)
         self._lacks.more.clicked.connect(self.adjustSize)
         self.body.addWidget(Text("What adoption does not give it", 11, fonts.MEDIUM, "text2"))
@@ -96,6 +110,7 @@ class AdoptDialog(Dialog):
         )
         self.sentence.say(f"This process is taken for it. {along}" if itself is not None else "No process is known for it.", "text", "")
         self._show_orphans([one for one in view.candidates if one.kind == "orphan"])
+        self.outside.say([*daemon_lines(view), *outside_lines(view)])
         self._lacks.say([Line(words, "ring", quiet=True) for words in view.lacks])
         why_not = self.why_not()
         said = why_not or self._refusal  # why it was refused stays while what it is now is read

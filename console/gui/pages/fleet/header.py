@@ -11,7 +11,8 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.marks import draw_sparkline, draw_text, faint
-from console.gui.widgets.words import usd
+from console.gui.widgets.safe_text import tooltip
+from console.gui.widgets.words import plural, usd
 from console.panic.marks import draw_mark
 
 _Stat = tuple[str, int, str, str, str]
@@ -29,18 +30,29 @@ class FleetHeader(QWidget):
         self.new.move(76, 10)
         self._stats: list[_Stat] = []
         self._spend = self._burn = 0.0
-        self._day = ""
+        self._day = self._lacks = ""
+        self._unread: frozenset[str] = frozenset()
         self._history: list[float] = []
 
     def take(self, fleet: Fleet, *, old: bool = False) -> None:
         """Reads the fleet again; ``old``: nobody says so any more, and nothing is green."""
-        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words)
-        if new == (self._stats, self._spend, self._burn, self._day):
+        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words, _lacks(fleet, self._unread))
+        if new == (self._stats, self._spend, self._burn, self._day, self._lacks):
             return
-        self._stats, self._spend, self._burn, self._day = new
+        self._stats, self._spend, self._burn, self._day, self._lacks = new
         counts = [f"{word} {number}" for word, number, *_ in self._stats]
-        self.setAccessibleName(", ".join([*counts, f"spend today {usd(self._spend)} {self._day}".rstrip()]))
+        spend = f"spend today {self._money(self._spend)} {self._day}".rstrip()
+        self.setAccessibleName(", ".join(part for part in (*counts, spend, self._lacks) if part))
+        self.setToolTip(tooltip(f"Spend of {self._lacks}, and in no sum") if self._lacks else "")
         self.update()
+
+    def _money(self, value: float) -> str:
+        """Nothing spent is no zero while there are agents whose spend nothing reads."""
+        return usd(None if self._lacks and not value else value)
+
+    def set_unread(self, unread: frozenset[str]) -> None:
+        """Agents whose spend nothing reads, for the next ``take``."""
+        self._unread = unread
 
     def sample(self, slices: list[float]) -> None:
         """Spend of all agents in slices of time, oldest first, for the line under the burn rate."""
@@ -80,10 +92,13 @@ class FleetHeader(QWidget):
         colours = ink()
         spend, burn = self.width() - 316.0, self.width() - 144.0
         draw_text(painter, QRectF(spend, 14, 140, 18), "Spend today", fonts.ui(12), colours.text2)
-        draw_text(painter, QRectF(spend, 33, 160, 24), usd(self._spend), fonts.ui(18, fonts.SEMIBOLD), colours.text)
-        draw_text(painter, QRectF(spend, 58, 140, 18), self._day, fonts.ui(11), colours.text3)
+        draw_text(painter, QRectF(spend, 33, 160, 24), self._money(self._spend), fonts.ui(18, fonts.SEMIBOLD), colours.text)
+        below = self._lacks or self._day
+        draw_text(painter, QRectF(spend, 58, 165, 18), below, fonts.ui(11), colours.warn if self._lacks else colours.text3)
         draw_text(painter, QRectF(burn, 14, 130, 18), "Burn rate", fonts.ui(12), colours.text2)
-        draw_text(painter, QRectF(burn, 33, 130, 24), f"{usd(self._burn)}/h", fonts.ui(18, fonts.SEMIBOLD), colours.text)
+        burning = self._money(self._burn)
+        burning += "" if burning == "unknown" else "/h"
+        draw_text(painter, QRectF(burn, 33, 130, 24), burning, fonts.ui(18, fonts.SEMIBOLD), colours.text)
         draw_sparkline(painter, QRectF(burn, 62, 128, 18), self._history, colours.bar, faint(colours.bar))
 
 
@@ -92,6 +107,12 @@ def hourly(fleet: Fleet) -> float:
     if not fleet.killed:
         return fleet.burn_usd_per_h if fleet.live() else 0.0
     return sum(row.view.burn_usd_per_h for row in fleet.rows.values() if row.is_live)
+
+
+def _lacks(fleet: Fleet, unread: frozenset[str]) -> str:
+    """``2 agents unknown``: live ones whose spend nothing reads; empty when there is none."""
+    number = sum(1 for agent_id in unread if (row := fleet.rows.get(agent_id)) is not None and row.is_live)
+    return f"{plural(number, 'agent')} unknown" if number else ""
 
 
 def _stats(fleet: Fleet, old: bool) -> list[_Stat]:

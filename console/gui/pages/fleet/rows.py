@@ -34,11 +34,11 @@ from console.panic.marks import draw_mark
 COLUMNS = (
     Column("agent", "Agent", share=4),
     Column("state", "State", 104),
-    Column("depth", "Depth", 50),
+    Column("depth", "Depth", 50, hide_below=700),
     Column("network", "Network", 104),
     Column("budget", "Budget", 168),
-    Column("burn", "Burn 5 min", 82, hide_below=640),
-    Column("runtime", "Runtime", 76, hide_below=720),
+    Column("burn", "Burn 5 min", 82, hide_below=860),
+    Column("runtime", "Runtime", 76, hide_below=780),
     Column("action", "Last action", share=3),
 )
 INDENT = 18
@@ -71,7 +71,7 @@ def cell_words(row: Row, key: str) -> str:
             near = f"{_percent(view.budget_share)} of the nearest limit" if has_limit(view) else NO_LIMIT
             return f"{near}, {usd(view.cost_usd)}"
         case "burn":
-            return f"{usd(view.burn_usd_per_h)}/h"
+            return "unknown" if view.cost_usd is None and not view.burn_usd_per_h else f"{usd(view.burn_usd_per_h)}/h"
         case "runtime":
             return runtime(row)
     return f"isolated by {view.isolated}. Last action: {plain_reason(row.action)}" if view.isolated else plain_reason(row.action)
@@ -107,7 +107,8 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     canvas.shared(
         cells["state"].adjusted(0, 0, 8, 0), ("state", words, quiet, mood.stale), lambda on: _paint_state(on, quiet, words, mood.stale)
     )
-    canvas.shared(cells["depth"].adjusted(0, 0, 6, 0), ("depth", depth), lambda on: _paint_depth(on, depth))
+    if "depth" in cells:
+        canvas.shared(cells["depth"].adjusted(0, 0, 6, 0), ("depth", depth), lambda on: _paint_depth(on, depth))
     gone = quiet or row.view.state == "failed"  # it ended, and reaches nothing any more
     canvas.shared(cells["network"], ("network", chip, gone), lambda on: _paint_network(on, chip, gone))
     _paint_budget(canvas, row, quiet)

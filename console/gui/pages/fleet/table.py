@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
-from PySide6.QtCore import QPointF, QRectF
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -14,7 +14,7 @@ from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
-from console.gui.widgets.buttons import Pill, Pills, SearchField
+from console.gui.widgets.buttons import Button, Pill, Pills, SearchField
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.text import Text
@@ -38,11 +38,16 @@ class FilterBar(QWidget):
         self.urgent = Pill("Attention first", self)
         self.urgent.setAutoExclusive(False)
         self.urgent.setToolTip(tooltip("Trees with an agent that is over budget, waiting, not proven, frozen or failing stand first (T)"))
+        self.moved = Button("Order changed: refresh", "refresh", small=True, parent=self)
+        self.moved.setToolTip(tooltip("No row moves while the pointer is over the list. The list is arranged again when it leaves."))
+        self.moved.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.moved.hide()
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.search, 2)
         row.addWidget(self.pills)
         row.addWidget(self.urgent)
         row.addStretch(1)
+        row.addWidget(self.moved)
         row.addWidget(self.shown)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -71,6 +76,12 @@ class FleetTable(QWidget):
         self.view.setAccessibleName("Agents")
         self._arrange_after = 0.0
         """Structural changes are coalesced: arranging takes a twentieth of the time at most."""
+        self._moved = False
+        """What is shown is not in the order of now: the pointer is over it."""
+        self._asked = False
+        """A person sorted, filtered or folded: the list is arranged under the pointer too."""
+        self._unread_after = 0.0
+        """Whose spend nothing reads is looked for each second, or for a fiftieth of the time."""
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -80,6 +91,8 @@ class FleetTable(QWidget):
         self.view.sort_asked.connect(self._sort_by)
         self.view.fold_asked.connect(self._fold)
         self.view.pressed_at.connect(self._clicked)
+        self.view.viewport().installEventFilter(self)
+        self.bar.moved.clicked.connect(self._arrange)
         self.bar.search.textChanged.connect(self._filter)
         self.bar.search.left.connect(self.view.setFocus)
         self.bar.pills.changed.connect(lambda _key: self._filter())
@@ -89,10 +102,13 @@ class FleetTable(QWidget):
     def refresh(self) -> None:
         """Reads the fleet again: arranged when its structure changed (coalesced), repainted in any case."""
         fleet = self._fleet
-        if fleet.structure_changed and monotonic() >= self._arrange_after:
-            began = monotonic()
-            self.view.show_rows(fleet.arrange())
-            self._arrange_after = monotonic() + 20 * (monotonic() - began)
+        if (fleet.structure_changed or self._moved) and monotonic() >= self._arrange_after:
+            self._show_arranged()
+        self.bar.moved.setVisible(self._moved)
+        began = monotonic()
+        if began >= self._unread_after:
+            self.header.set_unread(fleet.unread())
+            self._unread_after = monotonic() + max(1.0, 50 * (monotonic() - began))
         self.look_again()
         self._sample()
         for key, words in (("attention", "Attention"), ("full", "Full network")):
@@ -101,11 +117,27 @@ class FleetTable(QWidget):
         if self.view.current() is None and self.model.rows:
             self.view.choose(self.model.rows[0].id)
 
+    def _show_arranged(self) -> None:
+        """While the pointer is over the list no row of it moves, comes or goes, unless a person asked for it."""
+        began = monotonic()
+        rows = self._fleet.arrange()
+        held = self.view.viewport().underMouse() and not self._asked
+        self._moved = held and bool(self.model.rows) and rows != self.model.rows
+        if not self._moved:
+            self._asked = False
+            self.view.show_rows(rows)
+        self._arrange_after = monotonic() + 20 * (monotonic() - began)
+
     def look_again(self) -> None:
         """Nothing may have changed but the time: what nobody tells any more is not green."""
         self._painted = self._mood()
         self.header.take(self._fleet, old=self._painted.stale)
         self.view.refresh()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() is QEvent.Type.Leave:
+            QTimer.singleShot(0, self, self.refresh)  # what came meanwhile takes its place now
+        return super().eventFilter(watched, event)
 
     def reveal(self, agent_id: str) -> None:
         """Selects an agent, whatever filter or fold hides it."""
@@ -150,7 +182,7 @@ class FleetTable(QWidget):
         self._arrange()
 
     def _arrange(self) -> None:
-        self._fleet.structure_changed = True
+        self._fleet.structure_changed = self._asked = True
         self._arrange_after = 0.0
         self.refresh()
 

@@ -17,7 +17,7 @@ from console.gui.pages.kill_switch.rung_words import (
     Action,
     button_words,
     count_lines,
-    daemon_words,
+    daemon_lines,
     outcome,
     reach_line,
     scope_words,
@@ -49,8 +49,10 @@ class RungDialog(Dialog):
         self.sentence = self.paragraph("The supervisor is asked what this will do…", "text2", "ring")
         self.counted = Facts(26, ruled=True)
         self.reach = Text("", 12, fonts.REGULAR, "text2", wrap=True)
-        self.whys = Facts(21)
-        for part in (self.counted, self.reach, self.whys):
+        self.outside = Text("", 12, fonts.REGULAR, "text2", wrap=True)
+        self.daemons, self.whys = Facts(21), Facts(21)
+        self.outside.hide()
+        for part in (self.counted, self.reach, self.outside, self.daemons, self.whys):
             self.body.addWidget(part)
         self._reason_label = Text("Reason, for the record", 11, fonts.MEDIUM, "text2")
         self.body.addWidget(self._reason_label)
@@ -85,7 +87,10 @@ class RungDialog(Dialog):
         self.preview = preview
         self.sentence.say(f"{preview.words[:1].upper()}{preview.words[1:]} {way_back(preview)}".strip(), "text", "")
         self.counted.say(count_lines(preview))
-        self.reach.setText("\n".join(part for part in (reach_line(preview), preview.outside, *daemon_words(preview)) if part))
+        self.reach.setText(reach_line(preview))
+        self.outside.setText(preview.outside)
+        self.outside.setVisible(bool(preview.outside))
+        self.daemons.say(daemon_lines(preview))
         lines = [*why_lines(preview.best_effort, "triangle", "warn"), *why_lines(preview.excluded, "ring", "text2")]
         self.whys.say(lines)
         self.problem.setText(preview.why_not)
@@ -94,15 +99,21 @@ class RungDialog(Dialog):
         self.main.allow(preview.why_not or ("" if touched(preview) else "It would touch nobody."))
         self.adjustSize()
 
+    def _forget(self) -> None:
+        """Nothing of a preview is shown any more."""
+        for facts in (self.counted, self.daemons, self.whys):
+            facts.say([])
+        for text in (self.reach, self.outside):
+            text.setText("")
+        self.outside.hide()
+
     def _unknown(self, error: ConsoleError) -> None:
         """What it would do is not known. A stop does not wait for that; what loosens does."""
         if self._sent:
             return
         self.preview = None
         self.sentence.say("What this will do is not known.", "warn", "triangle")
-        for facts in (self.counted, self.whys):
-            facts.say([])
-        self.reach.setText("")
+        self._forget()
         self.refused(error)
         blind = self._action in ("freeze", "isolate", "kill") and not isinstance(error, NotFound | UsageProblem)
         self.main.setText(f"{VERBS[self._action]} without a preview" if blind else VERBS[self._action])
@@ -144,8 +155,7 @@ class RungDialog(Dialog):
             self.accept()
             return
         self.sentence.say(words, "warn", "triangle")
-        self.counted.say([])
-        self.reach.setText("")
+        self._forget()
         failed = [Fact(f"{agent}: {why}", "", "triangle", "warn", left_role="warn") for agent, why in list(done.failed.items())[:_LISTED]]
         self.whys.say(failed)
         for part in (self.main, self.reason, self._reason_label):

@@ -6,6 +6,7 @@ from collections import Counter
 from textwrap import wrap
 from typing import Literal, get_args
 
+from console.api.adopt_messages import CandidatesView
 from console.api.ladder import LadderAgent, LadderPreview, ScopeBody
 from console.api.messages import ActView
 from console.domain.ladder import count_age
@@ -147,8 +148,17 @@ def outcome(action: str, done: ActView) -> tuple[Literal["amber", "info"], str]:
     return "amber", f"{plural(len(done.failed), 'agent')} NOT {DONE[action]}: {first}: {why}. {fine}{left}"
 
 
-def daemon_words(preview: LadderPreview) -> list[str]:
-    """The programs outside that host the sessions of a kill, and what it does about each."""
+def daemon_lines(preview: LadderPreview | CandidatesView) -> list[Fact]:
+    """Each of ``daemon_words`` in as many lines as it needs."""
+    lines = []
+    for words in daemon_words(preview):
+        first, *rest = wrap(safe_text(words), _WRAP) or [""]
+        lines += [Fact(first, "", "alert", "warn", left_role="text"), *(Fact(part, "", left_role="text", indent=True) for part in rest)]
+    return lines
+
+
+def daemon_words(preview: LadderPreview | CandidatesView) -> list[str]:
+    """The programs outside that host the sessions of a kill or an adoption, and what it does about each."""
     found = []
     for one in preview.daemons[:DAEMONS]:
         others = f"; other sessions in it: {', '.join(one.other_sessions[:DAEMONS])}" if one.other_sessions else ""

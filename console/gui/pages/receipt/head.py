@@ -34,12 +34,12 @@ class Headline:
     line: str
 
 
-def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = ()) -> Headline:
+def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = (), now: float | None = None) -> Headline:
     """About this host only. ``seen``: agents that were only seen and still run; while there is one, nothing is green."""
     if receipt is None:
         text = f"{guard.proven} of {guard.total} confirmed dead so far" if guard.total else "Waiting for the receipt"
         return Headline("running", text, "SIGKILL is out; the proof is being read")
-    found, reason = verdict(receipt), f"This host · reason “{receipt.reason}” · by {receipt.by}"
+    found, reason = verdict(receipt, now), f"This host · reason “{receipt.reason}” · by {receipt.by}"
     words = found.headline
     if step_of(receipt, StepName.ZERO) is None and not receipt.complete:
         return Headline("running", words, reason)

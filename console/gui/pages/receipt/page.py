@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from console.api.messages import Delta
 from console.api.persistence import PersistenceReport, PersistenceView
-from console.domain.errors import ConsoleError
-from console.domain.kill import Outcome, Receipt
+from console.domain.kill import Outcome, Receipt, receipt_from_json
 from console.gui.actions import ActionSpec
 from console.gui.models.fleet import Fleet
 from console.gui.models.seen import still_running
@@ -40,6 +41,8 @@ _FILTERS: dict[str, tuple[Outcome, ...]] = {
     "best": (Outcome.BEST_EFFORT,),
     "proven": (Outcome.PROVEN_ZERO,),
 }
+AGAIN_S, OPEN_S = 10.0, 2.0
+"""How often a receipt is read again: a guard amends it later too. The second while it is open, or its return watch runs."""
 _NAMES = {"all": "All", "open": "Not proven", "best": "Best effort", "proven": "Proven"}
 
 
@@ -63,6 +66,52 @@ class OpenBox(Card):
         self._second.setText(
             points[1] if len(points) == 2 else f"and {len(points) - 1} more, first in the table" if len(points) > 2 else ""
         )
+
+
+class ReceiptReader(QObject):
+    """Reads a receipt, one question at a time, again and again. ``hunt_came`` with None: the hunt did not answer."""
+
+    came = Signal(object)
+    missing = Signal()
+    hunt_came = Signal(object)
+
+    def __init__(self, desk: Desk, parent: QObject) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self._asking = ""
+        self._read_at = 0.0
+
+    def read(self, kill_id: str) -> None:
+        """Asks now, unless that very receipt is on its way."""
+        if self._asking == kill_id:
+            return
+        self._asking, self._read_at = kill_id, self._desk.clock()
+        self._desk.requests.switch.receipt(kill_id).while_alive(self).then(self._came).failed(lambda _error: self._failed(kill_id))
+
+    def read_again(self, kill_id: str, receipt: Receipt | None, now: float) -> None:
+        """Asks when the last answer is old."""
+        is_open = receipt is None or not receipt.complete or now < receipt.watch_until + OPEN_S
+        if kill_id and now - self._read_at >= (OPEN_S if is_open else AGAIN_S):
+            self.read(kill_id)
+
+    def take(self, raw: object) -> None:
+        """A receipt of the stream's; what cannot be read of it the next question brings."""
+        if isinstance(raw, dict) and raw:
+            with suppress(KeyError, TypeError, ValueError):
+                self.came.emit(receipt_from_json(raw))
+
+    def read_hunt(self) -> None:
+        """Asks what could bring an agent back."""
+        asked = self._desk.requests.switch.persistence().while_alive(self)
+        asked.then(self.hunt_came.emit).failed(lambda _error: self.hunt_came.emit(None))
+
+    def _came(self, receipt: Receipt) -> None:
+        self._asking = "" if self._asking == receipt.kill_id else self._asking
+        self.came.emit(receipt)
+
+    def _failed(self, kill_id: str) -> None:
+        self._asking = "" if self._asking == kill_id else self._asking
+        self.missing.emit()
 
 
 class ReceiptPage(Page):
@@ -102,7 +151,11 @@ class ReceiptPage(Page):
         self.view.setAccessibleName("Targets")
         self.side = ReceiptSide(self)
         self._shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        self.reader = ReceiptReader(desk, self)
         self._build()
+        self.reader.came.connect(self._came)
+        self.reader.missing.connect(self._missing)
+        self.reader.hunt_came.connect(self._hunt_came)
         self.pills.changed.connect(lambda _key: self._show_targets())
         self.view.opened.connect(lambda _row: self.do("receipt.side"))
         self.place_view.opened.connect(lambda _row: self.do("receipt.side"))
@@ -160,8 +213,16 @@ class ReceiptPage(Page):
             ended = live.complete and not (self.receipt is not None and self.receipt.complete)
             self.receipt = live
             if ended:
-                self._read_hunt()  # the look after the kill is over by now
+                self.reader.read_hunt()  # the look after the kill is over by now
         self._show()
+
+    def on_tick(self, now: float) -> None:
+        self.reader.read_again(self.kill_id, self.receipt, now)
+        self._show()
+
+    def handle(self, delta: Delta) -> None:
+        if delta.kind == "kill":
+            self.reader.take(delta.data.get("receipt"))
 
     def resync(self) -> None:
         if self.kill_id:
@@ -208,18 +269,11 @@ class ReceiptPage(Page):
 
     def _read(self) -> None:
         if self.kill_id:
-            self.desk.requests.switch.receipt(self.kill_id).then(self._came).failed(self._missing)
-            self._read_hunt()
+            self.reader.read(self.kill_id)
+            self.reader.read_hunt()
 
-    def _read_hunt(self) -> None:
-        self.desk.requests.switch.persistence().while_alive(self).then(self._hunt_came).failed(self._hunt_silent)
-
-    def _hunt_came(self, view: PersistenceView) -> None:
-        self.reports, self._hunted = view.reports, True
-        self._show()
-
-    def _hunt_silent(self, _error: ConsoleError) -> None:
-        self.reports, self._hunted = [], False
+    def _hunt_came(self, view: PersistenceView | None) -> None:
+        self.reports, self._hunted = (view.reports if view is not None else []), view is not None
         self._show()
 
     def _sessions(self) -> list[PersistenceReport]:
@@ -234,7 +288,7 @@ class ReceiptPage(Page):
             self.receipt = receipt
             self._show()
 
-    def _missing(self, error: ConsoleError) -> None:
+    def _missing(self) -> None:
         if self.receipt is None and not self.desk.switch.is_killing:
             self.head.say(self.kill_id, headline(None, self.desk.switch.guard))
 
@@ -244,7 +298,7 @@ class ReceiptPage(Page):
 
     def _show(self) -> None:
         seen = still_running(self.receipt, self.desk.fleet.rows.values())
-        self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard, seen))
+        self.head.say(self.kill_id, headline(self.receipt, self.desk.switch.guard, seen, self.desk.clock()))
         self.open_box.say(open_points(self.receipt, seen))
         self.timeline.say(self.receipt)
         status = self.desk.switch.status

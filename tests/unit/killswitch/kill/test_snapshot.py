@@ -60,7 +60,7 @@ def test_ends_of_tcp_before_and_after_it_is_accepted() -> None:
             found, back = seen.far(inode(client)), seen.far(inode(server))
             assert found is not None and found.inodes == (inode(server),) and found.remote == f"127.0.0.1:{port}"
             assert back is not None and back.inodes == (inode(client),)
-            assert seen.away(inode(client)) == ""
+            assert seen.away(inode(client)) is None
 
 
 def tcp(number: int, local: tuple[bytes, int], remote: tuple[bytes, int], state: int = 1, cgroup: int = 0) -> Tcp:
@@ -88,13 +88,61 @@ def test_a_container_s_connection_to_this_host_is_joined_but_loopback_addresses_
     seen = read(lists)
     found = seen.far(21)
     assert found is not None and (found.inodes, found.listeners, found.port) == ((11,), (13,), 0)
-    assert seen.far(22) is None and seen.away(22) == ""
+    assert seen.far(22) is None and seen.away(22) is None
 
 
 def test_another_machine_is_away(lists: dict[int, list[Tcp]]) -> None:
     lists[1] = [tcp(11, (HERE, 4000), (b"\x08\x08\x08\x08", 443))]
     seen = read(lists)
-    assert seen.far(11) is None and seen.away(11) == "8.8.8.8:443" and seen.away(99) == ""
+    assert seen.far(11) is None and seen.away(11) == lists[1][0] and seen.away(99) is None
+
+
+def test_an_end_that_listens_at_another_address_than_was_asked_for_is_found_and_one_that_many_ask_is_not(
+    lists: dict[int, list[Tcp]],
+) -> None:
+    """Address translation: the client knows the address of the host, the server its own."""
+    inside = b"\n\0\0\3"
+    lists[1] = [tcp(11, (HERE, 4000), (HERE, 80)), tcp(12, (LO, 5000), (LO, 80)), tcp(13, (LO, 8080), (LO, 5000))]
+    lists[2] = [tcp(21, (inside, 8080), (HERE, 4000))]
+    seen = read(lists)
+    assert [one.inodes if (one := seen.far(n)) else () for n in (11, 12)] == [(21,), (13,)] and seen.away(11) is None
+    lists[1] = [tcp(11, (HERE, 80), (THERE, 9)), tcp(12, (HERE, 4000), (HERE, 80)), tcp(13, (b"\0\0\0\0", 80), (b"\0\0\0\0", 0), LISTEN)]
+    assert read(lists).far(11) is None, "a server whose client is gone is connected to none of its other clients"
+
+
+def test_an_address_of_this_host_is_known() -> None:
+    assert module.is_here((LO, 80)) and module.is_here((bytes(15) + b"\1", 80)) and not module.is_here((b"\x08\x08\x08\x08", 443))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter another network namespace")
+def test_the_sockets_of_other_network_namespaces_are_read_but_for_those_that_are_known() -> None:
+    listens = "import socket,time; kept = socket.create_server(('127.0.0.1', 4321)); print(1, flush=True); time.sleep(600)"
+    bring_up = "ip link set lo up 2>/dev/null; exec " + sys.executable + ' -S -c "$0"'
+    other = subprocess.Popen(["unshare", "-n", "/bin/sh", "-c", bring_up, listens], stdout=subprocess.PIPE)
+    try:
+        assert other.stdout is not None and other.stdout.readline() == b"1\n"
+        theirs = os.stat(f"/proc/{other.pid}/ns/net").st_ino  # noqa: PTH116 - a link of /proc
+        ours = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
+        found = {raw.namespace for raw in module.read_beside({ours}, time.monotonic() + 60)}
+        assert theirs in found and ours not in found
+        assert theirs not in {raw.namespace for raw in module.read_beside({ours, theirs}, time.monotonic() + 60)}
+    finally:
+        other.kill()
+        other.wait()
+        assert other.stdout is not None
+        other.stdout.close()
+
+
+def test_a_child_that_inherited_an_end_is_not_at_the_other_end() -> None:
+    one, other = socket.socketpair()
+    with one, other:
+        child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, pass_fds=(other.fileno(),))
+        try:
+            assert module.without_children({os.getpid(), child.pid}) == [os.getpid()]
+            assert set(module.without_children({1, child.pid})) == {1, child.pid}, "process 1 is above all"
+            assert module.without_children([child.pid]) == [child.pid]
+        finally:
+            child.communicate()
 
 
 def test_a_unix_socket_whose_other_end_is_gone_has_none() -> None:
@@ -109,8 +157,9 @@ def test_holders_are_found_among_all_processes_and_those_skipped_are_not_asked()
         child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, pass_fds=(other.fileno(),))
         try:
             wanted = {inode(other)}
-            assert holders(wanted).of(wanted) == {os.getpid(), child.pid}
-            assert holders(wanted, skip={child.pid}).of(wanted) == {os.getpid()}
+            assert set(holders(wanted).pids[inode(other)]) == {os.getpid(), child.pid}
+            assert holders(wanted).of(wanted) == {os.getpid()}, "the child inherited it"
+            assert holders(wanted, skip={os.getpid()}).of(wanted) == {child.pid}
             cut = holders(wanted, until=0)
             assert cut.is_cut and not cut.pids
             assert not holders(()).is_cut

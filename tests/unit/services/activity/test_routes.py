@@ -46,6 +46,28 @@ def test_a_page_and_one_whole_entry(client: TestClient) -> None:
     assert len(client.get("/api/agents/a/activity/1").json()["row"]["text"]) == 5000
 
 
+def test_tools_of_mcp_servers_that_were_called(tmp_path: Path) -> None:
+    core: Any = SimpleNamespace(state=SimpleNamespace(agents={}, rows={}), loop=None)
+    desk = ActivityDesk(tmp_path / "m.db", Bounds(), core, str, None, tmp_path)
+    assert desk.store is not None
+    for agent, number in (("a", 1), ("a", 2), ("b", 3)):
+        desk.store.add(agent, [Entry(Kind.TOOL_CALL, f"x{number}", float(number), "", tool="mcp__docs__search", pair=f"p{number}")])
+    # The hook and the transcript tell the same call.
+    desk.store.add("b", [Entry(Kind.TOOL_CALL, "y3", 9.0, "", tool="mcp__docs__search", pair="p3")])
+    desk.store.add(
+        "b", [Entry(Kind.TOOL_CALL, f"z{n}", 4.0, "", tool=name) for n, name in enumerate(("mcp__docs__add", "mcp__odd", "Bash"))]
+    )
+    app = Starlette(routes=activity_routes(desk, AgentId, tmp_path), exception_handlers={**refusals()})
+    with TestClient(app) as client:
+        seen = client.get("/api/mcp").json()
+    desk.end()
+    assert [(t["server"], t["tool"], t["calls"], t["agents"], t["last_at"]) for t in seen["tools"]] == [
+        ("docs", "add", 1, 1, 4.0),
+        ("docs", "search", 3, 2, 9.0),
+    ]
+    assert seen["more"] == 0
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [

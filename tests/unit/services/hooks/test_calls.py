@@ -19,6 +19,25 @@ def call(name: str, given: Any, **more: Any) -> Any:
     return read_call("claude-code", {**BASE, "tool_name": name, "tool_input": given, **more}).request
 
 
+def test_a_tool_without_an_effect_is_known_in_its_own_program_alone() -> None:
+    def tool(program: str, name: str) -> str:
+        request = read_call(program, {**BASE, "tool_name": name, "tool_input": {}}).request
+        assert request is not None
+        return request.tool
+
+    assert [tool("opencode", name) for name in ("task", "todowrite")] == ["Task", "TodoWrite"]
+    assert [tool("claude-code", name) for name in ("task", "todowrite")] == ["task", "todowrite"]
+    assert tool("gemini", "invoke_agent") == "invoke_agent" and tool("qwen", "agent") == "agent"
+
+
+def test_a_server_that_the_program_names_is_told_from_its_tool() -> None:
+    told = {"server_name": "git_hub", "tool_name": "get_issue", "command": "x"}
+    assert call("mcp_git_hub_get_issue", {}, mcp_context=told).tool == "mcp__git_hub__get_issue"
+    odd: Any
+    for odd in ({"server_name": 7}, [], None, {"tool_name": "x"}):
+        assert call("mcp_git_hub_get_issue", {}, mcp_context=odd).tool == "mcp_git_hub_get_issue"
+
+
 @pytest.mark.parametrize(
     ("name", "given", "tool", "argument"),
     [
@@ -50,6 +69,13 @@ def call(name: str, given: Any, **more: Any) -> Any:
         ("list_directory", {"path": "/etc"}, "list_files", "/etc"),
         ("glob", {"pattern": "/etc/ssh/*", "dir_path": "/p"}, "list_files", "/etc/ssh/"),
         ("grep_search", {"pattern": "x"}, "read_file", "."),
+        ("bash", {"command": "ls", "description": "x"}, "shell", "ls"),
+        ("read", {"filePath": "/etc/shadow"}, "read_file", "/etc/shadow"),
+        ("write", {"filePath": "/p/x", "content": "y"}, "write_file", "/p/x"),
+        ("edit", {"filePath": "/p/x", "oldString": "a"}, "write_file", "/p/x"),
+        ("grep", {"pattern": "x"}, "read_file", "."),
+        ("list", {"path": "/etc"}, "list_files", "/etc"),
+        ("webfetch", {"url": "https://h/x", "format": "text"}, "http_request", "https://h/x"),
     ],
 )
 def test_calls_that_are_known_are_judged_by_what_they_do(name: str, given: Any, tool: str, argument: str) -> None:

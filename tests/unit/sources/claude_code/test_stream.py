@@ -38,6 +38,17 @@ def test_an_answer_is_told_block_by_block_and_its_last_usage_finds_its_id() -> N
     assert [(a.answer_id, a.tokens.output, a.tokens.cache_read) for a in last.answers] == [("msg_1", 77, 4096)]
 
 
+def test_an_id_that_a_gateway_repeats_hides_no_answer() -> None:
+    stream = ClaudeStream()
+    message = {"id": "same", "model": "claude-sonnet-4-5", "usage": USAGE, "content": []}
+    told = []
+    for output in (5, 9):
+        hear(stream, type="stream_event", event={"type": "message_start", "message": message})
+        told += hear(stream, type="assistant", message=message).answers
+        told += hear(stream, type="stream_event", event={"type": "message_delta", "usage": {"output_tokens": output}}).answers
+    assert [(a.answer_id, a.tokens.output) for a in told] == [("same", 1), ("same", 5), ("same 2", 1), ("same 2", 9)]
+
+
 def test_results_of_tools_the_end_of_a_turn_and_a_confirmation() -> None:
     stream = ClaudeStream()
     block = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}

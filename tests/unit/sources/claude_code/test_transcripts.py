@@ -40,6 +40,14 @@ def test_the_real_program_repeats_an_answer_for_each_block() -> None:
     assert {a.agent for a in sub} == {"a66a62f654c274416"} and {a.session for a in sub} == {main[0].session}
 
 
+def test_an_id_that_a_gateway_repeats_hides_no_answer() -> None:
+    with_requests = line(requestId="r1") + line(requestId="r1") + line(requestId="r2")
+    assert len({a.answer_id for a in read(with_requests)[0]}) == 2
+    without = line() + line(message={"usage": USAGE | {"output_tokens": 9}}) + line(message={"usage": USAGE | {"input_tokens": 5}})
+    assert len({a.answer_id for a in read(without)[0]}) == 2, "blocks of one answer repeat its input"
+    assert len({a.answer_id for a in read(line(requestId=7) + line(requestId=None))[0]}) == 1
+
+
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,", " : ")])
 def test_spaces_between_the_words_change_nothing(separators: tuple[str, str]) -> None:
     spaced = json.dumps(json.loads(line()), separators=separators).encode()

@@ -31,7 +31,7 @@ def read(data: bytes, state: Thread | None = None) -> tuple[list[Answer], Readin
 def test_the_real_program_names_each_answer() -> None:
     found, seen = read(REAL)
     assert [(a.answer_id, a.tokens, a.model) for a in found] == [
-        (f"resp_fake{n}", Tokens(904, 4096, 0, 0, 120), "gpt-5.1-codex") for n in (1, 2)
+        (f"resp_fake{n} 904 4096 0", Tokens(904, 4096, 0, 0, 120), "gpt-5.1-codex") for n in (1, 2)
     ]
     assert {a.agent for a in found} == {""} and seen.odd == 0
 
@@ -65,7 +65,12 @@ def test_a_sub_agents_copy_of_its_parents_lines_is_not_counted_again() -> None:
         + line("token_usage_record", thread_id="t1", response_id="r1", usage={"input_tokens": 7})
     )
     found, _ = read(meta + copied + own)
-    assert [(a.answer_id, a.session, a.agent) for a in found] == [("t1:130", "t0", "t1"), ("r1", "t0", "t1")]
+    assert [(a.answer_id, a.session, a.agent) for a in found] == [("t1:130", "t0", "t1"), ("r1 7 0 0", "t0", "t1")]
+
+
+def test_an_id_that_a_gateway_repeats_hides_no_answer() -> None:
+    data = b"".join(line("token_usage_record", thread_id="", response_id="same", usage={"input_tokens": n}) for n in (5, 9, 9))
+    assert len({a.answer_id for a in read(data)[0]}) == 2
 
 
 def test_broken_lines_and_counts_cost_nothing_but_themselves() -> None:

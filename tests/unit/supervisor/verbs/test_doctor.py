@@ -25,6 +25,7 @@ def test_each_source_says_what_it_sees_and_stops_and_where_it_looked(tmp_path: P
         "source qwen",
         "source opencode",
         "source pi",
+        "source aider",
         "source kilo",
         "source processes",
         "source otlp",

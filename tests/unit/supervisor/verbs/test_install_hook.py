@@ -64,6 +64,13 @@ def test_a_file_that_is_not_there_is_made_for_its_owner_alone(places: Places, tm
     assert file.stat().st_mode & 0o777 == 0o600 and "codex" in installed(json.loads(file.read_bytes()), "f")
 
 
+@pytest.mark.parametrize(("program", "name"), [("qwen", "settings.json"), ("opencode", "plugin/watchfloor.js")])
+def test_a_file_that_we_made_is_gone_when_the_hook_comes_out(places: Places, tmp_path: Path, program: str, name: str) -> None:
+    file = tmp_path / "new" / name
+    assert run(places, file, "--yes", program=program) == 0 and run(places, file, "--check", program=program) == 0
+    assert run(places, file, "--undo", "--yes", program=program) == 0 and not file.exists()
+
+
 def test_without_a_record_nothing_is_changed(places: Places, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = durable.replace_file
 

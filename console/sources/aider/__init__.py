@@ -1,0 +1,1 @@
+"""aider: one agent kind."""

@@ -1,0 +1,236 @@
+"""Every page by itself: a figure that is not told any more is marked as old, and spend that nothing reads is no zero."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from console.api import budgets as b
+from console.api.approval_messages import ApprovalRow, ApprovalsView
+from console.api.messages import AgentView, StatusView
+from console.domain.kill import Outcome, Target
+from console.domain.verdict import verdict
+from console.gui.models import switch as switch_model
+from console.gui.pages.approvals.book import Book
+from console.gui.pages.approvals.page import ApprovalsPage
+from console.gui.pages.audit.chain import Known, chain_words, is_overdue
+from console.gui.pages.budgets.page import BudgetsPage
+from console.gui.pages.budgets.rows import Line, cell_words
+from console.gui.pages.fleet import rows as fleet_rows
+from console.gui.pages.fleet.page import FleetPage
+from console.gui.pages.receipt import page as receipt_module
+from console.gui.pages.receipt.head import headline
+from console.gui.pages.receipt.page import ReceiptPage
+from console.gui.window.main import Window
+from console.panic.guard_state import GuardState
+from tests.fakes import gui_fixture as fixture
+from tests.fakes.operator_server import FakeHouse
+
+Make = Callable[..., FakeHouse]
+Open = Callable[..., Window]
+
+
+# --- a receipt ------------------------------------------------------------------------------------------------------------
+
+
+def receipt_page(window: Window, qtbot: QtBot) -> ReceiptPage:
+    window.goto("receipt", "k-0036")
+    page = window.page
+    assert isinstance(page, ReceiptPage)
+    qtbot.waitUntil(lambda: page.is_ready() and page.head.headline.kind == "proven")
+    return page
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_receipt_in_front_follows_what_the_guard_finds_out_later(
+    is_told: bool, make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tree's kill, which does not latch: its return watch finds a process after the receipt was opened. Told by the stream, or read."""
+    house = make_house()
+    whole = replace(fixture.receipt(fixture.mockup_agents()[:3], proven=True, kill_id="k-0036"), scope="release-captain")
+    house.supervisor.receipts["k-0036"] = whole
+    monkeypatch.setattr(receipt_module, "AGAIN_S", 3600.0 if is_told else 0.5)
+    page = receipt_page(open_window("fleet"), qtbot)
+    found = Target(whole.targets[0].agent_id, "managed", Outcome.NOT_PROVEN, None, {"pid": 7})
+    amended = replace(whole, targets=(*whole.targets, found), verified_zero=False)
+    if is_told:
+        house.on_loop(lambda: house.supervisor.tell("kill", {"state": "killing", "kill_id": "k-0036", "receipt": amended.as_json()}))
+    else:
+        house.supervisor.receipts["k-0036"] = amended
+    qtbot.waitUntil(lambda: page.head.headline.kind == "doubt" and "NOT PROVEN" in page.head.headline.text)
+
+
+def test_a_return_watch_that_is_over_is_not_said_to_watch() -> None:
+    receipt = replace(fixture.receipt(fixture.mockup_agents()[:1], proven=True), watch_until=1000.0)
+    assert "watching until" in verdict(receipt).headline and "watching until" in verdict(receipt, 999.0).headline
+    assert "Return watch: ended at" in verdict(receipt, 1001.0).headline
+    shown = headline(receipt, GuardState(), (), 1001.0)
+    assert "ended at" in shown.text and "watching" not in shown.text
+
+
+# --- the inbox ------------------------------------------------------------------------------------------------------------
+
+
+def ask(name: str, left_s: float, rank: int) -> ApprovalRow:
+    given = {"id": name, "agent_id": "a", "tool": "shell", "argument": name, "rule": "r", "reason": "", "digest": name, "group": name}
+    return ApprovalRow.model_validate({**given, "asked_at": 0.0, "left_s": left_s, "state": "waiting", "scope": "", "danger_rank": rank})
+
+
+def test_the_worst_danger_stands_first_in_the_inbox_though_others_end_sooner() -> None:
+    book = Book()
+    book.take(ApprovalsView(waiting=[ask("ls", 5, 9), ask("push", 50, 4), ask("rm", 90, 1), ask("drop", 80, 1)]), 0.0)
+    assert [item.first.row.id for item in book.items("", set())] == ["drop", "rm", "push", "ls"]
+    assert [entry.row.id for entry in book.waiting()] == ["drop", "rm", "push", "ls"]
+
+
+def test_an_inbox_that_is_not_read_does_not_say_that_nothing_waits(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house("0")
+    window = open_window("approvals")
+    page = window.page
+    assert isinstance(page, ApprovalsPage) and page.inbox.empty.text().startswith("Nothing waits")
+    house.supervisor.approvals.unread = "The list of requests cannot be read."
+    page._read()
+    qtbot.waitUntil(lambda: page.inbox.head.problem.startswith("Not read"))
+    qtbot.waitUntil(lambda: page.inbox.empty.text().startswith("Not known"))
+    house.supervisor.approvals.unread = ""
+    qtbot.waitUntil(lambda: page.inbox.empty.text().startswith("Nothing waits") and not page.inbox.head.problem)
+
+
+# --- budgets and spend ----------------------------------------------------------------------------------------------------
+
+
+def test_budgets_that_are_not_answered_are_old_though_the_supervisor_answers(
+    make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_house("mockup")
+    window = open_window("budgets")
+    page = window.page
+    assert isinstance(page, BudgetsPage) and not page.list.head._note
+    monkeypatch.setattr(page, "_read", lambda: None)  # the question hangs
+    monkeypatch.setattr(switch_model, "BEHIND_S", 0.5)
+    qtbot.waitUntil(lambda: page.list.head._old and page.list.head.accessibleName().startswith("old, as of"))
+    monkeypatch.undo()
+    page._read()
+    qtbot.waitUntil(lambda: not page.list.head._old and "spend today" in page.list.head.accessibleName())
+
+
+def test_spend_that_nothing_reads_is_unknown_in_rows_and_sums(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    row = b.BudgetRow(scope="tree", key="a", unpriced=True, burn_usd_per_h=0.0, share=0.2)
+    assert "; unknown, no limit on cost" in cell_words(Line(row), "spent") and cell_words(Line(row), "burn") == "unknown"
+    priced = row.model_copy(update={"unpriced": False})
+    assert "$0.00" in cell_words(Line(priced), "spent") and cell_words(Line(priced), "burn") == "$0.00/h"
+    house = make_house("0")
+    unread = AgentView(id="a-1", name="gemini", session="c", state="running", cost_usd=None, cost_unknown="no source reads it")
+    house.supervisor.agents["a-1"] = unread
+    window = open_window("fleet")
+    page = window.page
+    assert isinstance(page, FleetPage)
+    window.fleet.spend_today_usd = window.fleet.burn_usd_per_h = 0.0
+    qtbot.waitUntil(lambda: "spend today unknown" in page.table.header.accessibleName())
+    assert "1 agent unknown" in page.table.header.accessibleName()
+    assert fleet_rows.cell_words(window.fleet.rows["a-1"], "burn") == "unknown"
+    window.goto("budgets", "")
+    budgets = window.page
+    assert isinstance(budgets, BudgetsPage)
+    qtbot.waitUntil(lambda: "1 agent: spend unknown, in no sum" in budgets.list.head.accessibleName())
+
+
+# --- the log --------------------------------------------------------------------------------------------------------------
+
+
+def test_records_that_are_not_verified_in_time_turn_the_tick_amber(make_house: Make, open_window: Open) -> None:
+    known = Known(True, 9, at=1000.0)
+    assert chain_words(known, 12, 1050.0)[2:] == ("check", "ok")
+    assert chain_words(known, 12, 1100.0)[2:] == ("triangle", "warn")
+    assert chain_words(known, 9, 9000.0)[2:] == ("check", "ok"), "nothing new: it stays verified"
+    assert not is_overdue(Known(True, 1_000_000, at=1000.0), 1_000_009, 3000.0), "a long log takes longer"
+    make_house("0")
+    window = open_window("fleet")
+    now = time.time()
+    status = {"audit_whole": True, "audit_lost": False, "audit_records": 12, "audit_verified": 9}
+    assert window.switch.status is not None
+    for ago, is_bad in ((30, False), (120, True)):
+        said: StatusView = window.switch.status.model_copy(update={**status, "audit_checked_at": now - ago})
+        window.switch.take_status(said, now)
+        window.state._seal(window.switch, now)
+        assert window.status._bad is is_bad
+
+
+# --- the fleet's list -----------------------------------------------------------------------------------------------------
+
+
+def test_at_800_an_agent_can_be_told_by_its_name(make_house: Make, open_window: Open) -> None:
+    make_house("hostile")
+    page = open_window("fleet", (800, 560)).page
+    assert isinstance(page, FleetPage)
+    assert page.view.columnWidth(0) >= 160
+    assert not page.grab().isNull()
+
+
+def test_no_row_moves_under_the_pointer(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    """Sorted by cost, an agent passes the one that is aimed at: the click hits what was seen, and the change is announced."""
+    house = make_house("0")
+    for number in range(6):
+        agent = AgentView(id=f"a-{number}", name=f"agent {number}", session="c", state="running", cost_usd=10.0 - number)
+        house.supervisor.agents[agent.id] = agent
+    window = open_window("fleet")
+    page = window.page
+    assert isinstance(page, FleetPage)
+    page.table._sort_by("cost")
+    assert [row.id for row in page.table.model.rows][0] == "a-0"
+    page.view.viewport().underMouse = lambda: True  # type: ignore[method-assign]
+    aimed = page.view.visualRect(page.table.model.index(0, 0)).center()
+    dearer = house.supervisor.agents["a-5"].model_copy(update={"cost_usd": 99.0})
+    house.on_loop(lambda: house.supervisor.upsert(dearer))
+    qtbot.waitUntil(page.table.bar.moved.isVisible)
+    assert page.table.model.rows[page.view.indexAt(aimed).row()].id == "a-0", "what is under the pointer stays there"
+    assert window.fleet.rows["a-5"].view.cost_usd == 99.0, "its figures go on"
+    page.view.viewport().underMouse = lambda: False  # type: ignore[method-assign]
+    QApplication.sendEvent(page.view.viewport(), QEvent(QEvent.Type.Leave))
+    qtbot.waitUntil(lambda: page.table.model.rows[0].id == "a-5" and not page.table.bar.moved.isVisible())
+
+
+def test_what_a_person_asks_for_is_arranged_under_the_pointer_too(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    make_house("mockup")
+    page = open_window("fleet").page
+    assert isinstance(page, FleetPage)
+    page.view.viewport().underMouse = lambda: True  # type: ignore[method-assign]
+    page.table._sort_by("agent")
+    names = [row.name.lower() for row in page.table.model.rows if not row.indent]
+    assert names == sorted(names, reverse=True)
+    page.table.bar.search.setText("cve-lookup")
+    assert page.table.model.rows[-1].name == "cve-lookup" and not page.table.bar.moved.isVisible()
+
+
+def test_no_notice_and_no_strip_moves_a_row_under_the_pointer(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house("mockup")
+    window = open_window("fleet")
+    page = window.page
+    assert isinstance(page, FleetPage)
+    place = page.view.viewport().mapTo(window, page.view.viewport().rect().topLeft())
+    window.notices.say("red", "11 agents halted")
+    window.old.say("Old, as of 12:03:10: the supervisor has not answered for 11 s.")
+    qtbot.waitUntil(lambda: window.strip.isVisible() and window.old.isVisible())
+    QApplication.processEvents()
+    assert page.view.viewport().mapTo(window, page.view.viewport().rect().topLeft()) == place
+    assert window.strip.y() > place.y() and house.supervisor.agents
+
+
+def test_a_change_that_moves_no_row_is_not_announced(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    """While a filter is typed every new figure may change the order: only one that does is worth a word."""
+    house = make_house("mockup")
+    window = open_window("fleet")
+    page = window.page
+    assert isinstance(page, FleetPage)
+    page.view.viewport().underMouse = lambda: True  # type: ignore[method-assign]
+    page.table.bar.search.setText("cve-lookup")
+    dearer = house.supervisor.agents["cve-lookup"].model_copy(update={"cost_usd": 99.0})
+    house.on_loop(lambda: house.supervisor.upsert(dearer))
+    qtbot.waitUntil(lambda: window.fleet.rows["cve-lookup"].view.cost_usd == 99.0 and not window.fleet.structure_changed)
+    qtbot.waitUntil(lambda: not page.table.bar.moved.isVisible())
