@@ -53,11 +53,11 @@ async def test_its_prompt_waits_for_it_and_a_message_is_on_record_before_it_is_w
         assert (prompt["message"]["content"], message["message"]["content"]) == ("the prompt", "and now?")
         (record,) = stage.scribe.records
         assert (record.kind, record.verdict, record.actor) == ("agent.message", "allow", "operator:0") and record.data["characters"] == 8
-        assert heard[0]["role"] == "operator" and heard[0]["by"] == "operator:0"
+        assert [(event["role"], event["by"]) for event in heard] == [("operator", "launch"), ("operator", "operator:0")]
         stage.scribe.refuse = NotRecorded("full", "")
         with pytest.raises(NotRecorded):
             await talk.say(ID, "unrecorded", "operator:0")
-        assert len(heard) == 1
+        assert len(heard) == 2
     assert not (tmp_path / "talk").exists()
 
 
