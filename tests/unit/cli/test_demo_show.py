@@ -32,7 +32,7 @@ def test_the_tree_shows_guides_reasons_and_what_is_not_enforced(capsys: pytest.C
     assert "halted: agent limit" in said
     assert "halted: halted" not in said
     assert "FULL, not enforced" in said
-    assert "2 agents, 1 not ended" in said
+    assert "2 agents, 1 active" in said
     assert "\x1b" not in said
 
 
