@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 from console.domain.agent import AgentId, ProcessIdentity, Sighting, SourceReport
 from console.enforcement.state import EngineState
 
+PROCESSES = "processes"
+"""The source that knows of processes alone."""
 TELEMETRY = "otlp"
 """The source that only hears what anybody may say: it joins a row by the session's id and adds nothing to it but its name."""
 YOUNG = "young"
 """Status of a session that was told of just now: those who know more of it may see it yet, so it has no row of its own."""
 GONE = "gone"
 """Status of one that is not seen any more, though it is told for a moment longer what it used."""
-LEAST = ("docker", "processes", TELEMETRY)
+LEAST = ("docker", PROCESSES, TELEMETRY)
 """Sources that know less of an agent than those that read the files of its kind, which come before them."""
 
 
@@ -104,7 +106,7 @@ class _Joining:
         self._by_process: dict[ProcessIdentity, Row] = {}
         self._by_container: dict[str, Row] = {}
         self._by_session: dict[str, Row] = {}
-        self._crowd = Counter(one.container_id for one in found if one.container_id and one.source == "processes")
+        self._crowd = Counter(one.container_id for one in found if one.container_id and one.source == PROCESSES)
         # A process that is alone in its container is that container's agent, whoever sees the one or the other.
         self._boxes = {one.process: one.container_id for one in found if one.process is not None and self._crowd[one.container_id] == 1}
         told = [one for one in found if one.source == TELEMETRY]
@@ -153,7 +155,7 @@ class _Joining:
             self.rows.append(row)
         else:
             row.also.append(one)
-        if one.source == "processes" and self._crowd[one.container_id] > 1:
+        if one.source == PROCESSES and self._crowd[one.container_id] > 1:
             row.container = self._by_container.get(one.container_id)
         if one.process is not None:
             self._by_process.setdefault(one.process, row)

@@ -17,7 +17,7 @@ from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
 from console.domain.verdict import verdict
 from console.domain.words import counted
 from console.enforcement.dry_run import words_of as dry_words
-from console.enforcement.identity import TELEMETRY
+from console.enforcement.identity import PROCESSES, TELEMETRY
 from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
 from console.policy.allowlist_review import Mark
@@ -95,11 +95,21 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
 def cost_unknown(agent: Agent, state: EngineState) -> str:
     """Why it is not known what the agent spent, or empty. Zero is a measurement; what nothing reads is none."""
     seen = state.seen.get(agent.agent_id)
-    if seen is None or agent.usage.cost_usd > 0:
+    if agent.usage.cost_usd > 0:
         return ""
+    if seen is None:
+        return _unknown_at_end(agent, state)
     if seen.unread:
         return seen.unread
     return f"{counted(seen.unpriced, 'answer')} without a price" if seen.unpriced else ""
+
+
+def _unknown_at_end(agent: Agent, state: EngineState) -> str:
+    """The same of one that no source sees any more: what was not known of it then did not become zero by its end."""
+    is_read = agent.control_level is ControlLevel.OBSERVED or agent.agent_id in state.budget.metered
+    if is_read and agent.usage.tokens:
+        return "its answers had no price"
+    return "nothing read what it spent" if agent.control_level is ControlLevel.OBSERVED and agent.source == PROCESSES else ""
 
 
 def _is_unknown_below(agent: Agent, state: EngineState) -> bool:

@@ -50,6 +50,29 @@ def test_spend_that_nothing_reads_is_unknown_and_never_zero() -> None:
     assert "'cost_usd': 0.0" in str(row["usage"]) and "'cost_usd': 0.0" in str(row["tree_usage"])
 
 
+@pytest.mark.parametrize(
+    ("source", "usage", "unpriced", "unread", "unknown"),
+    [
+        ("processes", None, 0, "nothing reads what it spends", "nothing read what it spent"),
+        ("qwen", Usage(tokens=500), 3, "", "its answers had no price"),
+        ("qwen", Usage(tokens=500, cost_usd=0.5), 0, "", ""),
+        ("claude_code", Usage(), 0, "", ""),
+    ],
+)
+def test_what_was_unknown_of_an_agent_does_not_become_zero_by_its_end(
+    source: str, usage: Usage | None, unpriced: int, unread: str, unknown: str
+) -> None:
+    book = Playbook()
+    one = Sighting(source, "7-1", "x", ProcessIdentity(7, 1), "", "/w", 1.0, usage=usage, unpriced=unpriced, unread=unread)
+    book >> e.Sighted(book.at, book.boot, (SourceReport(source, True, "", (one,)),))
+    for _ in range(3):
+        book.later(30.0)
+        book >> e.Sighted(book.at, book.boot, (SourceReport(source, True, "", ()),))
+    agent = book.agent(observed_id(one))
+    row = agent_fields(agent, book.state, Meters(), book.at)
+    assert not agent.state.is_live and row["cost_unknown"] == unknown and (row["cost_usd"] is None) == bool(unknown)
+
+
 def test_answers_without_a_price_cost_something_unknown() -> None:
     told = Sighting("otlp", "s1", "proj", None, "s1", "", 1.0, usage=Usage(tokens=500), unpriced=3)
     row = seen_as(told)
