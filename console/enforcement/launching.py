@@ -1,4 +1,4 @@
-"""Launches: depth and children are counted here, in one step, so that no race can pass them (U2)."""
+"""Launches: depth and children are counted here, in one step, so that no race can pass them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _scopes(state: EngineState, request: LaunchRequest, parent: Agent | None) ->
 
 
 def _check_context(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> None:
-    """An agent works in its own session or makes a new one; another's workspace is an operator's to give (N9, D05)."""
+    """An agent works in its own session or makes a new one; another's workspace is an operator's to give."""
     asked_for = event.request.context_id
     if (
         event.by.startswith("agent:")

@@ -2,7 +2,8 @@
 
 What a file, a label or a name says decides nothing here: pid and start time name the process, its program and account must be those
 that the operator confirmed. The leaf is in the registry, on disk, before the first process is moved, and what is moved stands frozen
-until two looks in a row find nobody outside (findings, kill: a tree that forks is moved whole only into a frozen cgroup).
+until two looks in a row find nobody outside: a tree that forks is moved whole only into a frozen cgroup
+(docs/decisions/0001-kill-by-kernel-objects.md).
 """
 
 from __future__ import annotations

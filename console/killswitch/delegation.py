@@ -23,7 +23,7 @@ from console.killswitch.cgroups import Leaf, Mounts, find_mounts
 from console.killswitch.processes import cgroup_line
 
 SYSTEMD_RUN = ("/usr/bin/systemd-run", "/bin/systemd-run")
-"""Where systemd-run may be; PATH is never asked (B1)."""
+"""Where systemd-run may be; PATH is never asked."""
 TRY_S = 5.0
 """Longest wait in seconds for one trial: a user systemd that hangs costs no more."""
 ASKED_VARIABLE = "WATCHFLOOR_SCOPE_ASKED"

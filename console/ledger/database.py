@@ -116,7 +116,7 @@ def _engine(path: Path) -> Engine:
     engine = create_engine(
         f"sqlite+pysqlite:///{path}",
         connect_args={"timeout": BUSY_MS / 1000, "isolation_level": None, "check_same_thread": False},
-        hide_parameters=True,  # values are hostile or secret: never in an error's text (S4)
+        hide_parameters=True,  # values are hostile or secret: never in an error's text
         pool_size=4,
         max_overflow=28,
     )

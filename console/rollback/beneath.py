@@ -174,7 +174,7 @@ def open_regular(root: int, parts: tuple[str, ...], max_bytes: int = MAX_BYTES) 
 
 
 def check_plain(seen: os.stat_result, device: int, shown: str, max_bytes: int) -> None:
-    """Raises Denied unless it is a regular file with one name, on this device, within the size cap (F3)."""
+    """Raises Denied unless it is a regular file with one name, on this device, within the size cap."""
     kinds = ((stat.S_ISLNK, "a symbolic link"), (stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK, "a socket"))
     if not stat.S_ISREG(seen.st_mode):
         what = next((words for test, words in kinds if test(seen.st_mode)), "a device")

@@ -199,7 +199,7 @@ class _Draft:
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
                 raise _StoreFailed(error.strerror) from error
-        try:  # no O_TMPFILE on this file system: a name nobody can guess, that must not be there yet (R2)
+        try:  # no O_TMPFILE on this file system: a name nobody can guess, that must not be there yet
             name = f"{_DRAFT}{secrets.token_hex(16)}"
             self._fd = os.open(name, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_RDWR | os.O_CLOEXEC, 0o400, dir_fd=folder)
             self._named = name

@@ -43,7 +43,7 @@ def put(folder: int, name: str, draft: str, before: Image, now: Image, fill: Cal
     """Puts ``before`` in place of ``now``: ``fill`` writes the content. Raises Conflict, ConsoleError; then ``now`` is still there."""
     discard(folder, draft)
     try:
-        # O_EXCL | O_NOFOLLOW: what somebody planted under this name is never opened (R2).
+        # O_EXCL | O_NOFOLLOW: what somebody planted under this name is never opened.
         fd = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
             # 1. Content, owner, permission bits (set-id bits never), on disk.

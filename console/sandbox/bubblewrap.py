@@ -1,7 +1,8 @@
 """``--sandbox bubblewrap``: an agent in namespaces of its own that sees read-only system folders and its workspace, no more.
 
-bwrap runs as the agent's uid, never as root: with root it would keep every capability (findings, portal section 1). Its parent
-is our shim, which outlives the supervisor; --die-with-parent therefore ties the sandbox to the shim alone.
+bwrap runs as the agent's uid, never as root: with root it would keep every capability
+(docs/decisions/0006-loopback-only-sandboxes.md). Its parent is our shim, which outlives the supervisor;
+--die-with-parent therefore ties the sandbox to the shim alone.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from console.sandbox.processes import start_ticks
 from console.sandbox.program_access import check_program
 
 PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
-"""Where bwrap may be; PATH is never asked (B1)."""
+"""Where bwrap may be; PATH is never asked."""
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = (
     "/etc/alternatives",

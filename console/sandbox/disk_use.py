@@ -2,7 +2,7 @@
 
 Only the descriptor of the current folder is held, so that no depth exhausts descriptors or Python's stack; links are never followed, mounts
 never crossed; going up is checked against the folder that was left, so that a folder moved meanwhile ends the walk instead of leading it
-elsewhere (F5).
+elsewhere.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deleting a session's workspace: first out of reach by one rename, then for good, never following anything (F5).
+"""Deleting a session's workspace: first out of reach by one rename, then for good, never following anything.
 
 ``<root>/.quarantine/<context id>-<nonce>`` belongs to the supervisor alone; what a crash left there goes at the next sweep.
 """

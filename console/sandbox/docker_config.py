@@ -51,7 +51,8 @@ def _host_config(spec: LaunchSpec, control: Path) -> dict[str, Any]:
     cpus = min(spec.cpus or DEFAULT_CPUS, float(os.cpu_count() or 1))
     is_full = spec.network_mode is NetworkMode.FULL
     return {
-        # FULL is the engine's default bridge: the resolver of user-defined networks outlives a disconnect (findings, portal 3).
+        # FULL is the engine's default bridge: the resolver of user-defined networks outlives a disconnect
+        # (docs/decisions/0006-loopback-only-sandboxes.md).
         "NetworkMode": "bridge" if is_full else "none",
         "Dns": [] if is_full else ["127.0.0.1"],
         "ReadonlyRootfs": True,

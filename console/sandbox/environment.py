@@ -1,4 +1,4 @@
-"""The environment an agent starts with: built from nothing, by allowlist (S3). The launcher's own secrets cannot be in it."""
+"""The environment an agent starts with: built from nothing, by allowlist. The launcher's own secrets cannot be in it."""
 
 from __future__ import annotations
 

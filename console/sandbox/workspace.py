@@ -18,7 +18,7 @@ def open_workspace(root: Path, context_id: ContextId, uid: int, gid: int) -> Pat
     """Makes the session's workspace where it is missing and gives it to ``uid`` and ``gid``; its resolved path.
 
     Every step goes through descriptors without following a link, for what is inside belongs to an agent. Raises UsageProblem
-    on a bad id (F4), Conflict when something else stands where a folder belongs, ConsoleError when the disk refuses.
+    on a bad id, Conflict when something else stands where a folder belongs, ConsoleError when the disk refuses.
     """
     check_context_id(context_id)
     with contextlib.ExitStack() as stack:

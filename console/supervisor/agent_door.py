@@ -202,7 +202,7 @@ class AgentRoutes:
         )
 
     def _turn(self) -> None:
-        """At most RATE requests a second of one agent: a flood of one is nobody else's delay (A1)."""
+        """At most RATE requests a second of one agent: a flood of one is nobody else's delay."""
         moment = time.monotonic()
         while self._recent and moment - self._recent[0] > 1.0:
             self._recent.popleft()
@@ -289,7 +289,7 @@ class AgentRoutes:
 
         why = f"{level} data registered by {self._id}"
         tightening = Tightening(mode, why, "data", f"agent:{self._id}", at, level, body.dataset, body.source)
-        # Committed before the data is handed over (N8): the answer is what the agent waits for.
+        # Committed before the data is handed over: the answer is what the agent waits for.
         try:
             await asyncio.to_thread(ledger.tighten_sessions, contexts, tightening)
         finally:

@@ -43,6 +43,13 @@ def test_each_step_of_a_life_is_a_function_of_its_file(page: Path) -> None:
     assert [f"{path}: {name}" for path, name in steps if not is_defined(ROOT / path, name)] == []
 
 
+def test_each_decision_that_a_comment_names_is_there() -> None:
+    texts = (path.read_text() for path in (ROOT / "console").rglob("*.py"))
+    named = {name for text in texts for name in re.findall(r"docs/decisions/[\w./-]+\.md", text)}
+    assert named, "no comment leads to a decision"
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
 def test_there_are_enough_signposts_and_each_opens_a_file() -> None:
     rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", SIGNPOSTS.read_text(), re.MULTILINE)[1:]
     assert len(rows) >= 30

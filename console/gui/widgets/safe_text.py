@@ -1,4 +1,4 @@
-"""Text that an agent can influence, made safe to show: what is hidden becomes visible, and nothing can grow without bound (G1, G2)."""
+"""Text that an agent can influence, made safe to show: what is hidden becomes visible, and nothing can grow without bound."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ class KillSession:
                 except IndexError:
                     return
                 aim.engine_answer = engine.kill(aim.container_id)
-                engine.unpause(aim.container_id)  # what its freezer holds does not die (only one of v1: findings); else it says 409
+                engine.unpause(aim.container_id)  # what its freezer holds does not die (only one of v1); else it says 409
                 engine.forbid_restart(aim.container_id)
 
         def ask() -> None:

@@ -106,7 +106,7 @@ def beside(agent_id: str, first: tuple[int, int], origin: Origin, known: Collect
     """What an adoption left outside and may be the agent's: of its account, started after it, and sharing one thing more with it.
 
     ``first``: pid and start time of its first process. ``known``: processes that are the agent's, or never are. OSError when processes
-    cannot be listed. Orphans of its cgroup are among them: a guess (findings, kill: in one run of thirty it named bystanders).
+    cannot be listed. Orphans of its cgroup are among them: a guess, see docs/decisions/0001-kill-by-kernel-objects.md.
     """
     never = {first[0], os.getpid(), *known, *processes.ancestors(first[0]), *processes.ancestors(os.getpid())}
     found, table = dict[int, Suspect](), recent_look()

@@ -506,7 +506,8 @@ def _send(leaf: Leaf, pid: int) -> bool:
 
 
 # --- What a freezer of cgroup v1 holds
-# A task that is frozen there keeps SIGKILL pending until it is thawed (measured; findings on kills). cgroup.kill does not thaw it.
+# A task that is frozen there keeps SIGKILL pending until it is thawed, and cgroup.kill does not thaw it
+# (docs/decisions/0001-kill-by-kernel-objects.md).
 
 
 def thaw_v1(held: Held | None, mounts: Mounts | None, spared: Callable[[], frozenset[int]]) -> int:

@@ -170,7 +170,7 @@ def open_approvals(ledger: Ledger) -> tuple[tuple[Approval, ...], tuple[Grant, .
 
 
 def _clean(approval: Approval, redact: Callable[[str], str]) -> Approval:
-    """As it may lie on a disk: no known secret in it (S4). Its digest is still that of the exact request."""
+    """As it may lie on a disk: no known secret in it. Its digest is still that of the exact request."""
     request = approval.request
     clean = replace(request, argument=redact(request.argument), detail=redact(request.detail), says=redact(request.says))
     clean = replace(clean, tool=redact(request.tool), cwd=redact(request.cwd))

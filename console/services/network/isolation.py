@@ -174,7 +174,7 @@ class Cutter:
     async def _disconnect(
         self, agent_id: AgentId, running: Running, meanwhile: Callable[[], Awaitable[None]] = _nothing
     ) -> tuple[bool, str]:
-        """Freeze (cause: switch), disconnect, seen from outside, ``meanwhile``, thaw of that cause (findings, network: decided)."""
+        """Freeze (cause: switch), disconnect, seen from outside, ``meanwhile``, thaw of that cause."""
         guard, prepared = self._guard, running.prepared
         await asyncio.to_thread(guard.freeze, [str(agent_id)], "switch", "supervisor")
         try:

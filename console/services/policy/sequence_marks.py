@@ -1,4 +1,4 @@
-"""Steps of forbidden sequences: on record, in the ledger, and the network tightened, before the call that takes one is answered (N8)."""
+"""Steps of forbidden sequences: on record, in the ledger, and the network tightened, before the call that takes one is answered."""
 
 from __future__ import annotations
 

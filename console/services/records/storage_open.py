@@ -1,4 +1,4 @@
-"""Opens what is kept. A damaged audit log or ledger is set aside whole, a new one begins, and the instance starts killed (fault 11)."""
+"""Opens what is kept. A damaged audit log or ledger is set aside whole, a new one begins, and the instance starts killed."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ class _CheckedProtocol(H11Protocol):
 
 
 def bounded(app: App) -> App:
-    """Refuses a body over MAX_BODY with 413, whether or not its length was announced (A1)."""
+    """Refuses a body over MAX_BODY with 413, whether or not its length was announced."""
 
     async def guarded(scope: Scope, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> None:
         if scope["type"] != "http":

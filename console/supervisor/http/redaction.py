@@ -1,4 +1,4 @@
-"""Known secrets are taken out of all that leaves this process: log lines, tracebacks on stderr, and every answer of every socket (S4)."""
+"""Known secrets are taken out of all that leaves this process: log lines, tracebacks on stderr, and every answer of every socket."""
 
 from __future__ import annotations
 

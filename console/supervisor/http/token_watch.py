@@ -1,4 +1,4 @@
-"""Long-lived answers end with the token they were opened with: a stream outlives no rotation and no revocation (S1)."""
+"""Long-lived answers end with the token they were opened with: a stream outlives no rotation and no revocation."""
 
 from __future__ import annotations
 

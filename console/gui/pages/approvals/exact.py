@@ -115,7 +115,7 @@ class ExactView(QPlainTextEdit):
             self.setFixedHeight(height)
 
     def createMimeDataFromSelection(self) -> QMimeData:
-        """Plain text alone: with its rich form the look of a chip could be pasted away (G4)."""
+        """Plain text alone: with its rich form the look of a chip could be pasted away."""
         data = QMimeData()
         cursor = self.textCursor()
         first = self.document().findBlock(cursor.selectionStart()).blockNumber()

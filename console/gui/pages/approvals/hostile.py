@@ -1,4 +1,4 @@
-"""The exact text of a request as lines in which every character that is not what it looks like is a chip with its code (A2, G1, G2).
+"""The exact text of a request as lines in which every character that is not what it looks like is a chip with its code.
 
 Nothing is left out: a run of the same character, of spaces or of empty lines is one chip that says how many there are.
 """
