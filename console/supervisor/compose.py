@@ -50,11 +50,12 @@ from console.services.policy.review import PolicyReview
 from console.services.policy.routes import policy_routes
 from console.services.policy.service import PolicyDesk
 from console.services.policy.session_start import SessionStart
-from console.services.records.record_writer import Scribe
+from console.services.records.record_writer import Scribe, note_head
 from console.services.records.storage_open import (
     DAMAGED,
     MISSING,
     forget_loss,
+    losses_found,
     note_loss,
     noted_loss,
     open_audit,
@@ -74,7 +75,7 @@ from console.settings.places import Places, make_run_dir
 from console.sources.freshness import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.agent_door import AgentDoors
-from console.supervisor.desk import Desk
+from console.supervisor.desk import Desk, tell_losses
 from console.supervisor.effects import RemoteEffects
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.fold import fold_journal
@@ -120,6 +121,8 @@ class Supervisor:
         if self.ledger_lost == DAMAGED:
             start_killed(places, self.ledger_lost)
         self.audit, self.set_aside = open_audit(places)
+        with suppress(ConsoleError):  # a disk that refuses keeps no supervisor from starting
+            note_head(self.ledger, self.audit)
         self.parts = self._parts()
         parts, notice = self.parts, self.parts.notice
         types, above = TypeSources(parts), self.core.state.agents.get
@@ -262,19 +265,14 @@ class Supervisor:
         self.core.loop = asyncio.get_running_loop()
         # The default is six on a small machine; what waits on a slow disk or engine must not keep everything else waiting.
         self.core.loop.set_default_executor(self.stop_line.pool(THREADS, "blocking"))
+        lost = await asyncio.to_thread(losses_found, self.places, self.set_aside, self.ledger_lost)
         await restore(self)
         door = Door(self.places.operator_sock, self._operators_app(), self._accepts, mode=0o600)
         await door.open()
         hooks = Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600)
         await hooks.open()
-        if self.set_aside is not None:
-            words = f"a damaged audit log was set aside as {self.set_aside.parent.name}; a new segment begins and this host starts killed"
-            self.parts.scribe.record(Record("supervisor", "audit.set_aside", words, verdict="not_proven", must=True))
-            self.parts.notice(words, "red")
+        await tell_losses(lost, self.parts, self.desk)
         if self.ledger_lost:
-            words = "the ledger was lost: every session with a workspace reads as SECRET from now on"
-            self.parts.scribe.record(Record("supervisor", "ledger.lost", words, verdict="not_proven", must=True))
-            self.parts.notice(words, "red")
             forget_loss(self.places.state_dir)
         on_ready()
         self.parts.activity.start()

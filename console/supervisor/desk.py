@@ -186,6 +186,11 @@ class Desk:
         total = audit.total()
         return m.AuditPage(rows=rows, total=total, newest=total)
 
+    def see_losses(self) -> None:
+        """The status tells from now on what the log says of losses. Blocks."""
+        self.parts.scribe.settle(RECORDS_S)
+        self._losses = losses_of(self.parts.places.audit_db)
+
     def acknowledge_loss(self, reason: str, by: str) -> m.AuditVerdict:
         """An operator takes note of every loss so far; recorded first. Raises Conflict when there is none. Blocks."""
         losses = losses_of(self.parts.places.audit_db)
@@ -212,3 +217,12 @@ class Desk:
             unknown=unknown,
         )
         return self._verdict
+
+
+async def tell_losses(lost: list[Record], parts: Parts, desk: Desk) -> None:
+    """What a start found lost is recorded, shown, and in the status from now on."""
+    for record in lost:
+        parts.scribe.record(record)
+        parts.notice(record.what, "red")
+    if lost:
+        await asyncio.to_thread(desk.see_losses)
