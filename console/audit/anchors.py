@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from console.audit.database import open_reader, reason
 from console.audit.record import GENESIS, text_of
 from console.domain.errors import UsageProblem
 
 SHOWN = 32
 """Hexadecimal characters of the hash that are printed: 128 bits are enough that nobody finds another log with them."""
+NOTED = "audit.head"
+"""Under which key the ledger keeps the newest record: a file of its own, which knows when the log was put back with its checkpoints."""
 _SHAPE = re.compile(r"([0-9]{1,18}):([0-9a-f]{32,64})")
 
 
@@ -38,6 +44,25 @@ def anchor_of(text: str) -> Anchor:
             f"{text[:80]!r} is no anchor.", "N:HASH as watchfloor audit verify prints it, at least 32 characters of the hash."
         )
     return Anchor(int(found[1]), found[2], "the anchor that was given")
+
+
+def noted_in(ledger: Path) -> list[Anchor]:
+    """The newest record that the ledger knows of; nothing where it names none or cannot be read, which is told elsewhere."""
+    try:
+        with closing(open_reader(ledger)) as connection:
+            row = connection.execute("SELECT value FROM kv WHERE key = ?", (NOTED,)).fetchone()
+        return [] if row is None else [replace(anchor_of(text_of(row[0])), whence="the ledger")]
+    except (sqlite3.Error, OSError, UsageProblem):
+        return []
+
+
+def broken_in(log: Path, anchors: Iterable[Anchor]) -> str:
+    """Why the log in this file does not lead to one of them, in words, or ''."""
+    try:
+        with closing(open_reader(log)) as connection:
+            return next((why for anchor in anchors if (why := broken(connection, anchor))), "")
+    except (sqlite3.Error, OSError) as error:
+        return f"the file cannot be read: {reason(error)}."
 
 
 def broken(connection: sqlite3.Connection, anchor: Anchor) -> str:

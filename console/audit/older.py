@@ -13,8 +13,15 @@ from console.audit.record import text_of
 
 SET_ASIDE, LOST = "audit.set_aside", "audit.lost"
 """Kinds of the records with which a log says that it is not the first of its instance."""
+PUT_BACK = "audit.put_back"
+"""Kind of the record with which a log says that an older copy of it was put back: what came after that copy is lost."""
 ACKNOWLEDGED = "audit.loss_acknowledged"
 """Kind of the record with which an operator takes note of every loss before it, with a reason."""
+_LOSSES = {
+    SET_ASIDE: "the log before this one was set aside as not whole",
+    LOST: "the log before this one is missing",
+    PUT_BACK: "records of before are missing: an older copy of the log was put back",
+}
 _NAMED = 5
 
 
@@ -42,7 +49,8 @@ class Losses:
 def read_losses(connection: sqlite3.Connection) -> Losses:
     """Return the losses on record; an acknowledgement covers every loss before it. Raises sqlite3.Error."""
     rows = connection.execute(
-        "SELECT seq, at, kind, actor, what FROM records WHERE kind IN (?, ?, ?) ORDER BY seq", (SET_ASIDE, LOST, ACKNOWLEDGED)
+        "SELECT seq, at, kind, actor, what FROM records WHERE kind IN (?, ?, ?, ?) ORDER BY seq",
+        (SET_ASIDE, LOST, PUT_BACK, ACKNOWLEDGED),
     ).fetchall()
     unseen: list[str] = []
     seen: list[str] = []
@@ -54,8 +62,7 @@ def read_losses(connection: sqlite3.Connection) -> Losses:
             unseen = []
             continue
         newest = seq
-        gone = "was set aside as not whole" if text_of(kind) == SET_ASIDE else "is missing"
-        unseen.append(f"the log before this one {gone} (record {seq}, {moment(float(at))}): what it held is not proven")
+        unseen.append(f"{_LOSSES[text_of(kind)]} (record {seq}, {moment(float(at))}): what it held is not proven")
     return Losses(tuple(unseen), tuple(seen), newest)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from console.audit.anchors import Anchor, broken
 from console.audit.database import open_reader, reason
-from console.audit.older import Losses, few, moment, not_proven, older_logs, read_losses
+from console.audit.older import PUT_BACK, Losses, few, moment, not_proven, older_logs, read_losses
 from console.audit.receipt_seal import verify_file
 from console.audit.retirement import HOST, KIND, Retirement, retirement_of, worth
 
@@ -38,12 +38,16 @@ class Compared:
     """Keys that the log says are retired, since when, and what their signatures are worth; in words."""
     losses: Losses = Losses()
     """Of the logs before this one."""
+    is_older: bool = False
+    """``why`` is a receipt that was on record and is not any more: an older copy of the log was put back."""
 
 
 @dataclass(slots=True)
 class _Book:
     """What one log has on record."""
 
+    put_back: float = float("-inf")
+    """Of its newest record of an older copy that was put back; without one: never."""
     began: float = float("inf")
     """Of its first record; without one: never."""
     seals: dict[str, int] = field(default_factory=dict)
@@ -61,6 +65,10 @@ class _Book:
 
 class _Bad(Exception):
     """What the log does not lead to, in words."""
+
+
+class _Missing(_Bad):
+    """A receipt that this host sealed, and that is not on record."""
 
 
 def compare(log: Path, receipts: Iterable[Path], public_key: Path | None = None, anchors: Sequence[Anchor] = ()) -> Compared:
@@ -98,7 +106,7 @@ def _compared(log: Path, paths: list[Path], public_key: Path | None, anchors: Se
             before = [words for path in paths for words in _unknown_of(connection, books, path, public_key)]
             unknown += few(before, "receipts") if losses.open or not losses.acknowledged else []
     except _Bad as bad:
-        return Compared(len(paths), str(bad), tuple(unknown), tuple(retired), losses)
+        return Compared(len(paths), str(bad), tuple(unknown), tuple(retired), losses, isinstance(bad, _Missing))
     except (sqlite3.Error, OSError) as error:
         return Compared(len(paths), f"the file cannot be read: {reason(error)}.", tuple(unknown), tuple(retired), losses)
     return Compared(len(paths), "", tuple(unknown), tuple(retired), losses)
@@ -124,7 +132,9 @@ def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path, 
         return [f"{named}, of before this log, is on record in no log that was set aside and can be read"]
     if seal.retired:
         raise _Bad(f"{named}, was sealed with the retired key {seal.key_id} and is not on record: it is worth nothing.")
-    raise _Bad(f"no record of {named}: records were cut or an older log was put back (or the disk refused that record).")
+    if at < own.put_back:
+        return [f"{named}, was on record only in a log that an older copy replaced"]
+    raise _Missing(f"no record of {named}: records were cut or an older log was put back (or the disk refused that record).")
 
 
 def retired_keys(log: Path) -> dict[str, Retirement]:
@@ -149,6 +159,8 @@ def _read(connection: sqlite3.Connection) -> _Book:
     book = _Book()
     row = connection.execute("SELECT at FROM records ORDER BY seq LIMIT 1").fetchone()
     book.began = float(row[0]) if row is not None else book.began
+    [put_back] = connection.execute("SELECT max(at) FROM records WHERE kind = ?", (PUT_BACK,)).fetchone()
+    book.put_back = book.put_back if put_back is None else float(put_back)
     with closing(connection.execute("SELECT seq, data FROM records WHERE instr(data, ?) ORDER BY seq", (FIELD,))) as rows:
         for seq, data in rows:
             book.seals.setdefault(str(_fields(data).get(FIELD, "")), seq)

@@ -49,21 +49,21 @@ class AuditReader:
         with self._open() as connection:
             return int(connection.execute("SELECT ifnull(max(seq), 0) FROM records").fetchone()[0])
 
-    def export(self, target: Path | IO[str], fmt: str = "jsonl") -> int:
+    def export(self, target: Path | IO[str], fmt: str = "jsonl", why: str = "") -> int:
         """Writes all records, oldest first; returns how many. Raises UsageProblem on another format, ConsoleError, OSError.
 
         ``jsonl``: one ASCII line a record, exact. ``csv``: for people; a cell that a spreadsheet could run is prefixed with '.
-        After a loss that no operator acknowledged a last line tells that the record is not intact.
+        After a loss that no operator acknowledged a last line tells that the record is not intact; also where ``why`` says so.
         """
         if fmt not in ("jsonl", "csv"):
             raise UsageProblem(f"Format {fmt[:20]!r} is not known.", "Use jsonl or csv.")
         if isinstance(target, Path):
             with target.open("w", encoding="utf-8", newline="") as stream:
-                return self.export(stream, fmt)
+                return self.export(stream, fmt, why)
         write = _jsonl if fmt == "jsonl" else _csv
         with self._open() as connection, closing(connection.execute(f"SELECT {COLUMNS} FROM records ORDER BY seq")) as rows:
             count = write(target, (_record(row) for row in rows))
-            if why := read_losses(connection).why:
+            if why := why or read_losses(connection).why:
                 _not_intact(target, fmt, why)
             return count
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.audit.database import open_reader, reason
-from console.audit.older import LOST, SET_ASIDE, few
+from console.audit.older import LOST, PUT_BACK, SET_ASIDE, few
 from console.domain.rollback import FACTS, facts_digest
 
 FACTS_FIELD = "rollback_facts"
@@ -63,7 +63,7 @@ class RollbackBook:
 
     seq: int = 0
     began: float = float("-inf")
-    """When the log began, if it is not the first of its instance."""
+    """When the log began, if it is not the first of its instance; when an older copy of it was found, if one was put back."""
     facts: dict[str, str] = field(default_factory=dict)
     done: dict[str, set[tuple[float, str]]] = field(default_factory=dict)
 
@@ -81,6 +81,8 @@ class RollbackBook:
     def _begin(self, connection: sqlite3.Connection) -> None:
         if connection.execute("SELECT 1 FROM records WHERE kind IN (?, ?) LIMIT 1", (SET_ASIDE, LOST)).fetchone() is not None:
             self.began = float(connection.execute("SELECT at FROM records ORDER BY seq LIMIT 1").fetchone()[0])
+        [put_back] = connection.execute("SELECT max(at) FROM records WHERE kind = ?", (PUT_BACK,)).fetchone()
+        self.began = max(self.began, float("-inf") if put_back is None else float(put_back))
 
     def _take(self, data: dict[str, object]) -> None:
         facts, done = data.get(FACTS_FIELD), data.get(DONE_FIELD)

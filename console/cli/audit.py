@@ -126,11 +126,13 @@ def export(
     as_json: Json = False,
 ) -> int:
     """Write all records, oldest first."""
-    reader = AuditReader(existing_places(state_dir).audit_db)
+    places = existing_places(state_dir)
+    reader = AuditReader(places.audit_db)
     reader.total()  # says what is wrong with the log before a file is made
+    verdict = judge(places, [], []).verdict
     try:
         with file.open("x", encoding="utf-8", newline="") as stream:
-            count = reader.export(stream, fmt)
+            count = reader.export(stream, fmt, "" if verdict.whole else verdict.why)
     except FileExistsError as error:
         raise ConsoleError(f"{file} is already there.", "Name a new file.") from error
     except ConsoleError:

@@ -57,9 +57,7 @@ from console.services.rearm.relaunch import Relaunch
 from console.services.rearm.service import Rearming
 from console.services.records.audit_log import AuditDesk
 from console.services.records.rollback import RollbackDesk
-from console.services.records.storage_open import (
-    started,
-)
+from console.services.records.storage_open import losses_found, started
 from console.services.remote.effects import RemoteEffects
 from console.services.routes.responses import asked_by
 from console.services.secrets.rotation_resume import finish_rotations
@@ -103,6 +101,7 @@ class Supervisor:
         self.core = Core(Engine(_state_of(options)), _Ports(self), meters=meters)
         self.machinery = it = Machinery(places, options, self.core, self._relay_died)
         notice, above = it.notice, self.core.state.agents.get
+        self.audit = AuditDesk(it.scribe, places)
         self.types = types = TypeSources(it.ledger, places, options)
         self.dangers = dangers = DangerDesk(places, it.scribe, notice)
         git = GitMemory(SessionStart(it.ledger, above))
@@ -220,12 +219,15 @@ class Supervisor:
         self.core.loop = asyncio.get_running_loop()
         # The default is six on a small machine; what waits on a slow disk or engine must not keep everything else waiting.
         self.core.loop.set_default_executor(self.stop_line.pool(THREADS, "blocking"))
+        lost = await asyncio.to_thread(losses_found, self.places, self.machinery.set_aside, self.machinery.ledger_lost)
         await restore(self)
         door = Door(self.places.operator_sock, self._operators_app(), self._accepts, mode=0o600)
         await door.open()
         hooks = Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600)
         await hooks.open()
-        self.machinery.tell_losses()
+        self.machinery.tell_losses(lost)
+        if lost:
+            await asyncio.to_thread(self.audit.see_losses)
         on_ready()
         self.machinery.activity.start()
         self.follower.start()
@@ -259,9 +261,8 @@ class Supervisor:
 
     def _operators_app(self) -> App:
         it, core, tokens = self.machinery, self.core, self.machinery.tokens
-        audit = AuditDesk(it.scribe, self.places)
         status = StatusService(
-            core, self.places, self.options, it.notices, self.follower, self.stop, audit, remote=it.remote, engines=self._engines()
+            core, self.places, self.options, it.notices, self.follower, self.stop, self.audit, remote=it.remote, engines=self._engines()
         )
         rearming = Rearming(core, it.scribe, it.guard, self.places, self.stop, remote=it.remote, tokens=tokens, rotator=it.rotator)
         routes = OperatorRoutes(
@@ -272,7 +273,7 @@ class Supervisor:
             trespasses=it.trespasses,
             egress=it.egress,
             status=status,
-            audit=audit,
+            audit=self.audit,
             rollback=RollbackDesk(it.scribe, it.rollback, core.name_of, core.hub.publish),
             launcher=self.launcher,
             stop=self.stop,

@@ -28,7 +28,7 @@ from console.services.fleet.views import egress_view
 from console.services.notices.shown import Notices
 from console.services.observe.own_agents import OwnAgents
 from console.services.persistence.scan import Hunt
-from console.services.records.record_writer import Scribe
+from console.services.records.record_writer import Scribe, note_head
 from console.services.records.storage_open import (
     DAMAGED,
     MISSING,
@@ -98,6 +98,8 @@ class Machinery:
         if self.ledger_lost == DAMAGED:
             start_killed(places, self.ledger_lost)
         self.audit, self.set_aside = open_audit(places)
+        with suppress(ConsoleError):  # a disk that refuses keeps no supervisor from starting
+            note_head(self.ledger, self.audit)
 
     def _activity(self, redact: Callable[[str], str], fresh: Freshness) -> ActivityDesk:
         places, kept = self._places, self._options.activity
@@ -132,16 +134,12 @@ class Machinery:
         view = egress_view(record, self._core.state.agents.get(AgentId(record.agent_id)))
         self._core.hub.publish("egress", view.model_dump())
 
-    def tell_losses(self) -> None:
-        """What was found lost at the start is on record and shown, once operators can ask."""
-        if self.set_aside is not None:
-            words = f"a damaged audit log was set aside as {self.set_aside.parent.name}; a new segment begins and this host starts killed"
-            self.scribe.record(Record("supervisor", "audit.set_aside", words, verdict="not_proven", must=True))
-            self.notice(words, "red")
+    def tell_losses(self, lost: list[Record]) -> None:
+        """What this start found lost is on record and shown, once operators can ask."""
+        for record in lost:
+            self.scribe.record(record)
+            self.notice(record.what, "red")
         if self.ledger_lost:
-            words = "the ledger was lost: every session with a workspace reads as SECRET from now on"
-            self.scribe.record(Record("supervisor", "ledger.lost", words, verdict="not_proven", must=True))
-            self.notice(words, "red")
             forget_loss(self._places.state_dir)
 
     def close(self, last: Callable[[], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import signal
 import socket
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,7 +229,12 @@ def test_a_log_put_back_to_an_older_copy_is_betrayed_by_the_supervisor_and_by_a_
     put_back(it, tmp_path)
     alone = audit_verify(capfd, it)
     assert alone.code == 1 and f"no record of the receipt of kill {receipt.kill_id}" in alone.out, alone
-    sealed.unlink()  # whoever rewrites the log deletes that too: the copy elsewhere stays
+    sealed.unlink()  # whoever rewrites the log deletes that too: the ledger and the copy elsewhere stay
+    by_ledger = audit_verify(capfd, it)
+    assert by_ledger.code == 1 and "which the ledger names, is missing" in by_ledger.out, by_ledger
+    with contextlib.closing(sqlite3.connect(it.places.ledger_db)) as ledger:
+        ledger.execute("DELETE FROM kv WHERE key = 'audit.head'")
+        ledger.commit()
     assert audit_verify(capfd, it).code == 0
     assert audit_verify(capfd, it, "--receipt", str(kept)).code == 1
 

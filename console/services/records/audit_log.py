@@ -37,6 +37,11 @@ class AuditDesk:
         total = audit.total()
         return m.AuditPage(rows=rows, total=total, newest=total)
 
+    def see_losses(self) -> None:
+        """The status tells from now on what the log says of losses. Blocks."""
+        self._scribe.settle(RECORDS_S)
+        self.losses = losses_of(self._places.audit_db)
+
     def acknowledge_loss(self, reason: str, by: str) -> m.AuditVerdict:
         """An operator takes note of every loss so far; recorded first. Raises Conflict when there is none. Blocks."""
         losses = losses_of(self._places.audit_db)

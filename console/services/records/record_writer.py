@@ -18,6 +18,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from console.audit.anchors import NOTED
 from console.audit.log import AuditLog
 from console.audit.record import Record as AuditRecord
 from console.domain.agent import Agent
@@ -49,8 +50,36 @@ _TROUBLE = (
 """What may befall a write. Were one of these its end, nothing would be written any more, and nobody told."""
 PAY_S = 5.0
 """Between two tries of a log that refused."""
+NOTE_S = 5.0
+"""Between two notes of the newest record in the ledger."""
 KEEP_LINES = 20_000
 """Lines kept in memory while the disk refuses them; the oldest go first."""
+
+
+def note_head(ledger: Ledger, audit: AuditLog) -> tuple[int, str]:
+    """Note the newest record in the ledger and return it. Raises NotRecorded."""
+    head = audit.head
+    ledger.kv_set(NOTED, f"{head[0]}:{head[1]}")
+    return head
+
+
+class HeadNote:
+    """The newest record as the ledger knows it: an older copy of the log betrays itself though its checkpoints fit."""
+
+    def __init__(self, ledger: Ledger, audit: AuditLog, queue_job: Callable[[Job], None]) -> None:
+        self._ledger, self._audit, self._queue_job = ledger, audit, queue_job
+        self._noted: tuple[int, str] | None = None
+        self._next = 0.0
+
+    def look(self) -> None:
+        """Queues the note when there are newer records, not too often."""
+        if self._audit.head != self._noted and time.monotonic() >= self._next:
+            self._next = time.monotonic() + NOTE_S
+            self._queue_job(self.write)
+
+    def write(self) -> None:
+        """Durable when it returns. Raises NotRecorded."""
+        self._noted = note_head(self._ledger, self._audit)
 
 
 class Scribe:
@@ -83,6 +112,7 @@ class Scribe:
         self._seal = EgressSeal()
         self._owed: deque[Record] = deque(maxlen=KEEP_LINES)
         self._pay_at = 0.0
+        self._noted = HeadNote(ledger, audit, self._jobs.put)
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="scribe", daemon=True)
         self._thread.start()
@@ -174,10 +204,10 @@ class Scribe:
     def flush(self) -> None:
         """Queues the collected writes; called a few times a second and at the end."""
         waiting = (self._dirty, self._books, self._day, self._events, self._egress, self._spend, self._network, self._seal.waits)
-        if any(waiting):
-            self._jobs.put(self._write)
-        if self._owed:
-            self._jobs.put(self._pay)
+        for job, is_due in ((self._write, any(waiting)), (self._pay, bool(self._owed))):
+            if is_due:
+                self._jobs.put(job)
+        self._noted.look()
 
     def then(self, job: Callable[[bool], object]) -> None:
         """Flushes, and calls ``job(ok)`` in the scribe's thread: whether everything collected so far is on disk."""
@@ -236,8 +266,8 @@ class Scribe:
         """Writes all that is queued, then ends the thread."""
         self._jobs.put(self._last_try)
         self.flush()
-        self._jobs.put(self._seal_rest)
-        self._jobs.put(None)
+        for job in (self._seal_rest, self._noted.write, None):
+            self._jobs.put(job)
         self._thread.join(20)
 
     def complete_egress(self) -> None:

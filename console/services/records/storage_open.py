@@ -8,11 +8,14 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
+from console.audit.anchors import broken_in, noted_in
 from console.audit.belonging import FIELD, STARTED, foreign
 from console.audit.checkpoints import beside
 from console.audit.database import Damaged
 from console.audit.log import AuditLog
-from console.audit.older import LOST
+from console.audit.older import LOST, PUT_BACK, SET_ASIDE
+from console.audit.on_record import compare
+from console.audit.receipt_seal import SUFFIX
 from console.audit.segments import set_aside
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
@@ -33,6 +36,8 @@ _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 def open_audit(places: Places) -> tuple[AuditLog, Path | None]:
     """The log, and where a damaged one was put. The whole chain is verified: a record changed long ago counts as well.
 
+    So does an older copy that was put back with its checkpoints: the ledger knows of newer records.
+
     A log that is gone, with its checkpoints, where one was kept before, is begun anew and says so first; the instance starts killed.
     """
     if not os.path.lexists(places.audit_db) and not os.path.lexists(beside(places.audit_db)) and _kept_one(places):
@@ -46,11 +51,33 @@ def open_audit(places: Places) -> tuple[AuditLog, Path | None]:
     except Damaged as error:
         return _begin_anew(places, str(error))
     verdict = audit.verify()
-    why = verdict.why or foreign(places.audit_db, places.instance_id)
+    why = verdict.why or foreign(places.audit_db, places.instance_id) or broken_in(places.audit_db, noted_in(places.ledger_db))
     if not why:
         return audit, None
     audit.close()
     return _begin_anew(places, why)
+
+
+def losses_found(places: Places, aside: Path | None, ledger_lost: str) -> list[Record]:
+    """What this start found lost, for the record; in words for people as well. Blocks.
+
+    A log that was put back together with the ledger is told by the receipts that were sealed since.
+    """
+    found = list[Record]()
+
+    def lost(kind: str, words: str) -> None:
+        found.append(Record("supervisor", kind, words, verdict="not_proven", must=True))
+
+    if aside is not None:
+        lost(SET_ASIDE, f"a damaged audit log was set aside as {aside.parent.name}; a new segment begins and this host starts killed")
+    else:
+        receipts = sorted(places.receipts_dir.glob(f"*{SUFFIX}"))
+        seen = compare(places.audit_db, receipts, places.keys_dir / "host-key.pub")
+        if seen.is_older:
+            lost(PUT_BACK, seen.why)
+    if ledger_lost:
+        lost("ledger.lost", "the ledger was lost: every session with a workspace reads as SECRET from now on")
+    return found
 
 
 def _kept_one(places: Places) -> bool:

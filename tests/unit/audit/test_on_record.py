@@ -19,6 +19,7 @@ from console.audit import on_record
 from console.audit.anchors import Anchor
 from console.audit.database import COLUMNS
 from console.audit.log import AuditLog
+from console.audit.older import ACKNOWLEDGED, PUT_BACK
 from console.audit.on_record import FIELD, Compared, compare, retired_keys
 from console.audit.receipt_seal import HEAD, seal
 from console.audit.retirement import HOST, KIND, key_id, retire
@@ -163,3 +164,24 @@ def test_a_log_that_cannot_be_read_is_said_in_words(log: AuditLog) -> None:
     log.path.write_bytes(b"rubbish!" * 1000)
     log.path.with_name("audit.db-wal").unlink(missing_ok=True)
     assert "cannot be read" in compare(log.path, [path]).why
+
+
+def test_receipts_that_an_older_copy_lost_are_a_loss_that_can_be_acknowledged_and_a_later_one_is_another(log: AuditLog) -> None:
+    first = killed(log, "k1", time.time() - 60)
+    log.close()
+    for name in ("audit.db", "audit.checkpoints"):
+        (log.path.parent / name).unlink()
+    again = AuditLog(log.path)
+    again.append("ann", "launch", "a1")
+    found = compare(again.path, [first])
+    assert found.is_older and "no record of the receipt of kill k1" in found.why
+    again.append("supervisor", PUT_BACK, found.why)
+    found = compare(again.path, [first])
+    assert not found.is_older and not found.why and "older copy of the log was put back" in found.losses.why
+    assert "kill k1" in found.unknown[0]
+    again.append("ann", ACKNOWLEDGED, "a backup, ticket 7")
+    assert compare(again.path, [first]).losses.open == () and compare(again.path, [first]).unknown == ()
+    second = killed(again, "k2")
+    second.write_bytes(seal({"kill_id": "k2"}, KEY, time.time() + 1))
+    assert compare(again.path, [first, second]).is_older
+    again.close()

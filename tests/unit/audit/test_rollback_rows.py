@@ -11,6 +11,7 @@ import pytest
 
 from console.audit import rollback_rows
 from console.audit.log import AuditLog
+from console.audit.older import PUT_BACK
 from console.audit.rollback_rows import DONE_FIELD, FACTS_FIELD, RollbackBook, RowsCompared, compare_rows
 from console.domain.rollback import FACTS, facts_digest
 
@@ -147,3 +148,12 @@ def test_records_that_cannot_be_read_are_not_called_right_because_none_is_on_rec
     no_database(records)
     found = compare_rows(log.path, records)
     assert found.why == "" and "the rollback records cannot be read" in found.unknown[0]
+
+
+def test_rows_of_before_an_older_copy_was_put_back_are_counted_and_not_doubted(log: AuditLog, records: Path) -> None:
+    kept(log, records, "r-1")
+    run(records, "UPDATE records SET record_id = 'r-2', created_at = 1.5")  # as if the copy knew nothing of it
+    found = compare_rows(log.path, records)
+    assert found.unknown and found.before == 0
+    log.append("supervisor", PUT_BACK, "an older copy")
+    assert compare_rows(log.path, records).before == 1 and compare_rows(log.path, records).unknown == ()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from console.audit.anchors import NOTED
 from console.audit.log import AuditLog
 from console.domain.budget import Limits
 from console.domain.command import KeepBooks, Record
@@ -181,3 +182,13 @@ def test_nothing_to_write_wakes_nobody(kept: tuple[Scribe, Stubborn, list[str]],
     assert scribe.settle() and writes == []
     scribe.event("a-1", 1.0, "kind", "text")
     assert scribe.settle() and writes == ["write"]
+
+
+def test_the_ledger_knows_the_newest_record_soon_and_at_the_end(kept: tuple[Scribe, Stubborn, list[str]]) -> None:
+    scribe, audit, _ = kept
+    scribe.record(Record("operator:0", "isolate", "first", must=True))
+    assert scribe.settle() and scribe.settle()  # the note is asked for once the record is there
+    assert scribe.ledger.kv_get(NOTED) == "{}:{}".format(*audit.head) and audit.head[0] == 1
+    scribe.record(Record("operator:0", "isolate", "second", must=True))
+    scribe.close()
+    assert scribe.ledger.kv_get(NOTED) == "{}:{}".format(*audit.head) and audit.head[0] == 2

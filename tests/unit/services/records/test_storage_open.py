@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -9,11 +10,25 @@ from pathlib import Path
 
 import pytest
 
+from console.audit.judging import beside as judged
 from console.audit.log import AuditLog
+from console.audit.older import ACKNOWLEDGED, SET_ASIDE
+from console.audit.verify import verify_file
 from console.domain.errors import ConsoleError
 from console.domain.rollback import RECORDS_FILE
 from console.services.records import storage_open
-from console.services.records.storage_open import DAMAGED, forget_loss, is_damaged, note_loss, noted_loss, open_audit, open_ledger, started
+from console.services.records.record_writer import note_head
+from console.services.records.storage_open import (
+    DAMAGED,
+    forget_loss,
+    is_damaged,
+    losses_found,
+    note_loss,
+    noted_loss,
+    open_audit,
+    open_ledger,
+    started,
+)
 from console.settings.places import Places
 
 
@@ -113,3 +128,41 @@ def test_a_log_of_another_instance_is_set_aside_and_this_one_starts_killed(place
     audit.close()
     audit, aside = open_audit(places)
     assert aside is not None and aside.exists() and PRESSED == ["the audit log is damaged"] and kinds(audit) == []
+
+
+def copied(source: Path, target: Path) -> None:
+    for name in ("audit.db", "audit.checkpoints"):
+        shutil.copy(source / name, target)
+
+
+def test_an_older_copy_that_was_put_back_with_its_checkpoints_is_known_by_the_ledger(places: Places, tmp_path: Path) -> None:
+    ledger, _ = open_ledger(places.ledger_db)
+    (tmp_path / "old").mkdir()
+    for turn in range(2):
+        audit, aside = open_audit(places)
+        assert aside is None
+        audit.append("ann", "launch", "a1")
+        audit.close()
+        copied(tmp_path, tmp_path / "old")
+        audit, _ = open_audit(places)
+        audit.append("ann", "launch", "a2")
+        note_head(ledger, audit)
+        audit.close()
+        copied(tmp_path / "old", tmp_path)
+        down = judged(places, verify_file(places.audit_db)).verdict
+        assert verify_file(places.audit_db).whole and not down.whole and "which the ledger names, is missing" in down.why
+        audit, aside = open_audit(places)
+        assert aside is not None and len(PRESSED) == turn + 1
+        [loss] = losses_found(places, aside, "")
+        assert loss.kind == SET_ASIDE
+        audit.append(loss.actor, loss.kind, loss.what)
+        note_head(ledger, audit)
+        audit.close()
+    audit, aside = open_audit(places)
+    assert aside is None and len(PRESSED) == 2 and not judged(places, audit.verify()).verdict.whole, (
+        "found once, and said until acknowledged"
+    )
+    audit.append("ann", ACKNOWLEDGED, "ticket 7")
+    assert judged(places, audit.verify()).verdict.whole
+    audit.close()
+    ledger.close()
