@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 
+from console.api.client import ApiClient
 from console.api.ladder import LadderBody, ScopeBody
 from console.api.messages import ActView
 from console.cli import out, panic, receipts
@@ -12,9 +14,9 @@ from console.cli.options import existing_places, operator
 from console.cli.plain import plain
 from console.cli.return_watch import after_watch
 from console.domain.errors import AlreadyEnded, ConsoleError, ExitCode, Unreachable
-from console.domain.kill import Step, decided
+from console.domain.kill import Receipt, Step, decided
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.verdict import verdict
+from console.domain.verdict import verdict, worst
 from console.domain.words import counted
 from console.killswitch.client import GuardClient
 
@@ -71,21 +73,57 @@ def _kill(scope: ScopeBody, reason: str, state_dir: str | None, as_json: bool, w
         try:
             receipt = client.kill_scope(scope, reason)
         except AlreadyEnded as ended:
-            if as_json:
-                out.emit({"already_ended": True, "agent": scope.target, "words": ended.what, "exit_code": int(ended.exit_code)})
-            else:
-                out.say(plain(ended.what, 500))
-            return int(ended.exit_code)
+            kills = [_whole(client, one, as_json) for one in _kills_of(client, scope)] if wait_watch else []
+            return _already(ended, scope, [_watched(one, state_dir, as_json) for one in kills], as_json)
         if not as_json:
             out.note(f"killed: {verdict(receipt).headline}")
-        if not panic.is_whole(receipt):
-            tell = _ignored if as_json else _told_of_step
-            receipt = panic.see_through(client, receipt, time.monotonic() + panic.FINISH_S, tell)
-    receipt = receipt if panic.is_whole(receipt) else decided(receipt, f"not finished within {panic.FINISH_S:g} s")
-    if wait_watch:
-        receipt = after_watch(existing_places(state_dir), receipt, quiet=as_json)
+        receipt = _whole(client, receipt, as_json)
+    receipt = _watched(receipt, state_dir, as_json) if wait_watch else receipt
     receipts.show_receipt(receipt, as_json=as_json)
     return int(verdict(receipt).exit_code)
+
+
+def _whole(client: ApiClient, receipt: Receipt, as_json: bool) -> Receipt:
+    """The receipt with every step decided."""
+    if not panic.is_whole(receipt):
+        tell = _ignored if as_json else _told_of_step
+        receipt = panic.see_through(client, receipt, time.monotonic() + panic.FINISH_S, tell)
+    return receipt if panic.is_whole(receipt) else decided(receipt, f"not finished within {panic.FINISH_S:g} s")
+
+
+def _watched(receipt: Receipt, state_dir: str | None, as_json: bool) -> Receipt:
+    return after_watch(existing_places(state_dir), receipt, quiet=as_json)
+
+
+def _kills_of(client: ApiClient, scope: ScopeBody) -> list[Receipt]:
+    """The kills that ended an agent, or with ``tree`` anything below it, since that started; newest first."""
+    agents = {agent.id: agent for agent in client.fleet().agents}
+    since = {scope.target: agents[scope.target].started_at} if scope.target in agents else {}
+    while scope.reach == Reach.TREE.value and (
+        more := {i: a.started_at for i, a in agents.items() if a.parent_id in since and i not in since}
+    ):
+        since |= more
+    found = []
+    for row in client.receipts().receipts:
+        named = {i for i in (since if row.scope == "all" else row.scope.split(",")) if row.pressed_at >= since.get(i, math.inf)}
+        if named:
+            receipt = client.receipt(row.kill_id)
+            found += [receipt] if row.scope != "all" or any(target.agent_id in named for target in receipt.targets) else []
+    return found
+
+
+def _already(ended: AlreadyEnded, scope: ScopeBody, kills: list[Receipt], as_json: bool) -> int:
+    """That nothing is left to kill, and of those that were waited for the receipt that is worst: its exit code."""
+    code = worst(verdict(one).exit_code for one in kills) if kills else ended.exit_code
+    shown = next((one for one in kills if verdict(one).exit_code is code), None)
+    if as_json:
+        told = receipts.as_json(shown) if shown is not None else {"exit_code": int(code)}
+        out.emit({"already_ended": True, "agent": scope.target, "words": ended.what, **told})
+        return int(code)
+    out.say(plain(ended.what, 500))
+    if shown is not None:
+        receipts.show_receipt(shown, as_json=False)
+    return int(code)
 
 
 def _told_of_step(step: Step) -> None:

@@ -28,8 +28,9 @@ from console.killswitch.kill.connections import Connections, is_own_part
 from console.killswitch.kill.orders import sweep_claims, unfinished
 from console.killswitch.kill.receipt import UNHELD_FILE, Afterwards, Unheld, new_kill_id, read_receipt, write_receipt
 from console.killswitch.kill.request import carry_out
-from console.killswitch.kill.respawners import Respawners, agents_of, own_line
+from console.killswitch.kill.respawners import Respawners, own_line
 from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.started import agents_of
 from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents, kill_listed, strike_descendants, strike_leaderless
 from console.killswitch.latch import Latch
 from console.killswitch.passphrase import Passphrase

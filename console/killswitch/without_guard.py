@@ -15,8 +15,9 @@ from console.killswitch.engine_socket import Engine
 from console.killswitch.journal import Journal
 from console.killswitch.kill.receipt import UNHELD_FILE, Unheld, write_receipt
 from console.killswitch.kill.request import RECORD_S, in_thread
-from console.killswitch.kill.respawners import Respawners, agents_of, own_line
+from console.killswitch.kill.respawners import Respawners, own_line
 from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.started import agents_of
 from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents
 from console.killswitch.latch import Latch
 from console.killswitch.launched import read_launched

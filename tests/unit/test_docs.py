@@ -26,6 +26,17 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [t for t in targets if t and not (page.parent / t).exists()] == []
 
 
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"(?m)^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL))
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings_that_are_there(page: Path) -> None:
+    links = [t.split("#") for t in re.findall(r"\]\(([^)\s]*#[^)\s]+)\)", page.read_text()) if "://" not in t]
+    assert [f"{file}#{heading}" for file, heading in links if heading not in _anchors(page.parent / file if file else page)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_verbs_that_are_named_exist(page: Path) -> None:
     named = set(re.findall(r"`watchfloor ([a-z][a-z-]*)", page.read_text())) | set(

@@ -16,18 +16,11 @@ from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, KnownSessi
 from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.return_watch import MOST, ReturnWatch, Watched, ticks_now
 from console.killswitch.kill.session import KillSession
-from console.killswitch.registry import Registry
+from console.killswitch.kill.started import Registered
 
 MOST_TOLD = 4 * MOST
 MOST_KILLED = 1000
 """Agents whose sessions are remembered after their kill."""
-
-
-def agents_of(registry: Registry, supervisor_pid: int) -> dict[int, int]:
-    """Pid and start time of the supervisor and of registered agents that are not killed: what is below them is Watchfloor's own doing."""
-    found = {h.entry.pid: h.entry.start_ticks for h in list(registry.held.values()) if h.entry.pid > 1 and not h.entry.killed}
-    ticks = processes.start_ticks(supervisor_pid) if supervisor_pid > 1 else None
-    return found | ({supervisor_pid: ticks} if ticks is not None else {})
 
 
 class Respawners:
@@ -42,7 +35,7 @@ class Respawners:
         amended: Callable[[KillSession, list[str]], None],
         kills: dict[str, KillSession],
         spared: Callable[[], frozenset[int]],
-        registered: Callable[[], dict[int, int]],
+        registered: Callable[[], list[Registered]],
     ) -> None:
         self._guard_dir, self._watch_s, self._journal, self._amended, self._kills = guard_dir, watch_s, journal, amended, kills
         self._spared = spared

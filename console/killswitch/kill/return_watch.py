@@ -1,7 +1,7 @@
 """The return watch: for a minute after each kill, what starts a killed session again is ended at once and written into the receipt.
 
 Killed: what carries the killed session's id where its program reads it, an agent's marker, or the socket of that session below its known
-daemon. Shown only: the same program in the same folder. Never touched: what Watchfloor starts (its cgroup, or a parent that is registered),
+daemon. Shown only: the same program in the same folder. Never touched: what Watchfloor starts after the kill (by cgroup, or by parent),
 other sessions, the caller, the guard, the supervisor, consoles and their ancestors. Only processes that began after the kill are looked at.
 """
 
@@ -24,6 +24,7 @@ from console.killswitch.closure import read_table
 from console.killswitch.durable import write_whole
 from console.killswitch.faults import FAULTS, note_fault
 from console.killswitch.kill.daemons import KnownSession, bound_sockets
+from console.killswitch.kill.started import Registered, agent_of
 from console.killswitch.processes import Handle
 
 WATCH_FILE = "return-watch.json"
@@ -123,9 +124,9 @@ class ReturnWatch:
         folder: Path,
         told: Callable[[str, Return | Unwatched], None],
         spared: Callable[[], frozenset[int]],
-        registered: Callable[[], dict[int, int]],
+        registered: Callable[[], list[Registered]],
     ) -> None:
-        """``registered``: pid and start time of the supervisor, and of agents that are registered and not killed."""
+        """``registered``: the supervisor first (pid 0: none), then the agents that are registered and not killed."""
         self._instance_id, self.path, self._told = instance_id, folder / WATCH_FILE, told
         self._spared, self._registered = spared, registered
         self._lock = threading.Lock()
@@ -219,7 +220,7 @@ class ReturnWatch:
         pairs = [(one, process) for process in scan.look(since) for one in watched if process.ticks >= one.since_ticks]
         found = [(*hit, _above(hit[1])) for pair in pairs if (hit := _found(*pair, self._instance_id)) is not None]
         spared = self._spared() if found else frozenset()
-        dies = {(one.kill_id, p.pid) for one, p, why, _ in found if why.certain and p.pid not in spared and not self._is_ours(p)}
+        dies = {(one.kill_id, p.pid) for one, p, why, _ in found if why.certain and p.pid not in spared and not self._is_ours(one, p, why)}
         for one, process, why, above in found:
             if not any((one.kill_id, pid) in dies for pid in above):  # what is below another one dies with it, in one row
                 self._judge(one, process, why)
@@ -239,7 +240,7 @@ class ReturnWatch:
 
     def _judge(self, one: Watched, process: Process, found: Match) -> None:
         key = (one.kill_id, process.pid, process.ticks)
-        if self._met.get(key) in (True, found.certain) or self._is_ours(process):
+        if self._met.get(key) in (True, found.certain) or self._is_ours(one, process, found):
             return
         if not found.certain:
             self._likely.setdefault(key, (time.monotonic() + SETTLED_S, process, found))
@@ -283,13 +284,15 @@ class ReturnWatch:
         )
         self._told(one.kill_id, row)
 
-    def _is_ours(self, process: Process) -> bool:
-        """Started by Watchfloor: in a cgroup of this instance, or below the supervisor or an agent that is registered."""
-        line = processes.cgroup_line(process.pid) or ""
-        if f"/watchfloor-{self._instance_id}/" in f"{line}/":
+    def _is_ours(self, one: Watched, process: Process, found: Match) -> bool:
+        """Started by Watchfloor after the kill; of another living agent's own processes only a certain return is none of its own."""
+        supervisor, *agents = self._registered()
+        agent = agent_of(process.pid, agents)
+        if agent is not None:
+            return agent.is_started_after(one.since_ticks) or not found.certain
+        if f"/watchfloor-{self._instance_id}/" in f"{processes.cgroup_line(process.pid) or ''}/":
             return True
-        registered = self._registered()
-        return any(registered.get(pid) == processes.start_ticks(pid) for pid in processes.ancestors(process.pid) if pid in registered)
+        return supervisor.is_above(process.pid)
 
 
 @dataclass(slots=True)

@@ -125,6 +125,40 @@ def test_a_kill_of_an_agent_that_has_ended_is_done(api: CannedApi, watchfloor: W
     assert watchfloor("kill", "a-1", "--json").json["already_ended"] is True
 
 
+def test_a_kill_of_an_agent_that_a_kill_ended_answers_with_that_kill_once_its_watch_is_over(
+    api: CannedApi, watchfloor: Watchfloor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a budget's halt; kills of a life of the agent before this one, and of other agents, are passed over."""
+    again = {"agent_id": "a-1", "session": "s", "pid": 7, "start_ticks": 8, "parent": 1, "parent_program": "sh", "command": "claude"}
+    again |= {"seconds": 2.0, "by": "session id", "certain": True, "killed": True, "proven": False, "why": "it goes on with it"}
+    halt = RECEIPT | {"kill_id": "20260101-000000-aaaaaa", "scope": "a-1,a-3", "pressed_at": 50.0, "returns": [again]}
+    every = RECEIPT | {"kill_id": "20260101-000000-bbbbbb", "scope": "all", "pressed_at": 60.0}
+    other = RECEIPT | {"kill_id": "20260101-000000-cccccc", "scope": "a-10", "pressed_at": 70.0}
+    before = halt | {"kill_id": "20260101-000000-dddddd", "pressed_at": 10.0}
+    counts = {"proven": 1, "targets": 1, "best_effort": 0, "exit_code": 0}
+    for one in (halt, every, other, before):
+        api.say(f"GET /api/receipts/{one['kill_id']}", one)
+    api.say("GET /api/receipts", {"receipts": [one | counts for one in (other, every, halt, before)]})
+    agent = {"id": "a-1", "name": "x", "control_level": "managed", "host": "h", "started_at": 40.0}
+    api.say("GET /api/fleet", {"agents": [agent, agent | {"id": "a-2", "parent_id": "a-1"}]})
+    waited: list[str] = []
+
+    def after(_places: object, receipt: Receipt, *, quiet: bool) -> Receipt:
+        waited.append(receipt.kill_id)
+        return receipt
+
+    monkeypatch.setattr(stop, "after_watch", after)
+    api.refuse("POST /api/ladder", 410, "a-1 has already ended (its budget).", "Nothing is left to kill.", 0)
+    said = watchfloor("kill", "a-1", "--wait-watch", "--json")
+    assert (said.code, said.json["already_ended"], said.json["kill_id"], said.json["exit_code"]) == (9, True, halt["kill_id"], 9)
+    assert waited == [halt["kill_id"]]
+    said = watchfloor("kill", "a-1", "--wait-watch")
+    assert said.code == 9 and "already ended" in said.out and halt["kill_id"] in said.out
+    assert watchfloor("kill", "a-1").code == 0, "without the word nothing is waited for"
+    api.say("GET /api/receipts", {"receipts": [other | counts]})
+    assert watchfloor("kill", "a-1", "--wait-watch").code == 0, "it ended by itself"
+
+
 def test_a_kill_of_everything_is_the_panic_and_needs_a_reason(watchfloor: Watchfloor, monkeypatch: pytest.MonkeyPatch) -> None:
     from console.cli import panic
 

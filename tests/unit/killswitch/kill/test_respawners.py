@@ -13,6 +13,7 @@ from console.domain.verdict import judged
 from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.respawners import Respawners, words
 from console.killswitch.kill.return_watch import Watched
+from console.killswitch.kill.started import Registered
 
 ROW = Return("agent-1", "s", 77, 5, 1, "init", "x\x1b[31m", 9.8, "session id", certain=True, killed=True, proven=True, why="")
 
@@ -21,7 +22,7 @@ def room(folder: Path, lines: list[dict[str, object]]) -> Respawners:
     def journal(kind: str, **line: object) -> None:
         lines.append({"kind": kind, **line})
 
-    return Respawners("00c0ffee", folder, 60.0, journal, lambda kill, said: None, {}, frozenset, dict)
+    return Respawners("00c0ffee", folder, 60.0, journal, lambda kill, said: None, {}, frozenset, lambda: [Registered(0, 0)])
 
 
 def test_a_return_of_an_older_guard_s_kill_is_written_into_its_file(tmp_path: Path) -> None:

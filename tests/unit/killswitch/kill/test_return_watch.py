@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,8 @@ from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.kill import Return, Unwatched
 from console.killswitch import processes
 from console.killswitch.kill.daemons import KnownSession
-from console.killswitch.kill.return_watch import WATCH_FILE, ReturnWatch, Watched, carries, ticks_now, unwatched
+from console.killswitch.kill.return_watch import SETTLED_S, WATCH_FILE, ReturnWatch, Watched, carries, ticks_now, unwatched
+from console.killswitch.kill.started import Registered
 from tests.fakes.claude_stage import Stage
 from tests.fakes.instance import until
 
@@ -34,7 +36,7 @@ class Room:
         self.folder, self.stage = folder, stage
         self.rows: list[Return] = []
         self.gaps: list[Unwatched] = []
-        self.registered: dict[int, int] = {}
+        self.registered = [Registered(0, 0)]
         self.spared: set[int] = set()
         words = ("--resume", "-r", "--session-id")
         exe, cwd = str(stage.program), str(stage.home)
@@ -203,13 +205,45 @@ def test_what_began_before_the_kill_is_no_return(room: Room) -> None:
     assert room.lives(before) and all(row.pid != before.pid for row in room.rows)
 
 
+def here(**more: Any) -> Registered:
+    """This process, as the supervisor or as an agent."""
+    return Registered(os.getpid(), processes.start_ticks(os.getpid()) or 0, **more)
+
+
 def test_what_watchfloor_starts_is_never_touched(room: Room) -> None:
-    """Below a process that is registered (a launch of this instance after the kill), or below the supervisor."""
-    room.registered[os.getpid()] = processes.start_ticks(os.getpid()) or 0
+    """Below the supervisor, or below an agent that was launched after the kill."""
+    room.registered[0] = here()
     room.start()
     ours = room.runs("--resume", ONE)
     time.sleep(1.5)
-    assert ours.poll() is None and room.rows == []
+    room.registered = [Registered(0, 0), here()]
+    with room.watch._lock:
+        room.watch._watched = [replace(one, since_ticks=here().ticks) for one in room.watch._watched]
+    later = room.runs("--resume", ONE)
+    time.sleep(1.5)
+    assert ours.poll() is None and later.poll() is None and room.rows == []
+
+
+@pytest.mark.parametrize("is_adopted", [True, False])
+def test_another_agent_that_goes_on_with_the_killed_session_is_a_return(room: Room, is_adopted: bool) -> None:
+    """An adopted one, or one that lived before the kill. What it does besides is its own, also the same program in that folder."""
+    room.registered = [here(), here(is_adopted=is_adopted)]
+    room.start()
+    own = room.runs("--resume", TWO)
+    assert room.runs("--resume", ONE).wait(20) == -9
+    time.sleep(SETTLED_S + 1.0)
+    assert own.poll() is None and [row.certain for row in room.rows] == [True]
+
+
+def test_an_adopted_agent_is_told_by_its_cgroup_though_it_left_its_tree(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "cgroup_line", lambda pid, controller="": f"/x/watchfloor-{INSTANCE}/agents/a-2-77/sub")
+    room.registered += [Registered(1 << 30, 1, "a-2-77", is_adopted=True), Registered(0, 0, "a-2-7")]
+    room.start()
+    assert room.runs("--resume", ONE).wait(20) == -9
+    room.registered = [Registered(0, 0), Registered(0, 0, "a-2-77")]  # it is being launched
+    ours = room.runs("--resume", ONE)
+    time.sleep(1.5)
+    assert ours.poll() is None and len(room.rows) == 1
 
 
 def test_the_caller_and_what_is_above_it_are_never_killed(room: Room) -> None:
