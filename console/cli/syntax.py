@@ -164,7 +164,8 @@ class _Reading:
         self._verb, self._hands_on = verb, hands_on
         self._parameters = verb.parameters()
         self._options = {name: one for one in self._parameters for name in one.names}
-        self._places: list[str] = []
+        # A verb that hands words on has no arguments of its own: a value must stay behind its option.
+        self._places: list[str] = self.rest if hands_on else []
         self._found: dict[str, list[str]] = {}
 
     def read(self, words: list[str]) -> bool:
@@ -239,9 +240,7 @@ class _Reading:
             taken, self._places = self._places[:count], self._places[count:]
             if taken:
                 self._found[one.key], self.typed[one.key] = taken, one.label
-        if self._hands_on:
-            self.rest += self._places
-        elif self._places:
+        if self._places and not self._hands_on:
             raise self._wrong(f"{self.path} takes no further word: {plain(self._places[0], _SHOWN)!r}.")
 
     def _value(self, one: Parameter) -> Any:

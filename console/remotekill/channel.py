@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from console.remotekill.document import KillOrder, Order, SignedUnkill
+from console.remotekill.document import Junk, KillOrder, Order, SignedUnkill
 from console.remotekill.machine import HostState, Mode, Observation, Read, Unchanged, Unreadable
 from console.remotekill.orders import NO_ORDERS, HistoryRead, OrdersRead
 from console.remotekill.store import RemoteRead
@@ -120,6 +120,9 @@ class Channel:
                 self._channel_at = began
             case Unreadable():
                 pass
+            case Read(_, Junk(why)):  # a host that is stopped already tells nothing more: what keeps it so stands in its status
+                self._accepted_generation = 0
+                self.trouble = f"The remote kill file cannot be trusted: {why}."
             case _:
                 self._accepted_generation = 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from console.cli.syntax import Verbs
 from console.cli.verbs import VERBS
 from console.domain.errors import UsageProblem
 from console.domain.kill import Receipt, Step, Target
+from tests.fakes.pages import commands_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted((ROOT / "docs").rglob("*.md"))
@@ -67,39 +67,6 @@ def test_stable_keys_are_on_their_page() -> None:
         assert set(fields) - words == set(), f"docs/reference/json.md says nothing of these keys of {kind.__name__}"
 
 
-def _commands(text: str) -> list[list[str]]:
-    """Return the words of each command of Watchfloor in the blocks that a shell would run."""
-    found = []
-    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
-        line = ""
-        for part in block.replace("\\\n", " ").splitlines():
-            line = f"{line}\n{part}" if line else part
-            lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-            lexer.whitespace_split = True
-            try:
-                words = list(lexer)
-            except ValueError:  # a quotation mark is still open: the next line belongs to it
-                continue
-            line = ""
-            for command in _split(words):
-                command = command[1:] if command[:1] in (["until"], ["sudo"]) else command
-                if command[:1] == ["watchfloor"]:
-                    found.append(command[1:])
-    return found
-
-
-def _split(words: list[str]) -> list[list[str]]:
-    commands: list[list[str]] = [[]]
-    for word in words:
-        if word in (";", "&&", "||", "|"):
-            commands.append([])
-        elif word in ("<", ">"):
-            commands.append(["(a file)"])
-        else:
-            commands[-1].append(word)
-    return commands
-
-
 PRACTICE = [
     page for page in PAGES if page.parent.name in ("tutorial", "how-to", "explanation") or page.name in ("README.md", "command-line.md")
 ]
@@ -107,7 +74,7 @@ PRACTICE = [
 
 @pytest.mark.parametrize("page", PRACTICE, ids=lambda page: f"{page.parent.name}-{page.name}")
 def test_commands_that_a_reader_copies_are_understood(page: Path) -> None:
-    for words in _commands(page.read_text()):
+    for words in commands_of(page.read_text()):
         if words:
             found, rest = find(words[0]), words[1:]
             if isinstance(found, Verbs):
@@ -119,7 +86,7 @@ def test_commands_that_a_reader_copies_are_understood(page: Path) -> None:
 
 def test_a_command_that_is_misspelled_is_found() -> None:
     text = "```sh\nwatchfloor run -- sh -c '\n  a; b'; watchfloor kill A --resaon R  # why\n```\n"
-    assert _commands(text) == [["run", "--", "sh", "-c", "\n  a; b"], ["kill", "A", "--resaon", "R"]]
+    assert commands_of(text) == [["run", "--", "sh", "-c", "\n  a; b"], ["kill", "A", "--resaon", "R"]]
     kill = find("kill")
     assert not isinstance(kill, Verbs)
     with pytest.raises(UsageProblem):

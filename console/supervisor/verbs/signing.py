@@ -79,7 +79,7 @@ def keys(places: Places | None, given: argparse.Namespace) -> int:
     note = ""
     if given.action == "init":
         options = _awaited(places, options)
-        shown = _init(places, options, given.fleet or options.remote.fleet, given.quorum)
+        shown = _init(places, options, given.fleet, given.quorum)
         note = _baseline(places, options)
     elif given.action == "rotate":
         shown = rotate_keys(places.keys_dir)
@@ -114,14 +114,30 @@ def _retire(places: Places, given: argparse.Namespace) -> int:
     return 0
 
 
-def _init(places: Places, options: Options, fleet: str, quorum: int) -> KeysShown:
-    """The first keys; where some are already only the missing baseline is written."""
+def _init(places: Places, options: Options, asked: str | None, quorum: int) -> KeysShown:
+    """The first keys; where some are already only the missing baseline is written.
+
+    Raises Conflict for keys of another fleet than this host's: it would refuse the baseline, and stay stopped.
+    """
+    mine, has_bucket = options.remote.fleet, bool(options.remote.bucket)
+    if has_bucket and asked not in (None, mine):
+        raise _other_fleet(mine, str(asked))
     try:
-        return init_keys(places.keys_dir, fleet, quorum)
+        return init_keys(places.keys_dir, asked or mine, quorum)
     except Conflict:
-        if not options.remote.bucket:
+        if not has_bucket:
             raise
-        return show_keys(places.keys_dir)
+        shown = show_keys(places.keys_dir)
+        if shown.fleet != mine:
+            raise _other_fleet(mine, shown.fleet) from None
+        return shown
+
+
+def _other_fleet(mine: str, asked: str) -> Conflict:
+    return Conflict(
+        f"This host belongs to the fleet {mine}, and the keys would be of the fleet {asked}: it would refuse what they sign.",
+        f"Start the supervisor once with --remote-fleet {asked}, or name the fleet {mine}.",
+    )
 
 
 def _awaited(places: Places, options: Options) -> Options:

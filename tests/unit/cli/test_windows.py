@@ -45,3 +45,10 @@ def test_any_other_link_is_refused(opened: list[tuple[str, ...]], capsys: pytest
 
 def test_the_command_line_knows_the_pages_of_the_window() -> None:
     assert set(windows.PAGES) == {kind.spec.name for kind in PAGES}
+
+
+def test_the_daemons_own_options_keep_their_values_behind_them(opened: list[tuple[str, ...]]) -> None:
+    assert main(["supervisor", "--remote-bucket", "stop", "--state-dir", "/state", "--remote-fleet", "prod", "--remote-poll-s=1"]) == 0
+    assert opened == [
+        ("console.supervisor", "serve", "--state-dir", "/state", "--remote-bucket", "stop", "--remote-fleet", "prod", "--remote-poll-s=1")
+    ]

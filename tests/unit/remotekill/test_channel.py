@@ -105,3 +105,9 @@ def test_each_alarm_is_told_once_until_the_channel_is_good_and_never_too_many() 
     assert sum(one.alarm(f"{number}") for number in range(1000)) == 31
     one.renew(1000.0)
     assert one.trouble == "" and one.alarm("a")
+
+
+def test_a_host_that_stays_stopped_names_what_the_document_lacks() -> None:
+    one = channel(Clock())
+    read(one, Read(ORDER, Junk("it is signed for another fleet")), HostState())
+    assert "signed for another fleet" in one.status(HostState(), running=True, waiting=False).detail

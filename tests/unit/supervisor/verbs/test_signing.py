@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from console.domain.errors import Conflict
+from console.remotekill.keys import init_keys
 from console.settings.options import Options, merged, save_options
 from console.settings.places import Places, find_places
 from console.supervisor.verbs import signing
@@ -57,3 +59,16 @@ def test_a_supervisor_that_answers_has_said_all_and_without_one_the_wait_ends(
     monkeypatch.setattr(signing, "PATIENCE_S", 0.0)
     places.operator_sock.unlink()
     assert signing._awaited(places, Options()) == Options()
+
+
+def test_keys_of_another_fleet_than_the_hosts_are_refused_before_anything_is_made(places: Places) -> None:
+    with StrictGcs("fleet") as gcs:
+        options = merged(Options(), {"remote.bucket": "fleet", "remote.endpoint": gcs.url, "remote.fleet": "prod"})
+        save_options(places.settings_file, options)
+        with pytest.raises(Conflict, match="fleet prod.*fleet office") as refused:
+            keys(places, Namespace(action="init", fleet="office", quorum=1, json=True))
+        assert "--remote-fleet office" in refused.value.remedy and not list(places.keys_dir.glob("*")) and not gcs.bucket.objects
+        init_keys(places.keys_dir, "office")  # made before the host had a bucket
+        with pytest.raises(Conflict, match="fleet prod.*fleet office"):
+            keys(places, asked())
+        assert not gcs.bucket.objects, "a baseline that this host would refuse is never written"
