@@ -86,7 +86,7 @@ class Charts:
         )
 
     def _windows(self, present: Collection[str]) -> list[b.WindowView]:
-        """``present``: names of the kinds that have an agent here. One without such windows is named only then."""
+        """``present``: names of the kinds that have an agent here. One whose windows no file tells is named only then."""
         root = Path(self.options.discover_root) if self.options.discover_root else None
         found: list[b.WindowView] = []
         for kind in KINDS:

@@ -64,7 +64,7 @@ def test_what_is_not_known_of_a_window_is_said_with_why(tmp_path: Path) -> None:
     where_they_run = charts(tmp_path, ledger)._read(NOON, {"claude-code", "gemini"}).windows
     ledger.close()
     assert {(w.program, w.window) for w in windows} == {("Codex", w) for w in ("5 h", "week")}
-    assert {w.program for w in where_they_run} == {"Claude", "Codex", "Gemini CLI"}, "a kind without windows is named where it runs"
+    assert {w.program for w in where_they_run} == {"Claude", "Codex"}, "no file tells Claude's: named where it runs; Gemini CLI has none"
     assert all(w.share is None and w.why_not.startswith("not available, because ") for w in (*windows, *where_they_run))
 
 

@@ -46,6 +46,7 @@ UP = {
     "GET /api/policy/profiles",
     "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
     "GET /api/hooks", "GET /api/first-run", "GET /api/hooks/{program}/preview", "GET /api/plans/{agent}",
+    "GET /api/mcp",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
