@@ -28,7 +28,7 @@ def shape(line: str) -> str:
     """Return the line without what differs from run to run: ids, numbers, units of time, colours, widths of columns."""
     line = re.sub(r"\x1b\[[\d;]*m", "", line)
     line = re.sub(r"\b(a-[0-9a-f]{8}|q-[0-9a-f]{16}|[0-9a-f]{64}|\d{8}-\d{6}-[0-9a-f]{8})\b", "ID", line)
-    line = re.sub(r"root \(uid 0\)", "operator:0", line)
+    line = re.sub(r"\S+ \(uid \d+\)", "operator:0", line)
     line = re.sub(r"\b\d[\d.,:T+-]*", "N", line)
     return re.sub(r"\s+", " ", re.sub(r"N ms\b", "N s", line)).strip()
 
