@@ -94,6 +94,11 @@ def _stat(pid: int | str) -> list[bytes]:
     return _fields(_read(pid, "stat"))
 
 
+def stat_fields(pid: int) -> list[bytes]:
+    """/proc/PID/stat from field 3 on, the state; empty when it cannot be read."""
+    return _stat(pid)
+
+
 def start_ticks(pid: int) -> int | None:
     """Field 22; None when the process is gone, or when it cannot be read: that alone says nothing of its end."""
     fields = _stat(pid)

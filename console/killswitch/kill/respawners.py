@@ -14,7 +14,8 @@ from console.killswitch import processes
 from console.killswitch.fields import text, whole
 from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, KnownSession, Struck
 from console.killswitch.kill.receipt import read_receipt, write_receipt
-from console.killswitch.kill.return_watch import MOST, ReturnWatch, Watched, ticks_now
+from console.killswitch.kill.return_watch import MOST, ReturnWatch, Watched
+from console.killswitch.kill.scan import ticks_now
 from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.started import Registered
 
@@ -68,6 +69,8 @@ class Respawners:
         kill.began_ticks = ticks_now() + 1  # what began in this very tick may have been there before
         if self._watch_s > 0 and not kill.is_canary:
             kill.watch_until = kill.pressed_at + self._watch_s
+            if self._sessions[kill.order.kill_id]:  # a marker alone is inherited, and needs no look at what ran before
+                self.watch.begin()
         return struck
 
     def _sessions_of(self, agent_id: str) -> tuple[KnownSession, ...]:

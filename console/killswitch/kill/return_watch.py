@@ -2,7 +2,8 @@
 
 Killed: what carries the killed session's id where its program reads it, an agent's marker, or the socket of that session below its known
 daemon. Shown only: the same program in the same folder. Never touched: what Watchfloor starts after the kill (by cgroup, or by parent),
-other sessions, the caller, the guard, the supervisor, consoles and their ancestors. Only processes that began after the kill are looked at.
+other sessions, the caller, the guard, the supervisor, consoles and their ancestors. Only processes are looked at that began after the kill,
+or run another program since.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -24,18 +25,13 @@ from console.killswitch.closure import read_table
 from console.killswitch.durable import write_whole
 from console.killswitch.faults import FAULTS, note_fault
 from console.killswitch.kill.daemons import KnownSession, bound_sockets
+from console.killswitch.kill.scan import LOOK_S, Process, Scan, environment, link, look_at
 from console.killswitch.kill.started import Registered, agent_of
 from console.killswitch.processes import Handle
 
 WATCH_FILE = "return-watch.json"
 """In the guard's folder: the next guard goes on."""
-LOOK_S = 0.25
-AGAIN_S = 2.0
-"""A process may run another program than it began with: so often all that began since the kill are looked at once more."""
-SIGNS_S = 1.0
 DEAD_S = 2.0
-YOUNG_LOOKS = 8
-"""A process that has just begun is looked at this often before it counts as settled."""
 MOST = 50
 """Returns of one kill that its receipt lists."""
 BEAT_S = 1.0
@@ -44,9 +40,6 @@ GAP_S = 3.0
 """A look that comes later than this after the one before it was missed, and that is said."""
 _OLD_PARENT = "its environment came from a process that lived before the kill"
 _TERMINALS = frozenset({"tmux", "screen", "SCREEN", "zellij", "dtach", "abduco"})
-_TICKS = os.sysconf("SC_CLK_TCK")
-
-
 SETTLED_S = 1.5
 """What is only likely is shown when it still runs so long after it was seen."""
 _Key = tuple[str, int, int]
@@ -64,20 +57,6 @@ class Watched:
     """As field 22 of /proc/PID/stat counts: what began before is no return."""
     agents: tuple[str, ...]
     sessions: tuple[KnownSession, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """What one process shows of itself."""
-
-    pid: int
-    ticks: int
-    parent: int
-    uid: int
-    argv: tuple[str, ...]
-    variables: dict[str, str]
-    exe: str
-    cwd: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +89,6 @@ def _looked_until(path: Path) -> float:
         return 0.0
 
 
-def ticks_now() -> int:
-    """Now, as field 22 of /proc/PID/stat counts."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
-
-
 class ReturnWatch:
     """One thread for all kills that are watched, there only while one is. ``told`` is called on it with each return."""
 
@@ -132,12 +106,25 @@ class ReturnWatch:
         self._lock = threading.Lock()
         self._watched: list[Watched] = []
         self._is_running = False
+        self._scan = Scan()
         self._looked_at = self._beat_at = 0.0
         """Seconds since the epoch: the last look, and the last time of it that is on disk."""
         self._met: dict[_Key, bool] = {}
         """Returns by kill, pid and start time, and whether each was certain: told once."""
         self._likely: dict[_Key, tuple[float, Process, Match]] = {}
         """Shown when they are still there at that time (CLOCK_MONOTONIC): one that has just begun may yet show what it is."""
+
+    def begin(self) -> None:
+        """At a kill, which waits for nothing here. No thread to be had: what runs at the first look counts as running at the kill."""
+        with contextlib.suppress(RuntimeError):
+            threading.Thread(target=self.mark, name="return-watch-mark", daemon=True).start()
+
+    def mark(self) -> None:
+        """Notes what runs now. While another kill is watched, what is known there is no older than ``AGAIN_S``."""
+        with self._lock:
+            if not self._is_running:
+                self._scan = Scan()
+                self._scan.mark()
 
     def follow(self, one: Watched, *, run: bool = True) -> None:
         """From now on, until its time is over; ``run`` False: it is only to be saved, for the guard that comes next."""
@@ -179,7 +166,7 @@ class ReturnWatch:
             self._told(one.kill_id, Unwatched(round(since, 1), round(until, 1)))
 
     def _run(self) -> None:
-        scan, self._looked_at = Scan(), time.time()
+        scan, self._looked_at = self._scan, time.time()
         try:
             while watched := self._now():
                 try:
@@ -211,14 +198,15 @@ class ReturnWatch:
             self._watched = [one for one in self._watched if one.until > time.time()]
             self._is_running = bool(self._watched)
             if not self._watched:
+                self._scan = Scan()
                 self._met.clear()
                 self._likely.clear()
             return list(self._watched)
 
     def _look(self, watched: list[Watched], scan: Scan) -> None:
         since = min(one.since_ticks for one in watched)
-        pairs = [(one, process) for process in scan.look(since) for one in watched if process.ticks >= one.since_ticks]
-        found = [(*hit, _above(hit[1])) for pair in pairs if (hit := _found(*pair, self._instance_id)) is not None]
+        pairs = [(one, process) for process in scan.look(since) for one in watched if process.began >= one.since_ticks]
+        found = [(*hit, _above(hit[1])) for pair in pairs if (hit := _found(*pair, self._instance_id, scan.began)) is not None]
         spared = self._spared() if found else frozenset()
         dies = {(one.kill_id, p.pid) for one, p, why, _ in found if why.certain and p.pid not in spared and not self._is_ours(one, p, why)}
         for one, process, why, above in found:
@@ -295,89 +283,22 @@ class ReturnWatch:
         return supervisor.is_above(process.pid)
 
 
-@dataclass(slots=True)
-class _Young:
-    """A process that began since the kill."""
-
-    ticks: int
-    looks: int = 0
-    due: float = 0.0
-    shown: tuple[str, bytes] = ("", b"")
-    """Its program and arguments at the last look: only another program is worth another."""
-
-
-class Scan:
-    """Which processes are worth a look: those not met before, and those that run another program than they did."""
-
-    def __init__(self) -> None:
-        self._old: set[int] = set()
-        """Began before the kill."""
-        self._young: dict[int, _Young] = {}
-        self._again_at = self._signs_at = 0.0
-
-    def look(self, since_ticks: int) -> Iterator[Process]:
-        """Each process that began since then and was not seen as it is now. What cannot be read is left out."""
-        with os.scandir("/proc") as entries:
-            pids = {int(entry.name) for entry in entries if entry.name.isdigit()}
-        now = time.monotonic()
-        if now >= self._again_at:
-            self._again_at, self._old = now + AGAIN_S, set()  # a number may be another process's by now
-        self._old &= pids
-        self._young = {pid: one for pid, one in self._young.items() if pid in pids}
-        for pid in pids - self._old:
-            had = self._young.get(pid)
-            if had is not None and now < had.due:
-                continue
-            ticks = processes.start_ticks(pid)
-            if ticks is None or ticks < since_ticks:
-                self._old.add(pid)
-                continue
-            if had is None or had.ticks != ticks:
-                had = self._young[pid] = _Young(ticks)
-            had.looks += 1
-            had.due = now + (LOOK_S if had.looks < YOUNG_LOOKS else AGAIN_S) - 0.01
-            shown = (_link(pid, "exe"), processes.arguments(pid))
-            if shown != had.shown:
-                had.shown = shown
-                if (found := look_at(pid, shown[1])) is not None:
-                    yield found
-
-    def signs_due(self) -> bool:
-        """Whether it is time to look at the sockets."""
-        if time.monotonic() < self._signs_at:
-            return False
-        self._signs_at = time.monotonic() + SIGNS_S
-        return True
-
-
-def look_at(pid: int, said: bytes) -> Process | None:
-    """One process, whose arguments were read already; None when it is gone, or was replaced while it was read."""
-    ticks, parent, uids = processes.start_ticks(pid), processes.parent(pid), processes.uids(pid)
-    if ticks is None or not uids:
-        return None
-    argv = tuple(os.fsdecode(word) for word in said.rstrip(b"\0").split(b"\0"))
-    pairs = (word.partition(b"=") for word in _environment(pid).split(b"\0"))
-    variables = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs if name}
-    found = Process(pid, ticks, parent, min(uids), argv, variables, _link(pid, "exe"), _link(pid, "cwd"))
-    return found if processes.start_ticks(pid) == ticks else None
-
-
 def _above(process: Process) -> set[int]:
     """Its ancestors."""
     return processes.ancestors(process.pid) - {process.pid}
 
 
-def _found(one: Watched, process: Process, instance_id: str) -> tuple[Watched, Process, Match] | None:
+def _found(one: Watched, process: Process, instance_id: str, began: dict[int, int]) -> tuple[Watched, Process, Match] | None:
     """What is a return, and why: of a tool that was handed the session's id, the session that handed it on."""
     why = match(process, one, instance_id)
     if why is None:
         return None
     session = next((s for s in one.sessions if s.session == why.session and s.agent_id == why.agent_id), None)
-    giver = _giver(process, session, one.since_ticks) if why.certain and session is not None else None
+    giver = _giver(process, session, one.since_ticks, began) if why.certain and session is not None else None
     return (one, giver, replace(why, why="it hands the killed session's id to its tools")) if giver is not None else (one, process, why)
 
 
-def _giver(process: Process, session: KnownSession, since_ticks: int) -> Process | None:
+def _giver(process: Process, session: KnownSession, since_ticks: int, began: dict[int, int]) -> Process | None:
     """The process of the session's program from which a tool has the id: it began since the kill, and its own start does not tell the id.
 
     So does a session that goes on by its folder alone (``claude --continue``), or by a choice made on screen.
@@ -385,10 +306,10 @@ def _giver(process: Process, session: KnownSession, since_ticks: int) -> Process
     if not any(process.variables.get(name) == session.session for name in session.variables):
         return None
     pid, wanted = process.parent, {f"{name}={session.session}".encode() for name in session.variables}
-    while pid > 1 and wanted & set(_environment(pid).split(b"\0")):
+    while pid > 1 and wanted & set(environment(pid).split(b"\0")):
         pid = processes.parent(pid)
     ticks = processes.start_ticks(pid) if pid > 1 else None
-    if ticks is None or ticks < since_ticks or _link(pid, "exe") != session.exe:
+    if ticks is None or began.get(pid, ticks) < since_ticks or link(pid, "exe") != session.exe:
         return None
     found = look_at(pid, processes.arguments(pid))
     return found if found is not None and found.uid == session.uid else None
@@ -452,10 +373,10 @@ def _inherited(process: Process, named: dict[str, str], since_ticks: int) -> int
     A program that a killed session left behind (a server of tmux) hands its environment to everything that anyone starts in it.
     """
     wanted = {f"{name}={value}".encode() for name, value in named.items()}
-    pid = process.parent
+    pid = process.parent if process.ticks >= since_ticks else process.pid
     while pid > 1:
         ticks = processes.start_ticks(pid)
-        if ticks is None or not wanted <= set(_environment(pid).split(b"\0")):
+        if ticks is None or not wanted <= set(environment(pid).split(b"\0")):
             return 0
         if ticks < since_ticks:
             return pid
@@ -465,7 +386,7 @@ def _inherited(process: Process, named: dict[str, str], since_ticks: int) -> int
 
 def _hands_on(pid: int) -> bool:
     """Whether a process is a terminal that people share, or runs in one: what is started there is theirs, whatever it was handed."""
-    return any(_link(above, "exe").removesuffix(" (deleted)").rpartition("/")[2] in _TERMINALS for above in processes.ancestors(pid))
+    return any(link(above, "exe").removesuffix(" (deleted)").rpartition("/")[2] in _TERMINALS for above in processes.ancestors(pid))
 
 
 def _listener(session: KnownSession) -> Process | None:
@@ -538,21 +459,6 @@ def _descendants(pid: int) -> list[tuple[int, int]]:
     except OSError:
         return []
     return [(one, rows[one].ticks) for one in _below(pid, {p: row.parent for p, row in rows.items()})]
-
-
-def _environment(pid: int) -> bytes:
-    """NUL between the variables; empty when it cannot be read, for whatever reason."""
-    try:
-        return processes.environment(pid)
-    except OSError:
-        return b""
-
-
-def _link(pid: int, name: str) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/{name}")  # noqa: PTH115
-    except OSError:
-        return ""
 
 
 def _watched(one: dict[str, object]) -> Watched:

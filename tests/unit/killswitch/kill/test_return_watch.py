@@ -18,7 +18,8 @@ from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.kill import Return, Unwatched
 from console.killswitch import processes
 from console.killswitch.kill.daemons import KnownSession
-from console.killswitch.kill.return_watch import SETTLED_S, WATCH_FILE, ReturnWatch, Watched, carries, ticks_now, unwatched
+from console.killswitch.kill.return_watch import SETTLED_S, WATCH_FILE, ReturnWatch, Watched, carries, unwatched
+from console.killswitch.kill.scan import ticks_now
 from console.killswitch.kill.started import Registered
 from tests.fakes.claude_stage import Stage
 from tests.fakes.instance import until
@@ -270,6 +271,44 @@ def test_a_program_that_becomes_the_session_later_is_killed(room: Room) -> None:
     (room.stage.home / "later").write_text(later)
     (room.stage.home / "sleep").write_text("import time\ntime.sleep(600)\n")
     assert room.stage.spawn("later", cwd=room.stage.home).wait(30) == -9
+
+
+def waiting(room: Room, *words: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """A process from before the kill that becomes the session's program later, as ``sh -c`` does with its last command."""
+    (room.stage.home / "sleep").write_text("import time\ntime.sleep(600)\n")
+    argv = ["claude", str(room.stage.home / "sleep"), *words]
+    code = f"import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\nos.execv({str(room.stage.program)!r}, {argv!r})\n"
+    script = room.stage.home / f"waits-{secrets.token_hex(4)}"
+    script.write_text(f"open({str(script)!r} + '-runs', 'w')\n{code}")
+    found = room.stage.spawn(script.name, env=env)
+    until(lambda: Path(f"{script}-runs").exists())
+    return found
+
+
+def test_a_process_from_before_the_kill_that_becomes_the_session_is_killed(room: Room) -> None:
+    """Whatever it was by then; what resumed another session, or this one before the kill, lives."""
+    before, other = room.runs("--resume", ONE), waiting(room, "--resume", TWO)
+    later = waiting(room, "--resume", ONE)
+    room.watch.mark()
+    room.start()
+    time.sleep(0.5)
+    (room.stage.home / "go").touch()
+    assert later.wait(20) == -9
+    until(lambda: room.rows)
+    assert [(row.pid, row.certain, row.proven) for row in room.rows if row.certain] == [(later.pid, True, True)]
+    time.sleep(SETTLED_S + 2.5)
+    assert before.poll() is None and other.poll() is None
+    assert [row.pid for row in room.rows if not row.certain] == [other.pid], "by its folder: shown, as ever"
+
+
+def test_a_shell_of_before_that_only_inherits_the_id_and_becomes_another_program_lives(room: Room) -> None:
+    room.session = replace(room.session, exe="/nowhere")
+    shell = waiting(room, env={"CLAUDE_CODE_SESSION_ID": ONE})
+    room.watch.mark()
+    room.start()
+    (room.stage.home / "go").touch()
+    row = until(lambda: room.rows)[0]
+    assert (row.pid, row.certain, row.killed) == (shell.pid, False, False) and shell.poll() is None
 
 
 def test_the_session_s_own_socket_below_its_daemon_is_a_return(tmp_path: Path) -> None:

@@ -1,0 +1,156 @@
+"""The processes that are worth a look after a kill: what began since, and what runs another program than it did at the kill."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from console.killswitch import processes
+
+LOOK_S = 0.25
+AGAIN_S = 2.0
+"""A process may run another program than it began with: so often all that began since the kill are looked at once more."""
+SIGNS_S = 1.0
+YOUNG_LOOKS = 8
+"""A process that has just begun is looked at this often before it counts as settled."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What one process shows of itself."""
+
+    pid: int
+    ticks: int
+    parent: int
+    uid: int
+    argv: tuple[str, ...]
+    variables: dict[str, str]
+    exe: str
+    cwd: str
+    began: int
+    """When it began to run its program: ``ticks``, or when it was seen to run another one than before."""
+
+
+class _Mark(NamedTuple):
+    """By which a process that runs another program (execve) is told from one that does not."""
+
+    ticks: int
+    program: tuple[int, ...]
+    """Where its code and its stack begin, anew at each execve; zeros where this account may not know."""
+
+
+def _mark(pid: int) -> _Mark | None:
+    fields = processes.stat_fields(pid)
+    return _Mark(int(fields[19]), tuple(map(int, fields[23:26]))) if len(fields) > 25 and fields[0] not in (b"Z", b"X") else None
+
+
+def ticks_now() -> int:
+    """Now, as field 22 of /proc/PID/stat counts."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+
+
+@dataclass(slots=True)
+class _Young:
+    """A process that began since the kill."""
+
+    ticks: int
+    looks: int = 0
+    due: float = 0.0
+    shown: tuple[str, bytes] = ("", b"")
+    """Its program and arguments at the last look: only another program is worth another."""
+
+
+class Scan:
+    """Which processes are worth a look: those not met before, and those that run another program than they did."""
+
+    def __init__(self) -> None:
+        self._old: dict[int, _Mark] = {}
+        """Began before the kill, as it was then, or at the last look."""
+        self._young: dict[int, _Young] = {}
+        self.began: dict[int, int] = {}
+        """Processes from before the kill that run another program since: from when on, at the latest."""
+        self._again_at = self._signs_at = 0.0
+
+    def mark(self) -> None:
+        """At the kill: what runs now."""
+        self._old = {pid: found for pid in processes.every_pid() if (found := _mark(pid)) is not None}
+
+    def look(self, since_ticks: int) -> Iterator[Process]:
+        """Each process that began since then, or runs another program since then, and was not seen as it is now.
+
+        What cannot be read is left out.
+        """
+        pids = set(processes.every_pid())
+        now = time.monotonic()
+        is_again = now >= self._again_at  # a number may be another process's by now
+        if is_again:
+            self._again_at = now + AGAIN_S
+        self._old = {pid: one for pid, one in self._old.items() if pid in pids}
+        self._young = {pid: one for pid, one in self._young.items() if pid in pids}
+        self.began = {pid: one for pid, one in self.began.items() if pid in pids}
+        for pid in pids if is_again else pids - self._old.keys():
+            had = self._young.get(pid)
+            if (had is not None and now < had.due) or (ticks := self._new(pid, since_ticks)) is None:
+                continue
+            if had is None or had.ticks != ticks:
+                had = self._young[pid] = _Young(ticks)
+            had.looks += 1
+            had.due = now + (LOOK_S if had.looks < YOUNG_LOOKS else AGAIN_S) - 0.01
+            shown = (link(pid, "exe"), processes.arguments(pid))
+            if shown != had.shown:
+                had.shown = shown
+                if (found := look_at(pid, shown[1], self.began.get(pid, 0))) is not None:
+                    yield found
+
+    def _new(self, pid: int, since_ticks: int) -> int | None:
+        """Its start time, when it began since then or was seen to run another program since; else None."""
+        mark, before = _mark(pid), self._old.pop(pid, None)
+        if mark is None:
+            return None
+        if mark.ticks >= since_ticks:
+            self.began.pop(pid, None)
+            return mark.ticks
+        if before is not None and before.ticks == mark.ticks and before != mark and any(before.program) and any(mark.program):
+            self.began[pid] = ticks_now()
+        if pid in self.began:
+            return mark.ticks
+        self._old[pid] = mark
+        return None
+
+    def signs_due(self) -> bool:
+        """Whether it is time to look at the sockets."""
+        if time.monotonic() < self._signs_at:
+            return False
+        self._signs_at = time.monotonic() + SIGNS_S
+        return True
+
+
+def look_at(pid: int, said: bytes, began: int = 0) -> Process | None:
+    """One process, whose arguments were read already; None when it is gone, or was replaced while it was read."""
+    ticks, parent, uids = processes.start_ticks(pid), processes.parent(pid), processes.uids(pid)
+    if ticks is None or not uids:
+        return None
+    argv = tuple(os.fsdecode(word) for word in said.rstrip(b"\0").split(b"\0"))
+    pairs = (word.partition(b"=") for word in environment(pid).split(b"\0"))
+    variables = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs if name}
+    found = Process(pid, ticks, parent, min(uids), argv, variables, link(pid, "exe"), link(pid, "cwd"), began or ticks)
+    return found if processes.start_ticks(pid) == ticks else None
+
+
+def environment(pid: int) -> bytes:
+    """NUL between the variables; empty when it cannot be read, for whatever reason."""
+    try:
+        return processes.environment(pid)
+    except OSError:
+        return b""
+
+
+def link(pid: int, name: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/{name}")  # noqa: PTH115
+    except OSError:
+        return ""
