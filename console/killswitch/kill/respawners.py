@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +72,8 @@ class Respawners:
         if self._watch_s > 0 and not kill.is_canary:
             kill.watch_until = kill.pressed_at + self._watch_s
             if self._sessions[kill.order.kill_id]:  # a marker alone is inherited, and needs no look at what ran before
-                self.watch.begin()
+                with suppress(RuntimeError):  # no thread to be had: what runs at the first look counts as running at the kill
+                    threading.Thread(target=self.watch.mark, name="return-watch-mark", daemon=True).start()
         return struck
 
     def _sessions_of(self, agent_id: str) -> tuple[KnownSession, ...]:

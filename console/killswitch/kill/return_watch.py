@@ -114,11 +114,6 @@ class ReturnWatch:
         self._likely: dict[_Key, tuple[float, Process, Match]] = {}
         """Shown when they are still there at that time (CLOCK_MONOTONIC): one that has just begun may yet show what it is."""
 
-    def begin(self) -> None:
-        """At a kill, which waits for nothing here. No thread to be had: what runs at the first look counts as running at the kill."""
-        with contextlib.suppress(RuntimeError):
-            threading.Thread(target=self.mark, name="return-watch-mark", daemon=True).start()
-
     def mark(self) -> None:
         """Notes what runs now. While another kill is watched, what is known there is no older than ``AGAIN_S``."""
         with self._lock:
@@ -217,14 +212,9 @@ class ReturnWatch:
             bound = bound_sockets()
             for one in watched:
                 for session in one.sessions:
-                    if session.sign and session.sign in bound:
-                        self._signed(one, session)
-
-    def _signed(self, one: Watched, session: KnownSession) -> None:
-        """The killed session's own socket is listened on again: by whom, below its daemon."""
-        process = _listener(session)
-        if process is not None:
-            self._judge(one, process, Match(session.agent_id, session.session, "daemon", True, "it listens on the session's socket"))
+                    if session.sign and session.sign in bound and (listener := _listener(session)) is not None:
+                        why = Match(session.agent_id, session.session, "daemon", True, "it listens on the session's socket")
+                        self._judge(one, listener, why)
 
     def _judge(self, one: Watched, process: Process, found: Match) -> None:
         key = (one.kill_id, process.pid, process.ticks)
