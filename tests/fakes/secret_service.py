@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.fakes.instance import listens, until
@@ -46,7 +47,7 @@ class SecretService:
             assert daemon.stdin is not None
             daemon.stdin.write(b"a password of the test's")
             daemon.stdin.close()
-            until(self._answers, words="the secret service has its name on the bus")
+            until(self._answers, words="the secret service has its name on the bus, and its first collection where it is unlocked")
         return self
 
     def _start(self, *argv: str) -> subprocess.Popen[bytes]:
@@ -57,10 +58,13 @@ class SecretService:
         return process
 
     def _answers(self) -> bool:
-        ask = "import secretstorage as s, sys; c = s.dbus_init(); sys.exit(not s.check_service_availability(c))"
-        import sys
-
-        return subprocess.run([sys.executable, "-c", ask], env={**os.environ, **self.environment}, check=False).returncode == 0
+        # It has its name before it has made its collection; who stores something in between is refused.
+        ask = "import secretstorage as s, sys; c = s.dbus_init(); there = s.check_service_availability(c)\n"
+        if self._unlock:
+            ask += "there = there and not s.get_collection_by_alias(c, 'default').is_locked()\n"
+        asked = [sys.executable, "-c", f"{ask}sys.exit(not there)"]
+        env = {**os.environ, **self.environment}
+        return subprocess.run(asked, env=env, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
     def hang(self) -> None:
         """The keyring answers nothing more, and its bus still lists it."""

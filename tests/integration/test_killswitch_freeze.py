@@ -96,7 +96,7 @@ def test_causes_survive_a_guard_that_is_killed(world: GuardWorld) -> None:
     world.agent("one")
     world.agent("two")
     world.operator.freeze(["one"])
-    until(lambda: "operator" in (world.state / "guard" / "causes.json").read_text(), "recorded")
+    until(lambda: "operator" in (world.state / "guard" / "causes.json").read_text() and is_frozen(world, "one"), "recorded and done")
     world.kill_guard()
     assert is_frozen(world, "one")
     world.start()

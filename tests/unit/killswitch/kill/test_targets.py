@@ -359,7 +359,9 @@ def wait_for_end(pid: int) -> None:
 @pytest.mark.parametrize("with_leaf", [True, False])
 def test_an_ancestor_of_the_presser_is_never_signalled_through_a_pidfd(leaf: FolderLeaf, sleeper: tuple[int, int], with_leaf: bool) -> None:
     """Unless the kernel says that it is an agent's: it sits in an agent's own cgroup."""
-    held = Held(Entry("a", "process", "managed", 0, pid=sleeper[0], start_ticks=sleeper[1]), leaf if with_leaf else None)
+    namespace = 0 if with_leaf else 1  # one of the two holds it
+    entry = Entry("a", "process", "managed", 0, pid=sleeper[0], start_ticks=sleeper[1], pid_namespace=namespace)
+    held = Held(entry, leaf if with_leaf else None)
     held.init = processes.Handle(*sleeper)
     target = Aim("a", held)
     target.strike(None, None, spare_leaf=True, spared=lambda: frozenset({sleeper[0]}))
