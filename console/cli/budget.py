@@ -165,7 +165,7 @@ def _add(table: Table, row: b.BudgetRow, indent: str) -> None:
     notes = [
         row.note,
         why if not row.done else "",
-        "unpriced" if row.unpriced else "",
+        "unpriced" if row.unpriced and row.spent_usd else "",
         f"metered {row.metered}" if row.metered in ("after the fact", "by telemetry") else "",
         over,
     ]
@@ -175,7 +175,7 @@ def _add(table: Table, row: b.BudgetRow, indent: str) -> None:
         "done" if row.done else ends,
         row.first_limit.removesuffix("_usd").removesuffix("_s"),
         f"{row.share:.0%}" if row.share else "",
-        f"${row.spent_usd:,.4f}",
+        "unknown" if row.unpriced and not row.spent_usd else f"${row.spent_usd:,.4f}",
         "" if row.cap_usd is None else f"${row.cap_usd:,.2f}",
         "unknown" if row.burn_usd_per_h is None else f"${row.burn_usd_per_h:,.2f}",
         out.words("; ".join(n for n in notes if n), limit=300),

@@ -77,7 +77,7 @@ def before_press(seen: BeforePress) -> list[Promise]:
     deepest = max((a.depth for a in seen.fleet.agents), default=0)
     spender = by_name.get(demo_fleet.SPENDER)
     halted = spender is not None and spender.state in ("halted", "over_budget")
-    spent = f"{spender.cost_usd:.2f} USD, {spender.state_reason or spender.state}" if spender else "it never ran"
+    spent = f"{spender.cost_usd or 0.0:.2f} USD, {spender.state_reason or spender.state}" if spender else "it never ran"
     return [
         _judge("Three trees of agents run, three deep", len(ids) == 3 and deepest == 3, f"{len(seen.fleet.agents)} agents", _roots(seen)),
         _judge("A fourth level is refused", seen.refused_depth and deepest <= 3, "spawn refused, recorded", f"deepest is {deepest}"),

@@ -80,7 +80,8 @@ def _one(seen: AgentDetailView, *, as_json: bool) -> int:
     else:
         from console.cli.agent import show
 
-        used = f"{cost_words(seen.agent)}; {_limits_used(seen.agent)}"
+        why = f" ({plain(seen.agent.cost_unknown, 200)})" if seen.agent.cost_unknown else ""
+        used = f"{cost_words(seen.agent)}{why}; {_limits_used(seen.agent)}"
         show(seen, network_words(seen.agent), control_words(seen.agent), used)
     return 0
 

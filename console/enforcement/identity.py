@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from console.domain.agent import AgentId, ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, Sighting, SourceReport
 from console.enforcement.state import EngineState
 
 PROCESSES = "processes"
@@ -180,3 +180,12 @@ class _Joining:
         row = self._by_session.get(one.session) if one.session else None
         if row is not None and (one.process is None or all(had.process is None for had in row.members)):
             yield row
+
+
+def unreported(agent: Agent, metered: Container[AgentId]) -> str:
+    """Return why it is not known what an agent of ours spent, when only its own reports tell it and none has come; else empty."""
+    is_ours = agent.control_level in (ControlLevel.MANAGED, ControlLevel.CONTAINED)
+    used = agent.usage
+    if not is_ours or agent.agent_id in metered or used.cost_usd or used.tokens or used.iterations:
+        return ""
+    return "it has reported no cost yet" if agent.state.is_live else "it reported no cost"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.in_time import is_done
 from tests.fakes.instance import ROOT, until
 from tests.fakes.pages import commands_of, printed_by
 from tests.fakes.terminal import Terminal, open_terminal
@@ -25,11 +26,15 @@ def terminal(state_dir: Path) -> Iterator[Terminal]:
 
 
 def shape(line: str) -> str:
-    """Return the line without what differs from run to run: ids, numbers, units of time, colours, widths of columns."""
+    """Return the line without what differs from run to run: ids, numbers, units of time, colours, widths of columns.
+
+    A panic may meet the test process of the kill switch as one more agent, and a busy machine lists no connections in time.
+    """
     line = re.sub(r"\x1b\[[\d;]*m", "", line)
     line = re.sub(r"\b(a-[0-9a-f]{8}|q-[0-9a-f]{16}|[0-9a-f]{64}|\d{8}-\d{6}-[0-9a-f]{8})\b", "ID", line)
     line = re.sub(r"\S+ \(uid \d+\)", "operator:0", line)
     line = re.sub(r"\b\d[\d.,:T+-]*", "N", line)
+    line = re.sub(r"\bN (agent|process)(e?s)?\b", r"N \1", line.replace("Connections to other programs were not recorded. ", ""))
     return re.sub(r"\s+", " ", re.sub(r"N ms\b", "N s", line)).strip()
 
 
@@ -79,8 +84,8 @@ def test_every_command_of_a_tutorial_works_and_prints_what_the_page_shows(termin
     for words in commands_of(page):
         said = reader.follows(words)
         refused = blocked and words[0] == "run"
-        assert said.code == (4 if refused else 0), (words, said)
+        assert said.code == 4 if refused else is_done(said.code, said.out + said.err), (words, said)
         blocked = words[0] == "panic" or blocked and words[0] != "rearm"
     seen = {shape(line) for line in reader.shown}
     missing = [line for line in printed_by(page) if shape(line) not in seen and not line.startswith(OF_THE_MACHINE)]
-    assert missing == [], sorted(seen)
+    assert missing == [], "\n".join([*missing, "SEEN", *sorted(seen)])

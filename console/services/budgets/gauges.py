@@ -50,7 +50,7 @@ def gauge(facts: Facts, name: str) -> GaugeView:
     view.cap = float(cap)
     view.share = (used + held) / cap if cap > 0 else 1.0
     view.inherited = facts.inherited
-    if facts.unread and name in ("cost_usd", "tokens") and not used:
+    if facts.unread and name in ("cost_usd", "tokens") and not used and not held:
         view.share, view.why = None, f"not measured: {facts.unread}"
     elif name in GAUGES:
         view.why = "of one step: it begins anew with each"

@@ -14,7 +14,7 @@ from console.domain.budget_day import until_midnight
 from console.domain.burn import ends_in_s, forecast
 from console.enforcement.budget_state import BudgetState, Node
 from console.enforcement.charging import wide_nodes
-from console.enforcement.identity import TELEMETRY
+from console.enforcement.identity import TELEMETRY, unreported
 from console.enforcement.state import EngineState, Seen
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import Facts, Nearest, gauge, level_of, nearest
@@ -308,12 +308,19 @@ def _unread_of(seen: Snapshot, node: Node) -> str:
     """Why nothing reads what an agent, or one of its tree, spends; empty: it is read."""
     scope, key = node
     members = [AgentId(key)] if scope == "agent" else [a.agent_id for a in seen.subtree(AgentId(key))] if scope == "tree" else []
-    return next((of.unread for one in members if (of := seen.seen.get(one)) is not None and of.unread), "")
+    return next((why for one in members if (why := _why_unread(seen, one))), "")
+
+
+def _why_unread(seen: Snapshot, agent_id: AgentId) -> str:
+    of, agent = seen.seen.get(agent_id), seen.agents.get(agent_id)
+    if of is not None:
+        return of.unread
+    return unreported(agent, seen.budget.metered) if agent is not None else ""
 
 
 def _is_unpriced(seen: Snapshot, agent_id: AgentId) -> bool:
     of = seen.seen.get(agent_id)
-    return of is not None and bool(of.unpriced or of.unread)
+    return bool(_why_unread(seen, agent_id) or (of is not None and of.unpriced))
 
 
 def _awake_of(seen: Snapshot, node: Node) -> list[AgentId]:

@@ -17,7 +17,7 @@ from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
 from console.domain.verdict import verdict
 from console.domain.words import counted
 from console.enforcement.dry_run import words_of as dry_words
-from console.enforcement.identity import PROCESSES, TELEMETRY
+from console.enforcement.identity import PROCESSES, TELEMETRY, unreported
 from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
 from console.policy.allowlist_review import Mark
@@ -98,7 +98,7 @@ def cost_unknown(agent: Agent, state: EngineState) -> str:
     if agent.usage.cost_usd > 0:
         return ""
     if seen is None:
-        return _unknown_at_end(agent, state)
+        return unreported(agent, state.budget.metered) or _unknown_at_end(agent, state)
     if seen.unread:
         return seen.unread
     return f"{counted(seen.unpriced, 'answer')} without a price" if seen.unpriced else ""

@@ -133,3 +133,12 @@ def test_eighty_columns_hold_it_and_cut_no_number(watchfloor: Watchfloor, api: C
 def test_what_has_no_price_is_never_nothing() -> None:
     free, unpriced, partly = views(agent("a"), agent("b", unpriced=3), agent("c", unpriced=1, cost_usd=1.2))
     assert [cost_words(one) for one in (free, unpriced, partly)] == ["$0.00", "unpriced", "$1.20 + unpriced"]
+
+
+def test_a_budget_that_nothing_measured_shows_no_sum(watchfloor: Watchfloor, api: CannedApi) -> None:
+    silent = {"scope": "tree", "key": "a-1", "why": "not measured: it has reported no cost yet", "unpriced": True}
+    partly = {"scope": "tree", "key": "a-2", "spent_usd": 1.2, "unpriced": True}
+    api.say("GET /api/budgets", {"trees": [{"tree": silent}, {"tree": partly}]})
+    first, second = [line for line in watchfloor("budget", "list").out.splitlines() if "tree a-" in line]
+    assert "unknown" in first and "$" not in first and "it has reported no cost yet" in first
+    assert "$1.2000" in second and "unpriced" in second

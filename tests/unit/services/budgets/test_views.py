@@ -55,8 +55,12 @@ def test_without_data_nothing_is_known_and_nothing_ends() -> None:
     book, burn = world()
     book.run("a", limits=Limits(cost_usd=1.0)).run("b")
     rows = {t.tree.key: t.tree for t in page(book, burn).trees()}
-    assert (rows["a"].ends_in_s, rows["a"].burn_usd_per_h) == (None, None) and rows["a"].why.startswith("unknown")
+    assert (rows["a"].ends_in_s, rows["a"].burn_usd_per_h) == (None, None) and rows["a"].why == "not measured: it has reported no cost yet"
+    assert rows["a"].unpriced and rows["b"].unpriced, "nothing read is shown as unknown, never as $0.00"
     assert (rows["b"].ends_in_s, rows["b"].why, rows["b"].level) == (None, "no limit is set", "within")
+    book.spend("a", tokens=5)
+    known = next(t.tree for t in page(book, burn).trees() if t.tree.key == "a")
+    assert not known.unpriced and known.why.startswith("unknown"), "a report without a cost is a measurement"
 
 
 def test_wall_time_ends_by_itself_and_a_tree_that_ended_ends_nothing() -> None:

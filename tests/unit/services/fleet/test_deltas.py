@@ -51,7 +51,7 @@ def agent(agent_id: AgentId = A, **more: Any) -> Agent:
 
 
 def test_first_the_whole_then_only_what_changed() -> None:
-    told = Told(agent())
+    told = Told(agent(usage=Usage(cost_usd=0.1, tokens=1)))
     first = changes_of(1, told.tell())
     assert [view.id for view in first.upsert] == [A] and not first.quiet and not first.loud
     told.put(replace(told.core.state.agents[A], usage=Usage(cost_usd=0.5, tokens=7)))

@@ -8,12 +8,12 @@ import pytest
 
 from console.api.messages import AllowlistEntryBody
 from console.domain import event as e
-from console.domain.agent import ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import AgentState, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.errors import UsageProblem
 from console.enforcement.sightings import observed_id
 from console.services.fleet.meters import Meters
-from console.services.fleet.views import agent_fields, entry_from_body
+from console.services.fleet.views import agent_fields, cost_unknown, entry_from_body
 from tests.fakes.playbook import Playbook
 
 
@@ -78,3 +78,19 @@ def test_answers_without_a_price_cost_something_unknown() -> None:
     row = seen_as(told)
     assert row["cost_usd"] is None and row["cost_unknown"] == "3 answers without a price"
     assert seen_as(replace(told, usage=Usage(tokens=500, cost_usd=0.5)))["cost_usd"] == 0.5
+
+
+def test_what_only_an_agents_own_reports_tell_is_unknown_until_the_first() -> None:
+    book = Playbook().run("silent").run("free")
+    book.spend("free", iterations=1)
+
+    def cost(agent: str) -> tuple[object, object]:
+        row = agent_fields(book.agent(agent), book.state, Meters(), book.at)
+        return row["cost_usd"], row["cost_unknown"]
+
+    assert cost("silent") == (None, "it has reported no cost yet") and cost("free") == (0.0, "")
+    assert "cost_usd" not in str(agent_fields(book.agent("silent"), book.state, Meters(), book.at)["usage"])
+    ended = replace(book.agent("silent"), state=AgentState.ENDED)
+    assert cost_unknown(ended, book.state) == "it reported no cost"
+    book.spend("silent", cost_usd=0.25)
+    assert cost("silent") == (0.25, "")
