@@ -23,7 +23,7 @@ def show_daemons(found: Iterable[DaemonView]) -> None:
         where = f" (process {one.pid})" if one.pid else ""
         out.say(f"outside of {_list(one.agents)}: {plain(one.name, 200)}{where}: {plain(one.plan, 300)}")
         if one.other_sessions:
-            out.say(f"  it hosts other sessions, which live on: {_list(one.other_sessions)}")
+            out.say(f"  other sessions in it: {_list(one.other_sessions)}")
         if one.command:
             out.say(f"  to do it by hand: {plain(one.command, 300)}")
 

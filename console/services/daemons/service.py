@@ -179,11 +179,11 @@ def _size(path: Path | None) -> int:
 def _view(one: DaemonOf, mine: list[Asked], others: list[str]) -> DaemonView:
     found = one.found
     if any(agent.process == found.process for agent in mine):
-        plan = "it is the agent's own process: it ends with all sessions that it hosts"
+        plan = "it is the agent's own process: a kill ends all sessions in it" + (", the other sessions too" if others else "")
     elif found.refused:
         plan = f"named only: {found.refused}"
     elif others:
-        plan = "frozen until zero, then asked to drop the session"
+        plan = "frozen until zero, then asked to drop the session; the others live on"
     else:
         plan = "killed: every session that it hosts is a target"
     return DaemonView(

@@ -10,11 +10,15 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from console.cli.daemons import show_daemons
+from console.domain.agent import AgentId, ProcessIdentity
+from console.services.daemons.facts import Asked
+from console.services.daemons.service import DaemonService
 from console.sources.codex.daemons import CodexDaemons
 from console.sources.daemons.processes import Processes
 from tests.fakes.going_on import PYTHON
@@ -43,23 +47,44 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_its_threads_and_the_command_that_drops_one(home: Path) -> None:
-    program = str(home / "bin" / "codex")
+@contextmanager
+def serving(home: Path, *threads: str) -> Iterator[ProcessIdentity]:
+    """An app-server that hosts these."""
     env = {"PYTHONHOME": "/usr", "HOME": str(home), "CODEX_HOME": str(home)}
-    server = subprocess.Popen([program, "app-server", ONE, TWO], cwd=home, env=env, start_new_session=True)
+    server = subprocess.Popen([str(home / "bin" / "codex"), "app-server", *threads], cwd=home, env=env, start_new_session=True)
     try:
         until(lambda: (home / "private" / "sock").exists())
         with suppress(OSError), socket.socket(socket.AF_UNIX) as one:
             one.connect(str(home / "private" / "sock"))
-        processes = Processes()
-        process = processes.identity(server.pid)
+        process = Processes().identity(server.pid)
         assert process is not None
+        yield process
+    finally:
+        os.kill(server.pid, signal.SIGKILL)
+        server.wait(10)
+
+
+def test_its_threads_and_the_command_that_drops_one(home: Path) -> None:
+    program = str(home / "bin" / "codex")
+    with serving(home, ONE, TWO) as process:
+        processes = Processes()
         found = CodexDaemons().find(processes.line(process), processes)
         assert found is not None and (found.process, found.uid, found.refused) == (process, os.geteuid(), "")
         assert [h.session for h in found.hosted] == [ONE, TWO] and all(h.child is None for h in found.hosted)
         assert found.home == (("HOME", str(home)), ("CODEX_HOME", str(home)))
         assert CodexDaemons().drop(found, TWO) == (program, "archive", TWO)
         assert CodexDaemons().drop(found, "--help") == ()
-    finally:
-        os.kill(server.pid, signal.SIGKILL)
-        server.wait(10)
+
+
+@pytest.mark.parametrize("threads", [(ONE,), (ONE, TWO)])
+async def test_before_a_kill_nobody_is_told_that_its_other_threads_live_on(
+    home: Path, capsys: pytest.CaptureFixture[str], threads: tuple[str, ...]
+) -> None:
+    with serving(home, *threads) as process:
+        agent = Asked(AgentId("a1"), ("codex",), ONE, process, str(home))
+        service = DaemonService(lambda: [agent], lambda *_, **__: {}, lambda *_: None, lambda *_: None)
+        await service.refresh()
+        show_daemons(service.around(["a1"]))
+    said = capsys.readouterr().out
+    assert "the agent's own process: a kill ends all sessions in it" in said and "live on" not in said
+    assert ("the other sessions too" in said) == (f"other sessions in it: {TWO}" in said) == (TWO in threads)
