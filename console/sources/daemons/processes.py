@@ -96,7 +96,7 @@ def stat_of(pid: int) -> tuple[int, int, int] | None:
 def read(pid: int, name: str) -> bytes:
     """A file of a process; empty when it cannot be read."""
     try:
-        with Path(f"/proc/{pid}/{name}").open("rb") as file:
+        with open(f"/proc/{pid}/{name}", "rb") as file:  # of every process: a Path interns each number, and its table of strings grows
             return file.read(CAP)
     except OSError:
         return b""
