@@ -29,7 +29,9 @@ _SQL = words(
 )
 """Members that hold SQL where a text in them begins like it: of tools about which nothing else is known."""
 _SQL_BEGINS = re.compile(
-    r"""[\s(;]*(?:--[^\n]*\s|/\*.*?\*/\s*){0,8}(?:select\s.*\sfrom\s|with\s.*\sas\s*\(|(?:insert|replace|merge)\s+into\s|delete\s+from\s
+    # What was matched before the first word is never tried again: comments in a row would take hours.
+    r"""[\s(;]*+(?:--[^\n]*+\s[\s(;]*+|/\*(?:[^*]|\*(?!/))*+\*/[\s(;]*+)*+(?:
+    select\s.*\sfrom\s|with\s.*\sas\s*\(|(?:insert|replace|merge)\s+into\s|delete\s+from\s
     |update\s+[\w.`"\[\]]+\s+set\s|truncate\s|grant\s.*\sto\s|revoke\s.*\sfrom\s
     |(?:drop|alter|create)\s+(?:\w+\s+){0,3}?(?:table|view|index|database|schema|function|procedure|trigger|user|role|sequence|column)\s)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,

@@ -45,9 +45,9 @@ class ChatHistories:
     def sessions(self, home: Path, cwd: str, uid: int) -> Iterator[Written]:
         """Those of the project that a folder lies in."""
         for path in dict.fromkeys((project_of(Path(cwd)) / FILE, Path(cwd) / FILE, home / FILE)):
-            changed = 0.0
-            for session, spent in self._sums(path, uid).items():
-                changed = changed or path.stat().st_mtime
+            found = self._sums(path, uid)
+            changed = self._read[path, uid][0][2] / 1e9 if found else 0.0
+            for session, spent in found.items():
                 self._places.pop((uid, session), None)
                 self._places[uid, session] = path
                 yield Written(session, spent.last_at, changed, None)

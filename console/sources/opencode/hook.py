@@ -101,7 +101,7 @@ class PluginHook:
         said = next((line.removeprefix(_COMMAND) for line in lines if line.startswith(_COMMAND)), "[]")
         try:
             return " ".join(str(word) for word in json.loads(said))
-        except ValueError:
+        except (ValueError, TypeError, RecursionError):
             return said
 
     def added(self, data: bytes, command: HookCommand, name: str) -> bytes:
@@ -119,6 +119,6 @@ class PluginHook:
         """Why OpenCode would not load it, or empty."""
         if file.parent.name not in ("plugin", "plugins") or file.suffix != ".js":
             return "OpenCode loads *.js of its folders plugin and plugins alone"
-        if self.added(b"", HookCommand("", Path(), "", Path(), 0), str(file)).split(b"\n", 2)[2] != data.split(b"\n", 2)[2]:
+        if self.added(b"", HookCommand("", Path(), "", Path(), 0), str(file)).split(b"\n", 2)[2:] != data.split(b"\n", 2)[2:]:
             return "the file was changed since it was installed: install it again"
         return ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.policy.tools.statements import statement_of, tables_of
+from console.policy.tools.statements import stated, statement_of, tables_of
 
 
 def writes(detail: Any, argument: str = "", takes: bool = True) -> bool | None:
@@ -58,3 +58,16 @@ def test_an_input_without_end_is_a_write() -> None:
 def test_tables_that_members_name() -> None:
     assert tables_of("", json.dumps({"table": "a", "tables": ["b", 1], "collection": "c"})) == ["a", "b", "c"]
     assert tables_of("x", "[1]") == []
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("before", ["/**/" * 5000, "-- \n" * 5000, "-- " * 5000, "/*" + "*" * 50_000, "(;\n" * 5000])
+def test_comments_in_a_row_take_no_time(before: str) -> None:
+    """An agent writes them: a pattern that tries each way to part them would take hours."""
+    assert stated(json.dumps({"sql": f"{before} nothing"}), "") is None
+
+
+@pytest.mark.parametrize("before", ["/* a */" * 20, "-- a\n" * 20, "/***/(;\n-- b\n"])
+def test_a_statement_behind_comments_is_one(before: str) -> None:
+    found = stated(json.dumps({"sql": f"{before}drop table payroll"}), "")
+    assert found is not None and found.writes

@@ -118,3 +118,12 @@ def test_in_node_it_lets_through_an_allow_and_nothing_else(tmp_path: Path) -> No
         timeout=60,
     )
     assert "ENOENT" in json.loads(done.stdout)["blocked"]
+
+
+@pytest.mark.parametrize("command", ["5", "[" * 5000, "[1"])
+def test_a_file_that_begins_like_ours_and_goes_on_otherwise_is_changed(command: str) -> None:
+    """Whoever has the account can write it; looking at it must not fail."""
+    first = PluginHook().added(b"", HookCommand("", Path(), "", Path(), 0), "x").splitlines()[0]
+    for data in (first, first + b"\nconst COMMAND = " + command.encode()):
+        PluginHook().installed(data, "x")
+        assert "changed since" in PluginHook().why_skipped(data, Path("/home/ann") / PLACE)
