@@ -30,7 +30,7 @@ class GaugeView(View):
     why: str = ""
     """``unknown: nothing was used in the last hour`` and the like, or empty."""
     inherited: str = ""
-    """Where the cap comes from when nobody set it here: ``settings``, ``type claude-code``, ``session``, ...; or empty."""
+    """Where the cap comes from when nobody set it here: ``settings``, ``type TYPE``, ``session``, ...; or empty."""
 
 
 class BudgetRow(View):

@@ -20,7 +20,7 @@ class FirstRunView(View):
 
     schema_version: int = SCHEMA_VERSION
     looks: list[SourceView] = []
-    """``agent_sockets``, ``hook_claude-code``, ``hook_codex``, ``remote_file``: shown below the sources. ``reason`` says what it is,
+    """``agent_sockets``, ``hook_KIND`` of each kind with a hook, ``remote_file``: shown below the sources. ``reason`` says what it is,
     ``watching`` what was found."""
     defaults: list[DefaultView] = []
 

@@ -36,7 +36,7 @@ def family_help(path: str, family: Verbs) -> str:
 
 def example(path: str) -> str:
     """How it is used, in one line."""
-    from console.cli.examples import EXAMPLES
+    from console.wording.examples import EXAMPLES
 
     return f"Example:\n  {EXAMPLES[path]}\n"
 

@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from console.api.hook_names import PLACES
 from console.cli.options import StateDir, seek_places
 from console.cli.plain import plain
 from console.cli.syntax import Argument
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.words import counted
+from console.wording.agent_kinds import PLACES
 
 if TYPE_CHECKING:
     from console.api.hook_messages import HooksView

@@ -20,8 +20,10 @@ from console.cli.waiting import said_while
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
 from console.domain.errors import ExitCode, NotFound, UsageProblem
+from console.wording.agent_kinds import EXAMPLE, STARTABLE
 
 _LOOK_S = 0.2
+_PROGRAMS = " or ".join(STARTABLE)
 _IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
 
 
@@ -42,7 +44,7 @@ def run(
     project: Annotated[str, Option(metavar="NAME", help="Whose budget it is charged to besides its session's.")] = "",
     scope: Annotated[list[str] | None, Option(metavar="NAME", help="Grant only such effects, e.g. READ_FS; repeatable.")] = None,
     wait: Annotated[bool, Option("--wait", help="Stream its output; end with its exit code.")] = False,
-    agent: Annotated[str | None, Option(metavar="PROGRAM", help="claude-code or codex: start it; behind -- stands its prompt.")] = None,
+    agent: Annotated[str | None, Option(metavar="PROGRAM", help=f"{_PROGRAMS}: start it; behind -- stands its prompt.")] = None,
     model: Annotated[str, Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
     once: Annotated[bool, Option("--once", help="With --agent: it answers and ends; nobody talks to it.")] = False,
     batch: Annotated[str | None, Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = None,
@@ -70,7 +72,7 @@ def run(
         given |= {"scopes": None if scope is None else [name.upper() for name in scope], "dry_run": in_dry_run, "unmeasured": unmeasured}
         return _program(agent, batch, argv, given, (state_dir, dangerous_ok), dry_run=dry_run, as_json=as_json, wait=wait)
     if model or once or dry_run:
-        raise UsageProblem("--model, --once and --dry-run go with --agent or --batch.", "Name a program: --agent claude-code.")
+        raise UsageProblem("--model, --once and --dry-run go with --agent or --batch.", f"Name a program: --agent {EXAMPLE}.")
     LaunchRequest(
         argv,
         name=name,

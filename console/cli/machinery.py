@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from console.api.hook_names import PLACES
 from console.cli import out
 from console.cli.modules import become, folded, folder_arguments
 from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import plain
 from console.cli.syntax import Argument, Option, Verbs
 from console.domain.errors import UsageProblem
+from console.wording.agent_kinds import PLACES
 
 keys_app = Verbs("The keys that sign and release remote kill orders.")
 

@@ -14,6 +14,7 @@ from console.cli.syntax import Argument, Option, Verbs
 from console.cli.tables import new_table
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.words import counted
+from console.wording.agent_kinds import EXAMPLE, STARTABLE
 
 FILE_MAX = 200_000
 Days = Annotated[int, Option("--days", metavar="N", help="Try it on the recorded calls of so many days.")]
@@ -46,7 +47,7 @@ def rules(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 def profile(
     name: Annotated[str | None, Argument(metavar="[NAME]", help="strict, coding or observe; default takes a choice back.")] = None,
-    agent_type: Annotated[str, Option("--type", metavar="TYPE", help="Which agents: claude-code, codex, or your own type.")] = "",
+    agent_type: Annotated[str, Option("--type", metavar="TYPE", help=f"Which agents: {', '.join(STARTABLE)}, or your own type.")] = "",
     reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it is on record.")] = "",
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -54,7 +55,7 @@ def profile(
     """Which profile of rules judges which agents. With NAME, --type and --reason, chooses one; agents cannot."""
     if name is not None and not (agent_type and reason.strip()):
         raise UsageProblem(
-            "A profile is chosen for a type of agents, with a reason.", f"policy profile {name} --type claude-code --reason WHY"
+            "A profile is chosen for a type of agents, with a reason.", f"policy profile {name} --type {EXAMPLE} --reason WHY"
         )
     with connect(state_dir) as client:
         if name is None:

@@ -1,4 +1,4 @@
-"""``watchfloor run --agent PROGRAM``: starting Claude Code or Codex, one or a batch, with its worst-case reach said first."""
+"""``watchfloor run --agent PROGRAM``: starting a program that is talked to, one or a batch, with its worst-case reach said first."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from console.cli.plain import plain
 from console.cli.rearm import hint
 from console.domain.conversation import Program
 from console.domain.errors import ExitCode, UsageProblem
+from console.wording.agent_kinds import EXAMPLE
 
 BATCH_BYTES = 8 << 20
+_ITEM = f"{{agent: {EXAMPLE}, prompt: ...}}"
 
 
 def item_of(agent: str, prompt: str, **fields: Any) -> pm.ProgramItem:
@@ -36,13 +38,13 @@ def batch_of(file: str, defaults: dict[str, Any]) -> list[pm.ProgramItem]:
     """The items of a file: JSON lines, or YAML with a list. ``defaults``: of the command line. UsageProblem names item and field."""
     rows = _rows(file)
     if not rows:
-        raise UsageProblem(f"{file} holds no item.", "One JSON object a line, or a YAML list: {agent: claude-code, prompt: ...}.")
+        raise UsageProblem(f"{file} holds no item.", f"One JSON object a line, or a YAML list: {_ITEM}.")
     if len(rows) > pm.MOST_ITEMS:
         raise UsageProblem(f"{file} holds {len(rows)} items; at most {pm.MOST_ITEMS} are started at once.", "Split it.")
     items = []
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise UsageProblem(f"Item {number} of {file} is no object.", "Write {agent: claude-code, prompt: ...}.")
+            raise UsageProblem(f"Item {number} of {file} is no object.", f"Write {_ITEM}.")
         try:
             items.append(build(pm.ProgramItem, **{**defaults, **{str(k): v for k, v in row.items()}}))
         except UsageProblem as error:

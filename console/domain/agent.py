@@ -163,7 +163,7 @@ class Agent:
     container_id: str = ""
     cwd: str = ""
     source: str = "watchfloor"
-    """Which source saw it: watchfloor, docker, claude_code, codex, processes."""
+    """Which source saw it: watchfloor, docker, processes, or an agent kind's own."""
     causes: tuple[str, ...] = ()
     """Why it is frozen; empty: it runs."""
     last_action: str = ""

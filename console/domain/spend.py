@@ -57,7 +57,7 @@ class Answer(NamedTuple):
     """
 
     source: str
-    """``claude_code`` or ``codex``."""
+    """Name of the agent kind's transcripts."""
     answer_id: str
     """The model vendor's id of it: one id, one answer, however often it is written."""
     at: float

@@ -115,7 +115,7 @@ class Kind:
     """One kind of agent."""
 
     name: str
-    """For commands and rules: ``claude-code``."""
+    """For commands and rules."""
     program: Program
     look: Callable[[Outlook], Source] | Lacks
     """Finds its sessions; where it is lacking, its processes are seen all the same."""

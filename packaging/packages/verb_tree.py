@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from console.cli.examples import EXAMPLES
 from console.cli.find import find
 from console.cli.syntax import Parameter, Verb
 from console.cli.verbs import OPTIONS, VERBS, WORDS
+from console.wording.examples import EXAMPLES
 
 
 def told(path: str, verb: Verb) -> dict[str, Any]:

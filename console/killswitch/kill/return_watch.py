@@ -291,7 +291,7 @@ def _found(one: Watched, process: Process, instance_id: str, began: dict[int, in
 def _giver(process: Process, session: KnownSession, since_ticks: int, began: dict[int, int]) -> Process | None:
     """The process of the session's program from which a tool has the id: it began since the kill, and its own start does not tell the id.
 
-    So does a session that goes on by its folder alone (``claude --continue``), or by a choice made on screen.
+    So does a session that goes on by its folder alone (``--continue``), or by a choice made on screen.
     """
     if not any(process.variables.get(name) == session.session for name in session.variables):
         return None

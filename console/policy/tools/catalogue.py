@@ -27,7 +27,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+")
 _UNREAD = " call"
 """Behind the name of a call whose argument nobody has translated for us (hooks, LangGraph): no path or command is in it."""
 _SERVER = re.compile(r"(?:mcp__)?(.+?)__(.+)\Z|mcp[_:./-]([^_:./-]+)[_:./-](.+)\Z|([^:./]+)[:./](.+)\Z")
-"""``mcp__SERVER__TOOL`` (Claude Code, Codex), ``mcp_SERVER_TOOL`` (Gemini CLI), ``SERVER.TOOL``, ``SERVER/TOOL``."""
+"""As programs write them: ``mcp__SERVER__TOOL``, ``mcp_SERVER_TOOL``, ``SERVER.TOOL``, ``SERVER/TOOL``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def _scripts(raw: bytes) -> bytes | None:
 
 
 def _mcp(raw: bytes) -> bytes | None:
-    """~/.claude.json, which its program rewrites all the time: servers and hooks, also of each project."""
+    """Settings that their program rewrites all the time: servers and hooks, also of each project."""
     wanted = ("mcpServers", "hooks", "enabledMcpjsonServers", "apiKeyHelper")
     try:
         data = json.loads(raw)

@@ -10,10 +10,10 @@ from itertools import takewhile
 from typing import Any
 
 from console.api import policy_data
-from console.api.hook_names import PLACES
 from console.domain.errors import UsageProblem
 from console.domain.permission import PermissionRequest
 from console.policy.tools.catalogue import tool_of
+from console.wording.agent_kinds import PLACES
 
 PROGRAMS = tuple(PLACES)
 TOLD = frozenset(

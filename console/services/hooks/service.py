@@ -1,4 +1,4 @@
-"""Calls that hooks of Claude Code and Codex put before us: whose they are by the kernel's word, judged like any other.
+"""Calls that hooks of programs put before us: whose they are by the kernel's word, judged like any other.
 
 Two doors lead here: an agent's own socket, where the socket is the identity, and ``hooks.sock``, for programs that are only seen. There
 the process that asks must descend from the process of the session that it names; what no session can be found for is denied.
@@ -160,7 +160,7 @@ class HookDesk:
         return {agent_id, (seen.inside if seen is not None else None) or agent_id}
 
     def _rows(self, call: HookCall, *, session_only: bool = False) -> list[AgentId]:
-        """Of the session, or of the sub-agent that asks: a part of its session, or, as Codex has it, a thread of its own."""
+        """Of the session, or of the sub-agent that asks: a part of its session, or, as some programs have it, a thread of its own."""
         state = self._core.state
         wanted = {(call.session, "")} if session_only or not call.sub_agent else {(call.session, call.sub_agent), (call.sub_agent, "")}
         return [i for i in state.live if (seen := state.seen.get(i)) is not None and (seen.session, seen.part) in wanted]

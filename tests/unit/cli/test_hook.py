@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from console.api.hook_messages import HooksView, ProgramHook
-from console.api.hook_names import PLACES
 from console.cli.hook import hook_words, installed_in
+from console.wording.agent_kinds import PLACES
 from tests.fakes.instance import ROOT
 
 CALL = json.dumps({"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {"command": "ls"}})

@@ -12,10 +12,10 @@ import pytest
 import console.__main__
 from console.cli import completion, later, out
 from console.cli import main as door
-from console.cli.examples import EXAMPLES
 from console.cli.find import every_verb
 from console.cli.verbs import GROUPS, VERBS
 from console.domain.errors import ConsoleError, ExitCode
+from console.wording.examples import EXAMPLES
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
 

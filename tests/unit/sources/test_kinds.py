@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from console.api.hook_names import PLACES
 from console.domain.activity import Entry
 from console.sources import kinds, transcripts
 from console.sources.activity_files import Whereabouts
@@ -24,6 +23,7 @@ from console.sources.rates import RateBook
 from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
 from console.sources.transcripts import TRANSCRIPTS, VENDORS
+from console.wording.agent_kinds import PLACES
 
 DATA = Path(__file__).parents[2] / "data"
 PEERS = Path(sys.prefix) / "peers" / "node_modules"

@@ -11,7 +11,6 @@ import pytest
 from console.api import policy_data
 from console.api.armed import ArmedView, PathView
 from console.api.hook_messages import HooksView, ProgramHook
-from console.api.hook_names import PLACES
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.kept import Kept
 from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview
@@ -20,6 +19,7 @@ from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.hook_settings import with_hook
 from console.supervisor.first_run import NEVER, FirstLook, defaults, hook_look
+from console.wording.agent_kinds import PLACES
 
 
 @pytest.fixture

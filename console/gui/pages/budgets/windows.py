@@ -39,7 +39,7 @@ def renewal(at: float | None, now: float) -> str:
 
 
 def grouped(windows: Sequence[WindowView]) -> tuple[list[WindowView], list[tuple[str, str]]]:
-    """(those that are known, (``Claude, 5 h and week``, why not) of the others: one line for each reason)."""
+    """(those that are known, (``Vendor, 5 h and week``, why not) of the others: one line for each reason)."""
     known = [w for w in windows if w.share is not None and not w.why_not]
     others: dict[tuple[str, str], list[str]] = {}
     for w in windows:

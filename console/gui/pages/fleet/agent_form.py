@@ -22,8 +22,9 @@ from console.gui.widgets.safe_text import kind_of, safe_text, tooltip
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 from console.policy.scopes import Scope
+from console.wording.agent_kinds import STARTABLE
 
-KINDS = {"claude-code": "Claude Code", "codex": "Codex", "command": "Any command"}
+KINDS = {**STARTABLE, "command": "Any command"}
 SANDBOXES = {"none": "none: own cgroup", "bubblewrap": "bubblewrap", "docker": "Docker", "gvisor": "gVisor"}
 NETWORKS = {"": "as its data asks", "FULL": "FULL: whole network", "PROXIED": "PROXIED: allowlist", "NONE": "NONE: no network"}
 SESSIONS = 50

@@ -7,7 +7,6 @@ from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QResizeEvent, 
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.api.first_run_messages import FirstRunView
-from console.api.hook_names import PLACES
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
 from console.gui.pages.fleet.first_cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard
@@ -18,6 +17,7 @@ from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Card
 from console.gui.widgets.text import Text
+from console.wording.agent_kinds import EXAMPLE, PLACES, STARTABLE
 
 FIRST_KEYS = (("Enter", "new agent…"), ("D", "copy demo"), ("H", "install hook…"), ("K", "kill switch"))
 """What the status bar shows before the first agent."""
@@ -93,8 +93,8 @@ class FirstRun(QWidget):
         column.addWidget(Text(live, 12, fonts.REGULAR, "text2", wrap=True))
         column.addSpacing(10)
         self.hook = Button("Show what the hook would change…", "key", keys="H", small=True)
-        self.hook.clicked.connect(lambda: self.show_hook("claude-code"))
-        column.addLayout(_offer(self.hook, "has each tool call of your own Claude Code or Codex judged before it happens"))
+        self.hook.clicked.connect(lambda: self.show_hook())
+        column.addLayout(_offer(self.hook, f"has each tool call of your own {' or '.join(STARTABLE.values())} judged before it happens"))
         column.addSpacing(8)
         self.demo = Button(_DEMO, "copy", keys="D", small=True)
         self.demo.setToolTip("Copies the command")
@@ -110,7 +110,7 @@ class FirstRun(QWidget):
         words.addWidget(Text("Start your first agent, held and capped", 15, fonts.SEMIBOLD))
         words.addWidget(Text("Its own workspace and namespaces, a cost limit, no way to loosen it by itself", 12, fonts.REGULAR, "text2"))
         words.addSpacing(4)
-        words.addWidget(Text("watchfloor run --agent claude-code -- PROMPT", 12, mono=True))
+        words.addWidget(Text(f"watchfloor run --agent {EXAMPLE} -- PROMPT", 12, mono=True))
         inside.addLayout(words, 1)
         self.run = Button("New agent…", "play", "primary", keys="Enter")
         self.run.clicked.connect(lambda: self.asked.emit("fleet.run"))
@@ -149,7 +149,7 @@ class FirstRun(QWidget):
         what = "It starts harmless agents in a folder of its own, and ends clean."
         self._desk.notices.say("info", f"Copied, for a terminal: {_DEMO}. {what}")
 
-    def show_hook(self, program: str = "claude-code") -> None:
+    def show_hook(self, program: str = EXAMPLE) -> None:
         """What installing the hook would change: it is the person's own settings that it changes."""
         HookDialog(self._desk, program, self.window()).open()
 

@@ -6,12 +6,12 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.api.first_run_messages import HookPreview
-from console.api.hook_names import PLACES, TITLES
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.reading import PlainView
+from console.wording.agent_kinds import PLACES, TITLES
 
 WHY_NOT_HERE = (
     "It is written from a terminal, by you: these are your own settings, outside of what Watchfloor keeps. "

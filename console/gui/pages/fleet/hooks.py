@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from console.api.hook_names import PLACES
 from console.api.messages import AgentDetailView
+from console.wording.agent_kinds import PLACES
 
 NEVER = "not enforced: no call has reached the supervisor"
 _SOURCES = {program.replace("-", "_"): program for program in PLACES}

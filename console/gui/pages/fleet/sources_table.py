@@ -8,7 +8,6 @@ from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QHelpEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from console.api.hook_names import PLACES, TITLES
 from console.api.messages import SourceView
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -17,6 +16,7 @@ from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import age, plural
 from console.panic.marks import draw_mark
+from console.wording.agent_kinds import PLACES, TITLES
 
 HEAD, ROW = 30, 46
 _TITLES = {

@@ -1,4 +1,4 @@
-"""Programs with hooks: where each keeps its settings, and its name for people. Apart from the messages, which take longer to load."""
+"""Agent kinds as people read of them: their names, where each keeps its hooks, and examples. Imports nothing: help texts load it."""
 
 from __future__ import annotations
 
@@ -21,3 +21,7 @@ TITLES = {
     "aider": "aider",
 }
 """Names of programs whose sessions are seen, for people."""
+STARTABLE = {name: TITLES[name] for name in ("claude-code", "codex")}
+"""Programs that ``run --agent`` starts."""
+EXAMPLE = "claude-code"
+"""The kind that examples in texts name."""

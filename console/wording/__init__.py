@@ -1,0 +1,1 @@
+"""Texts for people that the window and the command line share: names, places and examples."""
