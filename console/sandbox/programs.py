@@ -6,22 +6,14 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from console.domain.conversation import PROGRAMS_IN_BOX, Program
+from console.domain.conversation import PROGRAMS_IN_BOX
 from console.domain.errors import Unavailable
 
-SEARCH: dict[Program, tuple[str, ...]] = {
-    Program.CLAUDE_CODE: ("/usr/local/bin/claude", "/usr/bin/claude", "/opt/claude/bin/claude"),
-    Program.CODEX: ("/usr/local/bin/codex", "/usr/bin/codex", "/opt/codex/bin/codex"),
-}
-IN_HOME: dict[Program, tuple[str, ...]] = {
-    Program.CLAUDE_CODE: (".local/bin/claude", ".claude/local/claude"),
-    Program.CODEX: (".local/bin/codex",),
-}
-"""Below the home of whoever runs the supervisor."""
 MANAGERS = (
     *(".npm-global/bin", ".bun/bin", ".local/share/pnpm", ".local/share/pnpm/bin", ".volta/bin", ".local/bin", ".nvm/versions/node/*/bin"),
     *("/opt/homebrew/bin", "/home/linuxbrew/.linuxbrew/bin"),
@@ -32,11 +24,36 @@ VERSION_S = 30.0
 _VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]{0,30}")
 
 
+class Installed(Protocol):
+    """How a kind of program is installed."""
+
+    @property
+    def name(self) -> str:
+        """As ``run --agent`` takes it."""
+        ...
+
+    @property
+    def usual(self) -> tuple[str, ...]:
+        """Whole paths at which installers put it; never empty."""
+        ...
+
+    @property
+    def in_home(self) -> tuple[str, ...]:
+        """The same below the home of whoever runs the supervisor."""
+        ...
+
+    @property
+    def native(self) -> Callable[[Path], Path]:
+        """The program that a resolved file leads to. Raises ValueError where there is none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A program that may be started."""
 
-    program: Program
+    program: str
+    """As ``run --agent`` takes it."""
     path: Path
     """Resolved."""
     note: str = ""
@@ -47,14 +64,14 @@ class Found:
         return self.path, f"{PROGRAMS_IN_BOX}/{self.path.name}" if in_box else str(self.path)
 
 
-def find(program: Program, named: str, home: Path, uid: int, gid: int, never_in: Iterable[Path], path: str = "") -> Found:
+def find(program: Installed, named: str, home: Path, uid: int, gid: int, never_in: Iterable[Path], path: str = "") -> Found:
     """The program. ``named``: a setting's path or empty; ``uid``, ``gid``: agents'; ``never_in``: folders that agents write.
 
     ``path``: the PATH of whoever runs the supervisor.
 
     Raises Unavailable, naming every place that was looked at and why it does not do.
     """
-    usual = [*SEARCH[program], *(str(home / name) for name in IN_HOME[program])]
+    usual = [*program.usual, *(str(home / name) for name in program.in_home)]
     places = [named] if named else list(dict.fromkeys((*usual, *_installed(Path(usual[0]).name, home, path))))
     refused = []
     for place in places:
@@ -65,8 +82,8 @@ def find(program: Program, named: str, home: Path, uid: int, gid: int, never_in:
         except (OSError, ValueError) as error:
             refused.append(f"{place}: {getattr(error, 'strerror', None) or error}")
     raise Unavailable(
-        f"{program} is not available, because no program of it may be started ({'; '.join(refused)[:1500]}).",
-        f"Install it, or name its file with the setting programs.{program.value.replace('-', '_')}.",
+        f"{program.name} is not available, because no program of it may be started ({'; '.join(refused)[:1500]}).",
+        f"Install it, or name its file with the setting programs.{program.name.replace('-', '_')}.",
     )
 
 
@@ -78,11 +95,11 @@ def _installed(name: str, home: Path, path: str) -> list[str]:
     return [f"{folder}/{name}" for folder in folders[:_FOLDERS_MAX] if os.path.lexists(f"{folder}/{name}")]  # noqa: PTH110
 
 
-def _judge(program: Program, place: Path, uid: int, gid: int, never_in: list[Path]) -> Found:
+def _judge(program: Installed, place: Path, uid: int, gid: int, never_in: list[Path]) -> Found:
     """Raises ValueError with why this file is not started, FileNotFoundError."""
     if not place.is_absolute():
         raise ValueError("the path is not absolute")
-    path = _native(Path(os.path.realpath(place, strict=True)))  # Path.resolve() answers a loop with an error of another kind
+    path = program.native(Path(os.path.realpath(place, strict=True)))  # Path.resolve() answers a loop with an error of another kind
     if any(path.is_relative_to(folder.resolve()) for folder in never_in):
         raise ValueError("it lies where agents write")
     seen = path.stat()
@@ -93,20 +110,9 @@ def _judge(program: Program, place: Path, uid: int, gid: int, never_in: list[Pat
         if _writable(checked.stat(), uid, gid, is_folder=checked != path):
             if not own:
                 raise ValueError(f"agents' uid {uid} may write {checked}")
-            return Found(program, path, f"{checked} can be changed by an agent without a container, which has your own rights: best effort")
-    return Found(program, path)
-
-
-def _native(path: Path) -> Path:
-    """npm's ``codex`` is a script for Node beside the real program: the latter is started, without Node in between."""
-    if path.suffix != ".js":
-        return path
-    package = path.parent.parent
-    roots = (package / "node_modules" / "@openai", package.parent)
-    for root in roots:
-        for found in sorted(root.glob("codex-linux-*/vendor/*/bin/codex")) + sorted(root.glob("codex-linux-*/vendor/*/codex/codex")):
-            return found.resolve(strict=True)
-    raise ValueError("it is a script whose program is not beside it")
+            note = f"{checked} can be changed by an agent without a container, which has your own rights: best effort"
+            return Found(program.name, path, note)
+    return Found(program.name, path)
 
 
 def _writable(seen: os.stat_result, uid: int, gid: int, *, is_folder: bool) -> bool:

@@ -66,6 +66,10 @@ class ProgramOptions(_Section):
     models: dict[str, str] = Field(default={}, description="Model to use where none is named: {'claude-code': 'claude-sonnet-4-5'}.")
     hooks: bool = Field(default=True, description="Each tool call of one is judged by the rules, and waits for a human where they ask.")
 
+    def path_of(self, program: str) -> str:
+        """The file that an operator named for a program, as ``run --agent`` takes it; empty: it is looked for."""
+        return str(getattr(self, program.replace("-", "_"), ""))
+
 
 class EnvironmentOptions(_Section):
     """What agents of one type get from the supervisor's environment, besides what every agent gets."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,7 @@ ANSWER_S = 20
 """The program waits so much longer than the hook: it is the hook that ends first, with a block. A hook that the program gives up
 on lets the call through."""
 BLOCKED = "/bin/sh -c 'echo \"Watchfloor: no call without an allow\" >&2; exit 2'"
-"""Codex goes on after an exit 2 that has no words on standard error. In a shell of its own: the user's may be one with other words."""
-GOES_ON = (
-    "when the shell that runs the hook is killed, or the hook is stopped until the program gives it up, the program goes on: not enforced "
-    "in that case, because it takes that for a broken hook (seen in Claude Code 2.1 and Codex 0.169). What holds then is the sandbox and "
-    "the network mode of what watchfloor run --agent starts; nothing does for a program of your own"
-)
-"""What no hook of these programs can hold; said wherever one is installed or looked at."""
+"""A program may go on after an exit 2 without words on standard error. In a shell of its own: the user's may be one with other words."""
 _MARK = "/hooks/watchfloor-hook.py"
 
 
@@ -128,6 +122,7 @@ class JsonHook:
     event: str = EVENT
     unit: int = 1
     """Of a hook's time-out, in parts of a second."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def installed(self, data: bytes, name: str) -> str:
         return installed(read_file(data, name), name, event=self.event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +16,7 @@ from console.sources.program_stream import Stream
 from console.sources.programs import Program, Programs
 from console.sources.quota import Window
 from console.sources.session_spend import SessionSpend
+from console.sources.telemetry import Telemetry
 from console.sources.transcript_files import Transcripts
 
 
@@ -57,6 +58,12 @@ class Hook(Protocol):
     @property
     def advice(self) -> str:
         """What a person must do once it is installed, or empty."""
+        ...
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        """What its tools without an effect of their own are called in the program whose names our rules use. In other programs such a
+        name may mean anything. A tool that starts a sub-agent is among them where the sub-agent's own calls were seen to be judged."""
         ...
 
     def installed(self, data: bytes, name: str) -> str:
@@ -104,8 +111,14 @@ class Start:
     """One line that tells it of our hook."""
     untold: str
     """The same where its calls are not judged."""
+    usual: tuple[str, ...]
+    """Whole paths at which installers put its file."""
+    in_home: tuple[str, ...]
+    """The same below a home."""
     doubt: Callable[[str, bool], str] = lambda _version, _talks: ""
     """(version, whether it is talked to) -> why it may skip our hook, or empty."""
+    native: Callable[[Path], Path] = lambda path: path
+    """The program that a resolved file leads to. Raises ValueError where there is none."""
     says_cost: bool = False
     """Whether it tells what its answers cost, of models without a known price too."""
 
@@ -129,6 +142,8 @@ class Kind:
     quota: Callable[[Iterable[Path]], list[Window]] | Lacks
     windows: tuple[str, ...] = ()
     """Windows that its vendor's subscriptions are known to have: each is shown, or why it is not known."""
+    telemetry: Telemetry | Lacks = Lacks("what it sends is read by OpenTelemetry's own conventions")
+    """Words of its own in what it sends by OpenTelemetry."""
     is_woken_by_sums: bool = False
     """Whether a transcript that grows says nothing that its source shows but sums."""
     sums_itself: bool = False

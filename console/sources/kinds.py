@@ -20,6 +20,7 @@ ACTIVITIES = {kind.activity.source: kind.activity for kind in KINDS if not isins
 WOKEN_BY_SUMS = frozenset(one.source for kind in KINDS if kind.is_woken_by_sums and not isinstance(one := kind.transcripts, Lacks))
 HOOKS = {kind.name: kind.hook for kind in KINDS if not isinstance(kind.hook, Lacks)}
 STARTS = {kind.start.name: kind.start for kind in KINDS if not isinstance(kind.start, Lacks)}
+TELEMETRY = tuple(kind.telemetry for kind in KINDS if not isinstance(kind.telemetry, Lacks))
 HOME_FOLDERS = tuple(dict.fromkeys(folder.home for one in TRANSCRIPTS for folder in one.own))
 """Where in the home of an agent of ours programs keep their files."""
 

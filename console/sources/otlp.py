@@ -18,6 +18,7 @@ from console.sources.otlp_book import FORGET_S, SESSIONS_MAX, TelemetryBook, Tol
 from console.sources.otlp_http import HOST, Receiver
 from console.sources.otlp_protobuf import MISSING
 from console.sources.rates import RateBook
+from console.wording.agent_kinds import STARTABLE
 
 YOUNG_S = 10.0
 """A session is left to those who know more of it at first: telemetry may be quicker than their next look."""
@@ -36,9 +37,9 @@ class OtlpSource:
 
     name = "otlp"
     can_see = (
-        "Sessions of Claude Code, Codex and other programs that are told to send it telemetry: that they work, their model, tokens and "
-        "cost as they report them. Not which process, folder or parent each has, what was said, nor one that is silent. Anybody on this "
-        "host may send anything: what it says is shown, joined by session id, and never counts where a transcript tells the same."
+        f"Sessions of {', '.join(STARTABLE.values())} and other programs that are told to send it telemetry: that they work, their model, "
+        "tokens and cost as they report them. Not which process, folder or parent each has, what was said, nor one that is silent. Anybody "
+        "on this host may send anything: what it says is shown, joined by session id, and never counts where a transcript tells the same."
     )
     can_stop = "Nothing, and no limit is measured by it: it knows of no process."
 

@@ -10,13 +10,16 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from console.domain.budget import Usage
-from console.domain.spend import NANO, Answer, Tokens
+from console.domain.spend import Answer, Tokens
 from console.sources.foreign_text import plain
+from console.sources.kinds import TELEMETRY
 from console.sources.otlp_items import CACHE_READ, CACHE_WRITTEN, PROVIDER, Item, Value
-from console.sources.otlp_sums import COST, MOST_USD, TOKENS, Refused, Sums, counts, number
+from console.sources.otlp_sums import Refused, Sums, counts
+from console.sources.telemetry import Telemetry
+from console.sources.vendors import SELLERS
 
 SESSIONS_MAX = 500
 NEW_BURST, NEW_PER_S = 100.0, 0.5
@@ -43,25 +46,6 @@ TRACES_MAX = 5000
 _TRACE = re.compile(r"[0-9a-f]{8,32}")
 _CONVENTION = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 _BEFORE = ("gen_ai.usage.prompt_tokens", "gen_ai.usage.completion_tokens")
-_VENDORS = {
-    name: vendor
-    for vendor, names in {
-        "anthropic": "anthropic",
-        "aws": "aws_bedrock aws bedrock amazon_bedrock",
-        "azure": "azure_ai_openai azure_ai_inference az_ai_openai az_ai_inference azure azure_openai",
-        "cohere": "cohere",
-        "deepseek": "deepseek",
-        "google": "gcp_gemini gcp_gen_ai gcp_vertex_ai gemini vertex_ai google google_gla google_vertex google_generative_ai",
-        "groq": "groq",
-        "mistral": "mistral_ai mistral mistralai",
-        "openai": "openai",
-        "openrouter": "openrouter",
-        "perplexity": "perplexity",
-        "x-ai": "x_ai xai",
-    }.items()
-    for name in names.split()
-}
-"""Who sells a model, by the names that conventions and instrumentations give providers (letters and digits of them alone)."""
 _SESSION_NAMES = ("session.id", "conversation.id", "gen_ai.conversation.id")
 
 
@@ -129,8 +113,11 @@ class _Traces:
 class TelemetryBook:
     """What was heard since the supervisor started; nothing of it is kept over a restart."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time.monotonic, telemetry: Iterable[Telemetry] = TELEMETRY) -> None:
+        self._clock, kinds = clock, tuple(telemetry)
+        self._answers_of = {name: read for one in kinds for name, read in one.answers.items()}
+        self._prefixes = tuple(one.prefix for one in kinds if one.prefix)
+        self._costs, self._tokens = ({getattr(one, name) for one in kinds} - {""} for name in ("cost", "tokens"))
         self._lock = threading.Lock()
         self._sessions: dict[str, _Session] = {}
         self._answers: dict[tuple[str, str], None] = {}
@@ -144,6 +131,7 @@ class TelemetryBook:
         for taken, item in enumerate(items, 1):
             if taken % TURN == 0:
                 time.sleep(TURN_S)  # in the listener's thread: the supervisor's own goes first
+            item = self._bare(item)
             with self._lock:
                 try:
                     self._take(item)
@@ -215,6 +203,11 @@ class TelemetryBook:
         kind.untold += 1
         kind.example = plain(example, 160)
 
+    def _bare(self, item: Item) -> Item:
+        """An event without its program's prefix."""
+        prefix = next((one for one in self._prefixes if item.name.startswith(one)), "") if item.kind == "logs" else ""
+        return replace(item, name=item.name.removeprefix(prefix)) if prefix else item
+
     def _take(self, item: Item) -> None:
         name = self._traces.session_of(item)
         if not name:
@@ -228,8 +221,10 @@ class TelemetryBook:
         if part and len(known.agents) < 1000:
             known.agents.add(part)
         if item.kind == "metrics":
-            if item.name in (COST, TOKENS):
-                known.sums.counter(item)
+            if item.name in self._costs:
+                known.sums.cost(item)
+            elif item.name in self._tokens:
+                known.sums.tokens(item)
         elif item.kind == "logs":
             self._event(name, known, item)
         else:
@@ -266,37 +261,15 @@ class TelemetryBook:
 
     def _event(self, name: str, known: _Session, item: Item) -> None:
         known.action = plain(item.name, 60) or known.action
-        if item.name == "api_request":
-            self._claude_answer(name, known, item)
-        elif item.name == "codex.sse_event" and item.attributes.get("event.kind") == "response.completed":
-            self._codex_answer(name, known, item)
-
-    def _claude_answer(self, name: str, known: _Session, item: Item) -> None:
-        said = item.attributes
-        tokens = sum(counts(said, "input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"))
-        cost = number(said["cost_usd"], MOST_USD) if "cost_usd" in said else None
-        if self._once(name, f"e {plain(said.get('request_id', '')) or _stamp(item)}"):
-            nano = round(cost * NANO) if cost is not None else 0
-            known.sums.events.add(answers=1, tokens=tokens, nano=nano, unpriced=0 if cost is not None else 1)
-
-    def _codex_answer(self, name: str, known: _Session, item: Item) -> None:
-        said = item.attributes
-        if "input_token_count" not in said:
-            return  # the stream's own end, which tells no counts
-        names = ("input_token_count", "output_token_count", "cached_token_count", "cache_write_token_count")
-        plain_in, out, cached, written = counts(said, *names)
-        if cached + written > plain_in:
-            raise Refused("more cached input than input")
-        stamp = _stamp(item)
-        if not self._once(name, f"e {stamp} {plain_in} {out}"):
+        read = self._answers_of.get(item.name)
+        heard = read(name, known.model, item) if read is not None else None
+        if heard is None or not self._once(name, f"e {heard.key}"):
             return
-        known.sums.events.add(answers=1, tokens=plain_in + out)
-        tokens = Tokens(plain_in - cached - written, cached, written, 0, out)
-        answer = Answer("codex", stamp, 0.0, known.model, "", name, "", "", tokens)
-        if len(self._pending) < PENDING_MAX:
-            self._pending.append(answer)
-        else:
-            known.sums.events.add(unpriced=1)
+        is_waiting = heard.to_price is not None and len(self._pending) < PENDING_MAX
+        unpriced = 0 if is_waiting or heard.nano is not None else 1
+        known.sums.events.add(answers=1, tokens=heard.tokens, nano=heard.nano or 0, unpriced=unpriced)
+        if is_waiting and heard.to_price is not None:
+            self._pending.append(heard.to_price)
 
     def _span(self, name: str, known: _Session, item: Item) -> None:
         said = item.attributes
@@ -313,7 +286,7 @@ class TelemetryBook:
         if used is None or not self._once(name, ident):
             return
         known.sums.spans.add(answers=1, tokens=used.total)
-        vendor, model = _VENDORS.get(_provider(said), ""), _model_of(item)
+        vendor, model = SELLERS.get(_provider(said), ""), _model_of(item)
         if vendor and model and len(self._pending) < PENDING_MAX:
             self._pending.append(Answer(SPANS, ident, 0.0, f"{vendor}/{model}", "", name, "", "", used))
         else:
@@ -344,10 +317,6 @@ def _model_of(item: Item) -> str:
 
 def _session_of(item: Item) -> str:
     return next((str(found) for name in _SESSION_NAMES if (found := item.attributes.get(name))), "")
-
-
-def _stamp(item: Item) -> str:
-    return plain(item.attributes.get("event.timestamp", ""), 60)
 
 
 def described(one: Told) -> str:

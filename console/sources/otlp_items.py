@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from console.sources.foreign_text import plain
+
 Kind = Literal["metrics", "logs", "traces"]
 Value = str | int | float | bool
 ITEMS_MAX = 5000
@@ -115,5 +117,10 @@ def counted(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def event_name(*said: Any) -> str:
-    """The first that names the event, without its program's prefix."""
-    return next((name for one in said if (name := text(one))), "").removeprefix("claude_code.")
+    """The first that names the event."""
+    return next((name for one in said if (name := text(one))), "")
+
+
+def stamp_of(item: Item) -> str:
+    """When an event happened, in its program's own words."""
+    return plain(item.attributes.get("event.timestamp", ""), 60)

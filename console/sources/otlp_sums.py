@@ -20,7 +20,6 @@ MOST_SESSION_TOKENS = 10**12
 SERIES_MAX = 400
 """Counters of one session that are told apart."""
 _SERIES = ("model", "type", "query_source", "agent.name")
-COST, TOKENS = "claude_code.cost.usage", "claude_code.token.usage"
 _TOKEN_KINDS = ("input", "output", "cacheRead", "cacheCreation")
 
 
@@ -78,17 +77,15 @@ class Sums:
         """Answers whose cost nobody said."""
         return self.events.unpriced or (0 if self.metrics.nano or self.events.answers else self.spans.unpriced)
 
-    def counter(self, item: Item) -> None:
-        """A data point of one of the two counters that tell spend. Refused."""
-        value = number(item.value, MOST_USD if item.name == COST else float(MOST_TOKENS))
-        kind = str(item.attributes.get("type", ""))
-        if item.name == TOKENS and kind not in _TOKEN_KINDS:
-            return
-        grown = self._grown(item, value)
-        if item.name == COST:
-            self.metrics.add(nano=round(grown * NANO))
-        else:
-            self.metrics.add(tokens=round(grown))
+    def cost(self, item: Item) -> None:
+        """A data point of a counter of dollars. Refused."""
+        self.metrics.add(nano=round(self._grown(item, number(item.value, MOST_USD)) * NANO))
+
+    def tokens(self, item: Item) -> None:
+        """A data point of a counter of tokens. Refused."""
+        value = number(item.value, float(MOST_TOKENS))
+        if str(item.attributes.get("type", "")) in _TOKEN_KINDS:
+            self.metrics.add(tokens=round(self._grown(item, value)))
 
     def _grown(self, item: Item, value: float) -> float:
         """By how much a counter grew; nothing where the same export comes again."""

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from console.domain.spend import NANO, Answer, Tokens
+from console.sources.vendors import STEP_MISSING
 
 _PROBE = 10**6
 _FEMTO = 10**6
@@ -23,16 +24,6 @@ _LATEST = 4e9
 _CARDS_MAX = 10_000
 _NAME_MAX = 200
 _LONG_INPUT = 200_000
-_STEP_MISSING = frozenset(
-    (
-        ("anthropic", "claude-sonnet-4-0"),
-        ("aws", "global.anthropic.claude-sonnet-4-20250514-v1:0"),
-        ("aws", "regional.anthropic.claude-sonnet-4-20250514-v1:0"),
-        ("openrouter", "anthropic/claude-sonnet-4"),
-    )
-)
-"""Models of which the table has one price alone, and their vendor's sheet two: Sonnet 4, as Sonnet 4.5, costs 6 and 22.50 dollars a
-million in place of 3 and 15 once all input of a request is above 200,000 tokens (Anthropic, "Long context pricing", since 2025-08-12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +132,7 @@ class RateBook:
             tiered = (value for value in vars(first.model_price).values() if hasattr(value, "tiers"))
             starts = sorted({tier.start for value in tiered for tier in value.tiers})
             steps = tuple(_rates(ask, total + 1) for total in (0, *starts))
-            if not starts and (first.provider.id, first.model.id) in _STEP_MISSING:
+            if not starts and (first.provider.id, first.model.id) in STEP_MISSING:
                 return _Card((_LONG_INPUT,), (*steps, steps[0].above_step()))
             return _Card(tuple(starts), steps)
         except (LookupError, ValueError, ArithmeticError, TypeError, AttributeError):

@@ -25,3 +25,9 @@ STARTABLE = {name: TITLES[name] for name in ("claude-code", "codex")}
 """Programs that ``run --agent`` starts."""
 EXAMPLE = "claude-code"
 """The kind that examples in texts name."""
+GOES_ON = (
+    "when the shell that runs the hook is killed, or the hook is stopped until the program gives it up, the program goes on: not enforced "
+    "in that case, because it takes that for a broken hook (seen in Claude Code 2.1 and Codex 0.169). What holds then is the sandbox and "
+    "the network mode of what watchfloor run --agent starts; nothing does for a program of your own"
+)
+"""What no hook of these programs can hold; said wherever one is installed or looked at."""

@@ -19,7 +19,7 @@ from console.domain.network import EgressRecord
 from console.services.activity.clean import shortened
 from console.services.activity.internal import Said, of_egress, of_record, of_step
 from console.services.fleet.core import Core
-from console.sources.stream_activity import entries_of_stream, entries_of_told
+from console.sources.stream_activity import entries_of_told
 
 WAITING_MAX = 20_000
 """Entries that wait to be written; what comes beyond is counted and said."""
@@ -62,14 +62,10 @@ class Intake:
         self.put(*of_egress(record, self._fresh()))
 
     def on_event(self, agent_id: str, event: dict[str, Any]) -> None:
-        """One event of a started program: as ``program_stream`` tells it (``kind``), or a line of its own stream."""
-        number = self.streams[agent_id] = self.streams.get(agent_id, 0) + 1
-        if "kind" in event:
-            for entry in entries_of_told(event, time.time()):
-                self.put(agent_id, entry)
-            return
-        for entry in entries_of_stream(event, number, time.time()):
-            self.put(agent_id, replace(entry, source_id=f"{self._run_id}:{entry.source_id}"))
+        """One event of a started program, as ``program_stream`` tells it."""
+        self.streams[agent_id] = self.streams.get(agent_id, 0) + 1
+        for entry in entries_of_told(event, time.time()):
+            self.put(agent_id, entry)
 
     def put(self, agent_id: str, entry: Entry) -> None:
         """One entry of an agent."""

@@ -9,6 +9,7 @@ from console.domain.conversation import Program
 from console.sandbox.programs import Found, find
 from console.settings.options import Options
 from console.settings.places import Places
+from console.sources.kinds import STARTS
 
 
 def agents_user(options: Options) -> tuple[int, int]:
@@ -20,6 +21,5 @@ def agents_user(options: Options) -> tuple[int, int]:
 
 def find_program(options: Options, places: Places, program: Program, uid: int, gid: int, *, named: str = "") -> Found:
     """The file. ``named``: judged again just before a start, in place of a search. Raises Unavailable. Blocks for a moment."""
-    named_here = options.programs
-    set_path = named_here.claude_code if program is Program.CLAUDE_CODE else named_here.codex
-    return find(program, named or set_path, Path.home(), uid, gid, (places.state_dir, places.workspaces_dir), os.environ.get("PATH", ""))
+    start, never_in = STARTS[program.value], (places.state_dir, places.workspaces_dir)
+    return find(start, named or options.programs.path_of(start.name), Path.home(), uid, gid, never_in, os.environ.get("PATH", ""))

@@ -13,9 +13,8 @@ from console.api import policy_data
 from console.domain.errors import UsageProblem
 from console.domain.permission import PermissionRequest
 from console.policy.tools.catalogue import tool_of
-from console.wording.agent_kinds import PLACES
+from console.sources.kinds import HOOKS
 
-PROGRAMS = tuple(PLACES)
 TOLD = frozenset(
     (
         *("SessionStart", "SessionEnd", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "Notification"),
@@ -64,13 +63,6 @@ _BRACED = re.compile(r"\{[^}]*/")
 _WILD = re.compile(r"[*?\[{(!@+\\]")
 _OTHER_FIELDS = ("absolute_path", "path", "filePath")
 """Under which other versions of a program, and other programs, name the same."""
-_ALIASES = {
-    "opencode": {"task": "Task", "todowrite": "TodoWrite", "todoread": "TodoRead"},
-    "gemini": {"write_todos": "TodoWrite", "enter_plan_mode": "EnterPlanMode", "exit_plan_mode": "ExitPlanMode"},
-    "qwen": {"todo_write": "TodoWrite", "exit_plan_mode": "ExitPlanMode", "task_stop": "TaskStop"},
-}
-"""By program, what tools without an effect of their own are called in Claude Code. In other programs such a name may mean anything. A tool
-that starts a sub-agent is among them where the sub-agent's own calls were seen to be judged."""
 _SHELLS = ("Bash", "bash", "shell", "exec_command", "local_shell", "run_shell_command")
 
 
@@ -90,8 +82,8 @@ class HookCall:
 
 def read_call(program: str, payload: dict[str, Any]) -> HookCall:
     """What a hook told. Raises UsageProblem on what cannot be judged: it is denied then."""
-    if program not in PROGRAMS:
-        raise UsageProblem(f"Program {program[:40]!r} is not known.", f"Known are {', '.join(PROGRAMS)}.")
+    if program not in HOOKS:
+        raise UsageProblem(f"Program {program[:40]!r} is not known.", f"Known are {', '.join(HOOKS)}.")
     event, session = _text(payload, "hook_event_name"), _text(payload, "session_id")
     sub_agent = _text(payload, "agent_id")
     if not _ID.match(session) or (sub_agent and not _ID.match(sub_agent)):
@@ -102,7 +94,7 @@ def read_call(program: str, payload: dict[str, Any]) -> HookCall:
 
 def _request(program: str, payload: dict[str, Any]) -> PermissionRequest:
     name, given = _mcp_name(payload) or _text(payload, "tool_name"), payload.get("tool_input")
-    name = _ALIASES.get(program, {}).get(name, name)
+    name = HOOKS[program].aliases.get(name, name)
     if not name or len(name) > 100:
         raise UsageProblem("The hook names no tool.", "")
     given = given if isinstance(given, dict) else {"input": given}
@@ -125,7 +117,7 @@ def _request(program: str, payload: dict[str, Any]) -> PermissionRequest:
 
 
 def _mcp_name(payload: dict[str, Any]) -> str:
-    """As Claude Code names a tool of an MCP server, where the program tells server and tool apart from the name (Gemini CLI)."""
+    """``mcp__SERVER__TOOL`` of a tool of an MCP server, where the program tells server and tool apart from the name."""
     told = payload.get("mcp_context")
     server, tool = (_text(told, "server_name"), _text(told, "tool_name")) if isinstance(told, dict) else ("", "")
     return f"mcp__{server}__{tool}" if server and tool else ""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 
-from console.sources.claude_code import stream
+from console.sources.claude_code import program, stream
 from console.sources.claude_code.activity import ACTIVITY
 from console.sources.claude_code.daemons import ClaudeDaemons
-from console.sources.claude_code.program import CLAUDE
 from console.sources.claude_code.source import ClaudeCodeSource
+from console.sources.claude_code.telemetry import TELEMETRY
 from console.sources.claude_code.transcripts import TRANSCRIPTS
-from console.sources.hook_settings import EVENT, GOES_ON, HookCommand, JsonHook, group_of
+from console.sources.hook_settings import EVENT, HookCommand, JsonHook, group_of
 from console.sources.interface import Source
 from console.sources.kind import Kind, Lacks, Outlook, Start, Wanted
+from console.wording.agent_kinds import GOES_ON
 
 
 def _look(given: Outlook) -> Source:
@@ -32,7 +33,7 @@ def _told(command: HookCommand) -> str:
 
 CLAUDE_CODE = Kind(
     name="claude-code",
-    program=CLAUDE,
+    program=program.CLAUDE,
     look=_look,
     transcripts=TRANSCRIPTS,
     activity=ACTIVITY,
@@ -46,9 +47,10 @@ CLAUDE_CODE = Kind(
             f"{GOES_ON[0].upper()}{GOES_ON[1:]}.",
         ),
     ),
-    start=Start("claude-code", stream.ClaudeStream, _words, stream.JUDGED, _told, "{}", says_cost=True),
+    start=Start("claude-code", stream.ClaudeStream, _words, stream.JUDGED, _told, "{}", program.USUAL, program.IN_HOME, says_cost=True),
     daemons=ClaudeDaemons(),
     quota=Lacks("Claude Code's own files do not say how much of its subscription's window is used"),
     windows=("5 h", "week"),
+    telemetry=TELEMETRY,
     is_woken_by_sums=True,
 )

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 
-from console.sources.codex import stream
+from console.sources.codex import program, stream
 from console.sources.codex.activity import ACTIVITY
 from console.sources.codex.daemons import CodexDaemons
-from console.sources.codex.program import CODEX as PROGRAM
 from console.sources.codex.quota import windows
 from console.sources.codex.source import CodexSource
+from console.sources.codex.telemetry import TELEMETRY
 from console.sources.codex.transcripts import TRANSCRIPTS
 from console.sources.codex.trust import KNOWN, trusted_hash, why_skipped
-from console.sources.hook_settings import EVENT, GOES_ON, HookCommand, JsonHook, group_of
+from console.sources.hook_settings import EVENT, HookCommand, JsonHook, group_of
 from console.sources.interface import Source
 from console.sources.kind import Kind, Outlook, Start, Wanted
+from console.wording.agent_kinds import GOES_ON
 
 OWN_KEY = "/<session-flags>/config.toml:pre_tool_use:0:0"
 """Codex's own name of the first hook on its command line."""
@@ -60,7 +61,7 @@ def _doubt(version: str, talks: bool) -> str:
 
 CODEX = Kind(
     name="codex",
-    program=PROGRAM,
+    program=program.CODEX,
     look=_look,
     transcripts=TRANSCRIPTS,
     activity=ACTIVITY,
@@ -74,8 +75,20 @@ CODEX = Kind(
         advice="Codex runs a new hook only once you have trusted it: start codex, and approve the hook it shows.",
         skipped=why_skipped,
     ),
-    start=Start("codex", stream.CodexStream, _words, stream.JUDGED, _told, stream.QUIET[1], _doubt),
+    start=Start(
+        "codex",
+        stream.CodexStream,
+        _words,
+        stream.JUDGED,
+        _told,
+        stream.QUIET[1],
+        program.USUAL,
+        program.IN_HOME,
+        _doubt,
+        program.native,
+    ),
     daemons=CodexDaemons(),
     quota=windows,
     windows=("5 h", "week"),
+    telemetry=TELEMETRY,
 )

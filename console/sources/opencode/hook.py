@@ -7,7 +7,9 @@ and throws on everything but an allow. Nothing of the user's is in the file: ins
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from console.domain.errors import UsageProblem
 from console.sources.hook_settings import FILE_MAX, HookCommand
@@ -85,6 +87,7 @@ class PluginHook:
     """The hook of a kind that asks through a plug-in file of its own."""
 
     place = PLACE
+    aliases: Mapping[str, str] = MappingProxyType({"task": "Task", "todowrite": "TodoWrite", "todoread": "TodoRead"})
     gaps = (
         "A project's own .opencode/plugin folder runs plug-ins inside OpenCode: one of them can change a call after it was judged.",
         "OpenCode started with --pure, or with another OPENCODE_CONFIG_DIR or XDG_CONFIG_HOME, does not load it: then nothing is judged.",

@@ -57,6 +57,7 @@ QWEN = Kind(
             "A hook that ends with another status than 0 or 2, or that the program gives up on, lets the call through.",
         ),
         unit=1000,
+        aliases={"todo_write": "TodoWrite", "exit_plan_mode": "ExitPlanMode", "task_stop": "TaskStop"},
     ),
     start=Lacks("nobody has written how it is started and talked to; watchfloor run -- qwen starts it as any command"),
     daemons=Lacks("it leaves no process behind that could start a session again"),

@@ -20,9 +20,10 @@ from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.homes import read_foreign
-from console.sources.hook_settings import FILE_MAX, GOES_ON
+from console.sources.hook_settings import FILE_MAX
 from console.sources.kinds import HOOKS
 from console.supervisor.adapters import sandboxes_of, sources_of
+from console.wording.agent_kinds import GOES_ON
 
 NO_INSTANCE = "00000000"
 """Stands in the name of a trial scope where there is no instance yet."""

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from console.domain.conversation import Program
 from console.domain.errors import Unavailable
 from console.sandbox import programs
 from console.sandbox.programs import Found, find, version
+from console.sources.kinds import STARTS
 
 ELSE = 54321
 """A uid that is nobody's here."""
+CLAUDE = replace(STARTS["claude-code"], usual=("/nonexistent/claude",))
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def found(named: str, home: Path, uid: int = ELSE, never_in: tuple[Path, ...] = ()) -> Found:
-    return find(Program.CLAUDE_CODE, named, home, uid, ELSE, never_in)
+    return find(CLAUDE, named, home, uid, ELSE, never_in)
 
 
 def why(named: str, home: Path, uid: int = ELSE, never_in: tuple[Path, ...] = ()) -> str:
@@ -48,7 +50,6 @@ def test_a_named_file_is_taken_through_its_links(program: Path, tmp_path: Path) 
 def test_without_a_name_it_is_looked_for_as_it_is_installed_and_relative_folders_of_path_never(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(programs, "SEARCH", {Program.CLAUDE_CODE: ("/nonexistent/claude",)})
     monkeypatch.setenv("PATH", str(program.parent))
     assert "/nonexistent/claude: not there" in why("", tmp_path)
     (tmp_path / ".local" / "bin").mkdir(parents=True)
@@ -57,15 +58,14 @@ def test_without_a_name_it_is_looked_for_as_it_is_installed_and_relative_folders
 
 
 def test_it_is_found_on_path_and_where_package_managers_put_it(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "SEARCH", {Program.CLAUDE_CODE: ("/nonexistent/claude",)})
     with pytest.raises(Unavailable):
-        find(Program.CLAUDE_CODE, "", tmp_path, ELSE, ELSE, (), "bin:.:")
-    assert find(Program.CLAUDE_CODE, "", tmp_path, ELSE, ELSE, (), f"/nowhere:{program.parent}").path == program.resolve()
+        find(CLAUDE, "", tmp_path, ELSE, ELSE, (), "bin:.:")
+    assert find(CLAUDE, "", tmp_path, ELSE, ELSE, (), f"/nowhere:{program.parent}").path == program.resolve()
     for folder in (".bun/bin", ".npm-global/bin", ".local/share/pnpm", ".nvm/versions/node/v22.1.0/bin"):
         there = tmp_path / folder
         there.mkdir(parents=True)
         (there / "claude").symlink_to(program)
-        assert find(Program.CLAUDE_CODE, "", tmp_path, ELSE, ELSE, ()).path == program.resolve(), folder
+        assert find(CLAUDE, "", tmp_path, ELSE, ELSE, ()).path == program.resolve(), folder
         shutil.rmtree(there)
 
 
@@ -102,10 +102,10 @@ def test_npms_script_leads_to_the_program_beside_it(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True)
         file.write_text("#!/bin/sh\n")
         file.chmod(0o755)
-    assert find(Program.CODEX, str(script), tmp_path, ELSE, ELSE, ()).path == real.resolve()
+    assert find(STARTS["codex"], str(script), tmp_path, ELSE, ELSE, ()).path == real.resolve()
     real.unlink()
     with pytest.raises(Unavailable, match="not beside it"):
-        find(Program.CODEX, str(script), tmp_path, ELSE, ELSE, ())
+        find(STARTS["codex"], str(script), tmp_path, ELSE, ELSE, ())
 
 
 def test_the_version_is_what_it_says_and_asked_once(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_the_version_is_what_it_says_and_asked_once(program: Path, monkeypatch: 
 
 
 def _ask_for_it(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = Found(Program.CLAUDE_CODE, program)
+    one = Found(CLAUDE.name, program)
     assert version(one, os.geteuid() or ELSE, os.getegid() or ELSE) == "9.8.7"
     monkeypatch.setattr(programs, "_ask", lambda *_: "again")
     assert version(one, ELSE, ELSE) == "9.8.7"

@@ -301,10 +301,9 @@ def test_a_stream_is_kept_once_and_its_transcript_is_then_not_followed(stage: St
     [agent] = stage.sees("")
     stage.desk.on_event(agent, {"kind": "message", "role": "assistant", "text": "hi", "at": 5.0, "offset": 10, "n": 0})
     stage.desk.on_event(agent, {"kind": "message", "role": "assistant", "text": "hi", "at": 5.0, "offset": 10, "n": 0})
-    stage.desk.on_event(agent, {"type": "assistant", "message": {"content": "raw"}})
     stage.writes(stage.main, "hi")
     stage.sees("")
-    assert stage.texts(agent) == ["hi", "raw"]
+    assert stage.texts(agent) == ["hi"]
 
 
 def test_what_a_programs_stream_tells_is_not_told_again_as_its_usage(stage: Stage) -> None:
