@@ -48,6 +48,7 @@ FIND_S = 1.0
 """How long one look, and the end of a kill, searches for the processes at the other ends."""
 TRIES = 3
 """So many looks search for the process at one other end."""
+UNREAD = "the other end of a connection may be in a network namespace that was not read in time"
 MOST_KEPT = 64
 """Different other ends kept for one agent."""
 MOST_AWAY = 20
@@ -125,6 +126,10 @@ class Record:
     """Addresses of other machines."""
     sought: set[int] = field(default_factory=set)
     """Sockets of which no namespace of this host has the other end."""
+    unread: set[int] = field(default_factory=set)
+    """Sockets whose other end may be in a namespace that no look has read: not known, and no other machine."""
+    misses: int = 0
+    """Looks in a row that could not read every namespace."""
     uids: set[int] = field(default_factory=set)
     """Accounts of its processes."""
     words: set[str] = field(default_factory=set)
@@ -136,7 +141,7 @@ class Record:
     reach: str = ""
     """How it could reach other programs of this host; empty: its sandbox allows no connection to them."""
     trouble: str = ""
-    """Why not all of its connections are known."""
+    """Why the last look does not know all of its connections."""
     examined: dict[tuple[int, int], Examined] = field(default_factory=dict)
     """By pid and start time."""
     handled: dict[int, list[Kept]] = field(default_factory=dict)
@@ -148,6 +153,11 @@ class Record:
     @property
     def agent_end(self) -> AgentEnd:
         return AgentEnd(frozenset(self.uids), self.start_ticks)
+
+    @property
+    def why_unknown(self) -> str:
+        """Why not all of its connections are known; empty when they are."""
+        return self.trouble or (UNREAD if self.unread else "")
 
     @property
     def is_late(self) -> bool:
@@ -221,6 +231,7 @@ class Connections:
         for record in self.records.values():
             record.trouble = next((trouble[n] for n in (0, *record.namespaces) if n in trouble), record.trouble)
         seen = snapshot(raws)
+        self._add_by_cgroup(seen)
         _add_beside(seen, self.records.values())
         for record in self.records.values():
             record.reach = record.reach or self._why_reaches_folder(record, seen)
@@ -297,8 +308,9 @@ class Connections:
             for inode in record.sockets - record.handled.keys():
                 if (far := seen.far(inode)) is None:
                     pending += [(record, inode, one) for one in _passed_on(record, inode, seen)]
-                elif not set(far.inodes) <= record.sockets:
-                    pending.append((record, inode, far))
+                else:
+                    record.unread.discard(inode)
+                    pending += [(record, inode, far)] if not set(far.inodes) <= record.sockets else []
         self._cache = {inode: there for inode, there in self._cache.items() if inode in seen.unix or inode in seen.tcp}
         self._find([inode for _, _, far in pending for inode in far.inodes if inode not in owner])
         for record, inode, far in pending:
@@ -361,10 +373,14 @@ def is_wrapping(pid: int, ticks: int, entry: Entry) -> bool:
 
 
 def _add_beside(seen: Snapshot, records: Iterable[Record]) -> None:
-    """Reads the other namespaces of this host once for each connection of which nothing here is the other end."""
-    if any(seen.away(inode) for r in records if r.reach for inode in r.sockets - r.handled.keys() - r.sought):
-        for raw in read_beside(seen.of_namespace.keys(), time.monotonic() + FIND_S):
+    """Reads the other namespaces of this host for each connection of which nothing here is the other end: once, or until all were read."""
+    sought = [r for r in records if r.reach and r.misses < TRIES]
+    if any(seen.away(inode) for r in sought for inode in r.sockets - r.handled.keys() - r.sought):
+        raws, seen.is_cut = read_beside(seen.of_namespace.keys(), time.monotonic() + FIND_S)
+        for raw in raws:
             seen.add(raw)
+        for record in sought:
+            record.misses = record.misses + 1 if seen.is_cut else 0
 
 
 def _passed_on(record: Record, inode: int, seen: Snapshot) -> list[Far]:
@@ -372,9 +388,14 @@ def _passed_on(record: Record, inode: int, seen: Snapshot) -> list[Far]:
     away = seen.away(inode)
     if away is None:
         return []
-    record.sought.add(inode)
     if away.state == ESTABLISHED and is_here(away.remote):
+        record.sought.add(inode)
         return [Far("tcp", address_words(away.local), address_words(away.remote), (), -1)]
+    if inode not in record.sought and (seen.is_cut or record.misses >= TRIES):
+        record.unread |= {inode} if len(record.unread) < MOST_KEPT else set()
+        return []
+    record.sought.add(inode)
+    record.unread.discard(inode)
     if len(record.away) < MOST_AWAY:
         record.away.setdefault(address_words(away.remote))
     return []
@@ -480,7 +501,7 @@ def of_agent(connections: Connections, agent_id: str) -> dict[str, object]:
         if room < 0:
             break
         rows.append(row)
-    return {"agent_id": agent_id, "reach": record.reach, "trouble": record.trouble[:300], "connections": rows, "n": len(record.kept)}
+    return {"agent_id": agent_id, "reach": record.reach, "trouble": record.why_unknown[:300], "connections": rows, "n": len(record.kept)}
 
 
 def _peer_words(kept: Kept) -> str:

@@ -171,8 +171,8 @@ def _why_not(connections: Connections, taken: Taken | None, targets: Collection[
     if unseen:
         why.append(f"{_some(unseen)} had not been looked at")
     for record in records.values():
-        if record.trouble and record.reach:
-            why.append(f"{record.agent_id}: {record.trouble}")
+        if record.why_unknown and record.reach:
+            why.append(f"{record.agent_id}: {record.why_unknown}")
         if record.is_late and record.reach:
             why.append(f"{record.agent_id} was not looked at from its start")
     return why

@@ -13,8 +13,6 @@ from pathlib import Path
 from console.killswitch import processes
 from console.killswitch.sock_diag import Address, Raw, Reader, Tcp, Unix, address_words, name_words, parse_tcp, parse_unix
 
-MOST_BESIDE = 64
-"""Network namespaces of other programs that are read to find one other end."""
 MOST_DESCRIPTORS = 4096
 """Looked at per process; an agent with more has connections that are not recorded."""
 
@@ -87,6 +85,8 @@ class Snapshot:
     """By inode of a client that nothing has accepted: the socket that listens."""
     of_namespace: dict[int, set[int]] = field(default_factory=dict)
     """Inodes of every socket of a namespace."""
+    is_cut: bool = False
+    """Not every namespace of this host that could be entered was read."""
 
     def add(self, raw: Raw) -> None:
         """Takes in what was read of one namespace."""
@@ -239,17 +239,34 @@ def holders(inodes: Collection[int], skip: Collection[int] = (), until: float = 
     return found
 
 
-def read_beside(known: Collection[int], until: float) -> list[Raw]:
-    """The sockets of this host's other network namespaces, containers say. ``known``: namespaces that were read. ``until``:
-    CLOCK_MONOTONIC. Only root may enter them; without that the answer is empty."""
-    others, found = dict[int, int](), list[Raw]()
+def read_beside(known: Collection[int], until: float) -> tuple[list[Raw], bool]:
+    """(the sockets of this host's other network namespaces, containers say, whether some that may be entered were not read).
+
+    ``known``: namespaces that were read. ``until``: CLOCK_MONOTONIC. Only root may enter them; without that nothing is read.
+    """
+    others, found, is_cut = dict[int, list[int]](), list[Raw](), False
     for pid in processes.every_pid():
         with contextlib.suppress(OSError):
-            others.setdefault(os.stat(f"/proc/{pid}/ns/net").st_ino, pid)  # noqa: PTH116 - of every process; a Path takes four times as long
-    for pid in [pid for namespace, pid in others.items() if namespace not in known][:MOST_BESIDE]:
-        with contextlib.suppress(OSError), contextlib.closing(Reader(pid)) as reader:
-            found.append(reader.read(until))
-    return found
+            others.setdefault(os.stat(f"/proc/{pid}/ns/net").st_ino, []).append(pid)  # noqa: PTH116 - of every process; a Path takes four times as long
+    for pids in [pids for namespace, pids in others.items() if namespace not in known]:
+        try:
+            raw = next((raw for pid in pids if (raw := _read_at(pid, until)) is not None), None)
+        except OSError:
+            is_cut = True
+        else:
+            found += [raw] if raw is not None else []
+    return found, is_cut
+
+
+def _read_at(pid: int, until: float) -> Raw | None:
+    """The sockets of a process's namespace; None when it is gone or may not be entered. OSError without time or descriptors."""
+    if time.monotonic() > until:
+        raise TimeoutError
+    try:
+        with contextlib.closing(Reader(pid)) as reader:
+            return reader.read(until)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
 
 
 def is_here(address: Address) -> bool:

@@ -19,7 +19,7 @@ from console.killswitch.kill import connections as module
 from console.killswitch.kill import snapshot
 from console.killswitch.kill.connections import Kept, Record, keep, of_agent, overview, ticks_now, why_reaches
 from console.killswitch.kill.snapshot import Far, Process
-from console.killswitch.sock_diag import Reader
+from console.killswitch.sock_diag import ESTABLISHED, Raw, Reader, Tcp
 from tests.fakes.guard_world import until
 from tests.fakes.instance import free_port
 from tests.fakes.looked_at import LookedAt, looked_at
@@ -116,6 +116,38 @@ def test_an_end_that_no_process_holds_is_kept_after_some_looks(world: LookedAt, 
         assert world.remotes("a-1") == []
         world.connections.look()
         assert world.remotes("a-1") == [("unix", path, 0)]
+
+
+def test_an_end_in_a_namespace_that_was_not_read_is_unknown_and_never_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    far, reads, is_cut = Tcp(7, ESTABLISHED, (b"\n\0\0\2", 4000), (b"\x08\x08\x08\x08", 443), 0, 0), list[None](), True
+    record = Record("a-1", 0, 0, 0, reach="it shares this host's network", sockets=frozenset({7}))
+
+    def read(known: object, until: float) -> tuple[list[Raw], bool]:
+        reads.append(None)
+        return [], is_cut
+
+    def look() -> None:
+        seen = snapshot.Snapshot(tcp={7: (1, far)})
+        module._add_beside(seen, [record])
+        assert module._passed_on(record, 7, seen) == []
+
+    monkeypatch.setattr(module, "read_beside", read)
+    look()
+    assert (record.why_unknown, list(record.away)) == (module.UNREAD, [])
+    is_cut = False
+    look()
+    assert (record.why_unknown, list(record.away)) == ("", ["8.8.8.8:443"]), "all were read: it is another machine"
+    look()
+    assert len(reads) == 2, "what was sought in all is sought once"
+    is_cut = True
+    record.sought.clear()
+    record.away.clear()
+    for _ in range(2 * module.TRIES):
+        look()
+    assert len(reads) == 2 + module.TRIES, "it is not tried for ever"
+    record.sockets = frozenset()
+    look()
+    assert (record.why_unknown, list(record.away)) == (module.UNREAD, []), "also when it is over"
 
 
 def test_a_pid_that_was_used_again_is_another_end() -> None:

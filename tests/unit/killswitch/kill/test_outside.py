@@ -148,7 +148,9 @@ def test_every_way_not_to_know_is_not_recorded_with_why(world: LookedAt, monkeyp
     assert "look failed" in why()
     world.connections.problem, record.trouble = "", "process 7 hides its open files"
     assert "process 7" in why()
-    record.trouble, record.since_ticks = "", 100_000
+    record.trouble, record.unread = "", {7}
+    assert "was not read in time" in why()
+    record.unread, record.since_ticks = set(), 100_000
     assert "not looked at from its start" in why()
     record.reach = ""
     assert why() == "" and why(None) == ""

@@ -114,23 +114,35 @@ def test_an_address_of_this_host_is_known() -> None:
     assert module.is_here((LO, 80)) and module.is_here((bytes(15) + b"\1", 80)) and not module.is_here((b"\x08\x08\x08\x08", 443))
 
 
+BESIDE = """import ctypes, os, socket, sys
+for number in range(int(sys.argv[1])):
+    if os.fork() == 0:
+        assert ctypes.CDLL(None).unshare(0x40000000) == 0  # CLONE_NEWNET
+        kept = socket.create_server(("0.0.0.0", 4321))
+        os.write(1, b"%d\\n" % os.stat("/proc/self/ns/net").st_ino)
+        os.read(0, 1)
+        os._exit(0)
+os.read(0, 1)
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may enter another network namespace")
-def test_the_sockets_of_other_network_namespaces_are_read_but_for_those_that_are_known() -> None:
-    listens = "import socket,time; kept = socket.create_server(('127.0.0.1', 4321)); print(1, flush=True); time.sleep(600)"
-    bring_up = "ip link set lo up 2>/dev/null; exec " + sys.executable + ' -S -c "$0"'
-    other = subprocess.Popen(["unshare", "-n", "/bin/sh", "-c", bring_up, listens], stdout=subprocess.PIPE)
+def test_the_sockets_of_all_other_network_namespaces_are_read_but_for_those_that_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = 70
+    other = subprocess.Popen([sys.executable, "-S", "-c", BESIDE, str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
-        assert other.stdout is not None and other.stdout.readline() == b"1\n"
-        theirs = os.stat(f"/proc/{other.pid}/ns/net").st_ino  # noqa: PTH116 - a link of /proc
-        ours = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116
-        found = {raw.namespace for raw in module.read_beside({ours}, time.monotonic() + 60)}
-        assert theirs in found and ours not in found
-        assert theirs not in {raw.namespace for raw in module.read_beside({ours, theirs}, time.monotonic() + 60)}
+        assert other.stdout is not None and other.stdin is not None
+        theirs = {int(other.stdout.readline()) for _ in range(number)}
+        ours = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116 - a link of /proc
+        raws, is_cut = module.read_beside({ours}, time.monotonic() + 600)
+        found = {raw.namespace for raw in raws}
+        assert len(theirs) == number and theirs <= found and ours not in found and not is_cut
+        assert not theirs & {raw.namespace for raw in module.read_beside({ours, *theirs}, time.monotonic() + 600)[0]}
+        assert module.read_beside({ours}, 0.0) == ([], True), "no time: some that may be entered were not read"
+        monkeypatch.setattr(module, "Reader", lambda _: (_ for _ in ()).throw(PermissionError))
+        assert module.read_beside({ours}, time.monotonic() + 600) == ([], False), "an ordinary account reads none"
     finally:
-        other.kill()
-        other.wait()
-        assert other.stdout is not None
-        other.stdout.close()
+        other.communicate()
 
 
 def test_a_child_that_inherited_an_end_is_not_at_the_other_end() -> None:
