@@ -5,6 +5,7 @@ Collecting imports everything and takes half a minute of a core where nothing wa
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import json
 import os
@@ -186,5 +187,6 @@ def _write_to(config: pytest.Config, log: Path) -> None:
     with log.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
+    faulthandler.enable(2)  # where it was when it died by a signal; pytest's own writes to the first one's stderr
     capture.start_global_capturing()
     capture.suspend_global_capture(in_=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+from PySide6.QtCore import QEventLoop
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import FleetView, StatusView
@@ -34,6 +37,17 @@ def test_after_a_burst_of_requests_to_nobody_the_next_supervisor_is_heard(
         link.get("/api/status", StatusView).then(came.append)
     qtbot.waitUntil(lambda: len(came) == BURST)
     link.close()
+
+
+def test_a_link_that_nobody_needs_is_gone_before_qt_deletes_its_answers(places: Places, qtbot: QtBot) -> None:
+    assert qtbot
+    link, loop = Link(places.operator_sock), QEventLoop()
+    link.get("/api/status", StatusView).failed(lambda _error: loop.quit())
+    loop.exec()  # ends with the answer: nothing was deleted yet
+    gone = weakref.ref(link)
+    del link
+    gc.collect()
+    assert gone() is None, "an answer holds it, and deleting that answer would delete the answer again"
 
 
 def test_a_window_finds_the_supervisor_again_however_long_it_was_gone(

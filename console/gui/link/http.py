@@ -191,6 +191,9 @@ class Link(QObject):
 
     def _finish(self, reply: QNetworkReply, view: type[V], pending: Pending[V]) -> None:
         self._open.discard(reply)
+        # What was connected holds this link, and Qt lets go of it in the middle of deleting the reply: were it the last that does, the
+        # link's managers, and with them this reply, would be deleted a second time.
+        reply.finished.disconnect()
         if reply.error() in _LOST:
             self.failed(reply)
         self._next()
