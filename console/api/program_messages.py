@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from console.api.bodies import SCHEMA_VERSION, Request, StartBody, View
-from console.domain.conversation import MOST_MESSAGE, MOST_WITHIN_S
+from console.domain.conversation import MOST_MESSAGE, MOST_WITHIN_S, ProgramName
 
 MOST_ITEMS = 50
 Model = Annotated[str, Field(max_length=100)]
@@ -16,7 +16,7 @@ Model = Annotated[str, Field(max_length=100)]
 class ProgramItem(StartBody):
     """One program to start."""
 
-    agent: Literal["claude-code", "codex"]
+    agent: ProgramName
     prompt: Annotated[str, Field(min_length=1, max_length=MOST_MESSAGE)]
     model: Model = ""
     """Empty: the setting programs.models, else the program's own choice."""

@@ -14,14 +14,12 @@ from console.cli.options import Json
 from console.cli.plain import plain
 from console.cli.syntax import Argument, Option, Verbs
 from console.domain.errors import NotFound, UsageProblem
-from console.policy.carried import Carried, Lost
-from console.policy.claude_code import from_claude_code, to_claude_code
-from console.policy.codex import from_codex, to_codex
+from console.policy.exchange import EXCHANGES, Carried, Exchange, Lost
 from console.policy.lint import swallowed_by
-from console.policy.loading import MAX_BYTES, Settings, read_json, read_settings
+from console.policy.loading import MAX_BYTES, Settings, read_settings
 from console.policy.rules import Family, Rule
 
-Program = Annotated[str, Argument(metavar="claude-code|codex", help="Whose rules.")]
+Program = Annotated[str, Argument(metavar="|".join(EXCHANGES), help="Whose rules.")]
 File = Annotated[str, Argument(metavar="FILE")]
 
 
@@ -40,10 +38,7 @@ def import_rules(
 ) -> int:
     """Another program's rules as settings.json on stdout; what cannot be carried over is said on stderr."""
     data = read_bytes(file)
-    if _known(program) == "codex":
-        made = from_codex(data)
-    else:
-        made = from_claude_code(read_json(data, file), project, home)
+    made = _known(program).read(data, file, project, home)
     settings = made.settings()
     if as_json:
         out.emit({"settings": settings, "lost": _lost(made)})
@@ -56,11 +51,7 @@ def import_rules(
 def export_rules(program: Program, file: File, as_json: Json = False) -> int:
     """Our settings.json as another program's rules on stdout; what cannot be carried over is said on stderr."""
     settings, left_out = _in_force(read_settings(read_bytes(file)))
-    if _known(program) == "codex":
-        text, made = to_codex(settings)
-    else:
-        document, made = to_claude_code(settings)
-        text = json.dumps(document, indent=2) + "\n"
+    text, made = _known(program).written(settings)
     made.lost[:0] = left_out
     if as_json:
         out.emit({"written": text, "lost": _lost(made)})
@@ -90,10 +81,10 @@ def _in_force(settings: Settings) -> tuple[Settings, list[Lost]]:
     return replace(settings, allow=tuple(kept)), left_out
 
 
-def _known(program: str) -> str:
-    if program not in ("claude-code", "codex"):
-        raise UsageProblem(f"{program[:60]!r} is not known.", "Name claude-code or codex.")
-    return program
+def _known(program: str) -> Exchange:
+    if program not in EXCHANGES:
+        raise UsageProblem(f"{program[:60]!r} is not known.", f"Name {' or '.join(EXCHANGES)}.")
+    return EXCHANGES[program]
 
 
 def _lost(made: Carried) -> list[dict[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from console.domain.agent import Agent, AgentState
 from console.domain.errors import UsageProblem
@@ -50,6 +51,10 @@ TALKING = (
     + '"$p" "$@" 0<&5 5<&-; c=$?; kill "$h" 2>/dev/null; exit "$c"'
 )
 ONCE = _BEGIN + 'printf %s "$q" | "$p" "$@"'
+
+
+ProgramName = Literal["claude-code", "codex"]
+"""The values of ``Program``, for messages."""
 
 
 class Program(StrEnum):

@@ -12,9 +12,10 @@ from console.sources.opencode.kind import KILOCODE, OPENCODE
 from console.sources.pi.kind import OPENCLAW, PI
 from console.sources.processes_only import PROCESSES_ONLY
 from console.sources.qwen.kind import QWEN
-from console.sources.transcripts import TRANSCRIPTS
 
 KINDS: tuple[Kind, ...] = (CLAUDE_CODE, CODEX, GEMINI, QWEN, OPENCODE, PI, AIDER, KILOCODE, OPENCLAW, *PROCESSES_ONLY)
+TRANSCRIPTS = tuple(kind.transcripts for kind in KINDS if not isinstance(kind.transcripts, Lacks))
+VENDORS = {one.source: one.vendor for one in TRANSCRIPTS}
 PROGRAMS = tuple(kind.program for kind in KINDS)
 ACTIVITIES = {kind.activity.source: kind.activity for kind in KINDS if not isinstance(kind.activity, Lacks)}
 WOKEN_BY_SUMS = frozenset(one.source for kind in KINDS if kind.is_woken_by_sums and not isinstance(one := kind.transcripts, Lacks))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import select
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from types import TracebackType
 
 import msgspec
 
-from console.sources.transcript_files import Place, Transcript
+from console.sources.transcript_files import Place, Transcript, Transcripts
 from console.sources.transcript_process import LENGTH, LONGEST, Asked, Reply
 
 log = logging.getLogger(__name__)
@@ -33,10 +34,10 @@ _PIPE = 1 << 20
 """Bytes of answers that wait to be read before it has to wait."""
 _ROOT = Path(__file__).resolve().parents[2]
 _LIBRARIES = Path(msgspec.__file__).resolve().parents[1]
-PROGRAM = """import sys; sys.path += sys.argv[1:]
-from console.sources.transcripts import TRANSCRIPTS
+PROGRAM = """import pickle, sys; sys.path += sys.argv[2:]
 from console.sources.transcript_process import main
-main(TRANSCRIPTS)"""
+main(pickle.loads(bytes.fromhex(sys.argv[1])))"""
+"""It is given the kinds by the names of their functions, so that it loads how each writes and nothing else of it."""
 _ASK = msgspec.msgpack.Encoder()
 _REPLY = msgspec.msgpack.Decoder(Reply)
 Due = tuple[Transcript, Place | None]
@@ -52,8 +53,9 @@ def is_worth_it(due: Iterable[Due]) -> bool:
 class SecondReader:
     """Used by one thread, within ``with``."""
 
-    def __init__(self, *, wanted: bool) -> None:
+    def __init__(self, kinds: Iterable[Transcripts], *, wanted: bool) -> None:
         """Not ``wanted``: it takes nothing, like one that is lost."""
+        self._kinds = tuple(kinds)
         self._process: subprocess.Popen[bytes] | None = None
         self._is_lost = not wanted
         self._told = bytearray()
@@ -93,7 +95,7 @@ class SecondReader:
             # Nothing of our environment but the zone, in which times that name none are meant.
             zone = {"TZ": os.environ["TZ"]} if "TZ" in os.environ else {}
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", PROGRAM, str(_ROOT), str(_LIBRARIES)],
+                [sys.executable, "-I", "-S", "-c", PROGRAM, pickle.dumps(self._kinds).hex(), str(_ROOT), str(_LIBRARIES)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=zone, cwd="/", bufsize=0, pipesize=_PIPE,
             )  # fmt: skip
         assert self._process.stdin is not None

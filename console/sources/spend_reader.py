@@ -121,7 +121,7 @@ class SpendReader:
         due = _changed(live, places)
         rest = deque(_changed([one for one in seen if not _is_of(one[0].path, first)] if live else seen, places))
         taken = _Taken()
-        with SecondReader(wanted=is_worth_it(chain(due, rest))) as second:
+        with SecondReader(self._kinds.values(), wanted=is_worth_it(chain(due, rest))) as second:
             second.feed(rest)
             for one in due:
                 self._take(one, taken, found)

@@ -65,9 +65,19 @@ class Folder(NamedTuple):
     """What of it holds transcripts."""
 
 
+def is_jsonl(path: str) -> bool:
+    """Whether a path is one of a file of JSON lines."""
+    return path.endswith(".jsonl")
+
+
+def no_database(_opened: Opened) -> Iterator[tuple[Answer, str]]:
+    """The answers of a kind without a database: none."""
+    return iter(())
+
+
 @dataclass(frozen=True, slots=True)
 class Transcripts:
-    """How one agent kind writes down what its answers used."""
+    """How one agent kind writes down what its answers used. A second process is given it whole: each function has a module and a name."""
 
     source: str
     """As in ``Answer.source``."""
@@ -78,11 +88,11 @@ class Transcripts:
     """None: its files hold no lines, ``database`` reads them."""
     own: tuple[Folder, ...] = ()
     """The same in the home of an agent that was started here."""
-    is_one: Callable[[str], bool] = lambda path: path.endswith(".jsonl")
+    is_one: Callable[[str], bool] = is_jsonl
     """By its path alone."""
     depth: int = 8
     """Levels below its folder that hold transcripts."""
-    database: Callable[[Opened], Iterator[tuple[Answer, str]]] = lambda _opened: iter(())
+    database: Callable[[Opened], Iterator[tuple[Answer, str]]] = no_database
     """Each answer in a database since ``Opened.state``, with the state behind it. Raises OSError with why it cannot be read."""
 
 

@@ -26,10 +26,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from console.sources.kinds import TRANSCRIPTS, VENDORS  # noqa: E402
 from console.sources.rates import RateBook  # noqa: E402
 from console.sources.spend_reader import SpendReader  # noqa: E402
 from console.sources.spend_store import SpendStore  # noqa: E402
-from console.sources.transcripts import TRANSCRIPTS, VENDORS  # noqa: E402
 
 REAL = ROOT / "tests" / "data" / "claude-code" / "projects-tree" / "-home-dev-proj"
 WORDS = ("the", "build", "fails", "in", "module", "seven", "because", "of", "a", "missing", "import", "def", "return", "self", "None")

@@ -124,8 +124,7 @@ sys.addaudithook(lambda event, args: opened.append(str(args[0])) if event in kin
 from console.sources.claude_code.source import ClaudeCodeSource
 from console.sources.codex.source import CodexSource
 from console.sources.folder_watch import FolderWatch
-from console.sources.kinds import KINDS, PROGRAMS
-from console.sources.transcripts import TRANSCRIPTS, VENDORS
+from console.sources.kinds import KINDS, PROGRAMS, TRANSCRIPTS, VENDORS
 from console.sources.plain_processes import ProcessSource
 from console.sources.programs import Programs
 from console.sources.rates import RateBook

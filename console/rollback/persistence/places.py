@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
+from console.domain.assets import resource
 from console.rollback.persistence.findings import Place, Where
 
 SHELL = "your next shell"
@@ -12,9 +14,6 @@ GIT = "your next git command there"
 TESTS = "your next test run there"
 PYTHON = "every start of that Python"
 EDITOR = "your editor, when that folder is opened"
-CODING_AGENT = "your coding agent, when it starts there"
-CLAUDE = "Claude Code, when it starts there"
-CURSOR = "Cursor, when that folder is opened"
 ROOT_TIMER = "cron or systemd, as root"
 SHIM = "you, whenever that command is typed"
 
@@ -23,16 +22,17 @@ def _rows(kind: str, where: Where, runs: str, patterns: Iterable[str], part: str
     return tuple(Place(kind, where, pattern, runs, part, executable) for pattern in patterns)
 
 
+def _coding_agents(where: Where) -> tuple[Place, ...]:
+    """Files that coding agents read when they start: each program's rows, from ``resources/persistence/coding_agents.json``."""
+    told = json.loads(resource("persistence", "coding_agents.json").read_bytes())[where.value]
+    return tuple(one for row in told for one in _rows(row["kind"], where, row["runs"], row["patterns"], row.get("part", "")))
+
+
 _BASH = (".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc")
 _ZSH = (".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".config/zsh/.z*")
 _FISH = (".config/fish/config.fish", ".config/fish/conf.d/*", ".config/fish/functions/*")
 _X = (".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".config/autostart/*", ".config/autostart-scripts/*", ".config/environment.d/*",
       ".config/plasma-workspace/env/*", ".pam_environment")  # fmt: skip
-_AGENT_HOME = (".claude/settings*.json", ".claude/CLAUDE.md", ".claude/agents/**", ".claude/commands/**", ".claude/hooks/**",
-               ".claude/skills/**", ".claude/plugins/*.json", ".codex/config.toml", ".codex/AGENTS.md", ".codex/hooks*", ".cursor/mcp.json",
-               ".gemini/settings.json", ".gemini/GEMINI.md", ".config/Code/User/mcp.json", ".config/opencode/*.json",
-               ".codeium/windsurf/mcp_config.json")  # fmt: skip
-
 HOME: tuple[Place, ...] = (
     *_rows("shell start file", Where.HOME, SHELL, (*_BASH, *_ZSH, *_FISH)),
     *_rows("session start file", Where.HOME, LOGIN, _X),
@@ -53,8 +53,7 @@ HOME: tuple[Place, ...] = (
     *_rows("editor settings", Where.HOME, "your next start of the editor", (
         ".config/Code/User/settings.json", ".config/Code/User/tasks.json", ".vimrc", ".vim/plugin/*", ".config/nvim/init.*", ".gdbinit",
     )),
-    *_rows("agent settings", Where.HOME, "your next coding agent", _AGENT_HOME),
-    *_rows("agent settings", Where.HOME, "your next coding agent", (".claude.json",), "mcp"),
+    *_coding_agents(Where.HOME),
 )  # fmt: skip
 """In the home of an operator, and at the top of a workspace, which is the HOME of its agents."""
 
@@ -123,27 +122,7 @@ WORKSPACE: tuple[Place, ...] = (
         ".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json", ".devcontainer/devcontainer.json", ".exrc", ".nvim.lua",
         ".gdbinit",
     )),
-    *_rows("agent settings", Where.WORKSPACE, CODING_AGENT, (".mcp.json", ".vscode/mcp.json")),
-    *_rows("agent settings", Where.WORKSPACE, CLAUDE, (
-        ".claude/settings*.json", ".claude/agents/**", ".claude/commands/**", ".claude/hooks/**", ".claude/skills/**", ".claude/plugins/**",
-    )),
-    *_rows("agent settings", Where.WORKSPACE, "Codex, when it starts there", (".codex/**",)),
-    *_rows("agent settings", Where.WORKSPACE, CURSOR, (".cursor/mcp.json", ".cursor/rules/**", ".cursor/hooks*", ".cursor/commands/**")),
-    *_rows("agent settings", Where.WORKSPACE, "Gemini CLI, when it starts there", (".gemini/settings.json", ".gemini/commands/**")),
-    *_rows("agent settings", Where.WORKSPACE, "Qwen Code, when it starts there", (".qwen/settings.json", ".qwen/commands/**")),
-    *_rows("agent settings", Where.WORKSPACE, "OpenCode, when it starts there", ("opencode.json", "opencode.jsonc", ".opencode/**")),
-    *_rows("agent instructions", Where.WORKSPACE, CLAUDE, (
-        "CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", ".claude/rules/**", ".claude/output-styles/**",
-    )),
-    *_rows("agent instructions", Where.WORKSPACE, "Codex, OpenCode or another coding agent, when it starts there", ("AGENTS*.md",)),
-    *_rows("agent instructions", Where.WORKSPACE, "Gemini CLI, when it starts there", ("GEMINI.md",)),
-    *_rows("agent instructions", Where.WORKSPACE, "Qwen Code, when it starts there", ("QWEN.md",)),
-    *_rows("agent instructions", Where.WORKSPACE, CURSOR, (".cursorrules",)),
-    *_rows("agent instructions", Where.WORKSPACE, "Windsurf, when that folder is opened", (".windsurfrules", ".windsurf/rules/*")),
-    *_rows("agent instructions", Where.WORKSPACE, "GitHub Copilot, when that folder is opened", (
-        ".github/copilot-instructions.md", ".github/instructions/*",
-    )),
-    *_rows("agent instructions", Where.WORKSPACE, "Cline, when that folder is opened", (".clinerules", ".clinerules/*")),
+    *_coding_agents(Where.WORKSPACE),
 )  # fmt: skip
 """Anywhere in a workspace, by the end of a path."""
 

@@ -18,9 +18,8 @@ from console.services.activity.schedule import Followed, Turns
 from console.services.fleet.core import Core
 from console.sources.activity_files import AgentFiles, Whereabouts, whereabouts
 from console.sources.freshness import Freshness
-from console.sources.kinds import ACTIVITIES
+from console.sources.kinds import ACTIVITIES, VENDORS
 from console.sources.rates import RateBook
-from console.sources.transcripts import VENDORS
 
 log = logging.getLogger(__name__)
 PASS_S = 0.25

@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -134,7 +135,7 @@ def _of(source: str, folder: str) -> Transcripts:
         own=folders,
         is_one=_is_database,
         depth=0,
-        database=lambda opened: read(source, opened),
+        database=partial(read, source),
     )
 
 

@@ -13,12 +13,12 @@ from console.domain.errors import UsageProblem
 from console.services.observe.own_agents import workspaces_with_transcripts
 from console.settings.options import load_options
 from console.settings.places import Places
+from console.sources.kinds import TRANSCRIPTS, VENDORS
 from console.sources.rates import RateBook
 from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
 from console.sources.spend_sums import Sum
 from console.sources.transcript_files import Found
-from console.sources.transcripts import TRANSCRIPTS, VENDORS
 from console.supervisor.verbs.printing import show
 
 _SHOWN = 12

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from console.domain.activity import Entry
-from console.sources import kinds, transcripts
+from console.sources import kinds
 from console.sources.activity_files import Whereabouts
 from console.sources.kind import Kind, Lacks
-from console.sources.kinds import ACTIVITIES, HOOKS, KINDS
+from console.sources.kinds import ACTIVITIES, HOOKS, KINDS, TRANSCRIPTS, VENDORS
 from console.sources.rates import RateBook
 from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
-from console.sources.transcripts import TRANSCRIPTS, VENDORS
 from console.wording.agent_kinds import PLACES
 
 DATA = Path(__file__).parents[2] / "data"
@@ -93,11 +92,10 @@ def test_a_capability_that_a_kind_lacks_has_its_reason(kind: Kind) -> None:
 
 
 def test_lists_that_must_say_the_same_do() -> None:
-    assert {id(kind.transcripts) for kind in KINDS if not isinstance(kind.transcripts, Lacks)} == {id(one) for one in TRANSCRIPTS}
     assert {name: hook.place for name, hook in HOOKS.items()} == PLACES, "the command line knows the places without the kinds"
     assert len({kind.name for kind in KINDS}) == len({kind.program for kind in KINDS}) == len(KINDS)
     assert kinds.daemons_of("claude_code") is not kinds.daemons_of("codex") and kinds.daemons_of("pi") is None
-    assert transcripts.VENDORS["gemini"] == "google"
+    assert VENDORS["gemini"] == "google"
 
 
 def test_histories_of_real_programs_come_to_what_ccusage_says(history: History) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from console.sources import otlp, otlp_json
+from console.sources.kinds import VENDORS
 from console.sources.otlp import OtlpSource
 from console.sources.rates import RateBook
-from console.sources.transcripts import VENDORS
 
 DATA = Path(__file__).parents[2] / "data"
 CLAUDE_SESSION = "ca2200bd-a045-4b6c-a82c-3a0d8505a41a"

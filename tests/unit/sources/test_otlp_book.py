@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from console.sources import otlp_book
+from console.sources.kinds import VENDORS
 from console.sources.otlp_book import FORGET_S, NEW_BURST, QUIET_S, SESSIONS_MAX, TelemetryBook
 from console.sources.otlp_items import Item
 from console.sources.rates import RateBook
-from console.sources.transcripts import VENDORS
 
 
 class Clock:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from console.domain.spend import NANO, Answer, Tokens
+from console.sources.kinds import VENDORS
 from console.sources.rates import RateBook
-from console.sources.transcripts import VENDORS
 
 BOOK = RateBook(VENDORS)
 AT = 1795292882.0

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.sources import second_reader
+from console.sources.kinds import TRANSCRIPTS
 from console.sources.reading import at_of
 from console.sources.second_reader import Due, SecondReader, is_worth_it
 from console.sources.transcript_files import Place, Transcript
@@ -35,7 +36,7 @@ def test_a_short_history_or_one_core_is_not_worth_it(monkeypatch: pytest.MonkeyP
 
 def test_one_that_is_not_wanted_takes_nothing(tmp_path: Path) -> None:
     due = due_of(tmp_path, 3)
-    with SecondReader(wanted=False) as second:
+    with SecondReader(TRANSCRIPTS, wanted=False) as second:
         second.feed(due)
         assert len(due) == 3 and not second.owes and list(second.replies(wait=True)) == []
 
@@ -43,7 +44,7 @@ def test_one_that_is_not_wanted_takes_nothing(tmp_path: Path) -> None:
 def test_it_takes_from_the_end_as_much_as_keeps_it_busy_and_answers_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(second_reader, "CHUNK", 6)  # two files
     due = due_of(tmp_path, 20)
-    with SecondReader(wanted=True) as second:
+    with SecondReader(TRANSCRIPTS, wanted=True) as second:
         second.feed(due)
         assert [one.path for one, _ in due] == [str(tmp_path / f"{number}.jsonl") for number in range(20 - 2 * second_reader.CHUNKS)]
         met = []
@@ -57,7 +58,7 @@ def test_it_takes_from_the_end_as_much_as_keeps_it_busy_and_answers_all_of_it(tm
 
 def test_names_of_any_length_never_fill_the_pipe(tmp_path: Path) -> None:
     due: deque[Due] = deque((Transcript("claude_code", "/nowhere/" + "x" * 4000, size=1), None) for _ in range(300))
-    with SecondReader(wanted=True) as second:
+    with SecondReader(TRANSCRIPTS, wanted=True) as second:
         second.feed(due)
         assert 0 < 300 - len(due) <= second_reader.CHUNKS * 4
         while second.owes:
@@ -66,7 +67,7 @@ def test_names_of_any_length_never_fill_the_pipe(tmp_path: Path) -> None:
 
 def test_one_that_is_killed_gives_back_what_it_had_and_takes_nothing_more(tmp_path: Path) -> None:
     due = due_of(tmp_path, 8)
-    with SecondReader(wanted=True) as second:
+    with SecondReader(TRANSCRIPTS, wanted=True) as second:
         second.feed(due)
         assert not due
         second._process.send_signal(19)  # type: ignore[union-attr]  # SIGSTOP: it has answered little
@@ -85,7 +86,7 @@ def test_one_that_is_killed_gives_back_what_it_had_and_takes_nothing_more(tmp_pa
 def test_what_is_no_answer_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frame: bytes) -> None:
     monkeypatch.setattr(second_reader, "PROGRAM", f"import os, time; os.write(1, {frame!r}); time.sleep(60)")
     due = due_of(tmp_path, 2)
-    with SecondReader(wanted=True) as second:
+    with SecondReader(TRANSCRIPTS, wanted=True) as second:
         second.feed(due)
         assert list(second.replies(wait=True)) == [] and len(second.given_back()) == 2
         process = second._process
@@ -94,7 +95,7 @@ def test_what_is_no_answer_is_not_believed(tmp_path: Path, monkeypatch: pytest.M
 
 def test_it_ends_when_nobody_waits_for_it(tmp_path: Path) -> None:
     due = due_of(tmp_path, 2)
-    with pytest.raises(RuntimeError), SecondReader(wanted=True) as second:
+    with pytest.raises(RuntimeError), SecondReader(TRANSCRIPTS, wanted=True) as second:
         second.feed(due)
         process = second._process
         raise RuntimeError
@@ -107,7 +108,7 @@ def test_a_time_without_a_zone_means_the_same_there_as_here(tmp_path: Path, monk
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
-        with SecondReader(wanted=True) as second:
+        with SecondReader(TRANSCRIPTS, wanted=True) as second:
             second.feed(deque([(Transcript("claude_code", str(tmp_path / "s.jsonl"), size=9), None)]))
             ((_, reply),) = second.replies(wait=True)
         assert reply.answers[0].at == at_of("2026-11-21T20:28:05+09:00") == at_of("2026-11-21T20:28:05")

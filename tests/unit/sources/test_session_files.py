@@ -14,13 +14,12 @@ from console.domain.agent import Sighting
 from console.sources.farewell import FAREWELL_S
 from console.sources.interface import GONE
 from console.sources.kind import Lacks, Outlook
-from console.sources.kinds import KINDS, PROGRAMS
+from console.sources.kinds import KINDS, PROGRAMS, TRANSCRIPTS, VENDORS
 from console.sources.processes import ProcessTable, ticks_of_boot
 from console.sources.programs import Programs
 from console.sources.rates import RateBook
 from console.sources.session_files import newest
 from console.sources.session_spend import SessionSpend
-from console.sources.transcripts import TRANSCRIPTS, VENDORS
 from tests.fakes.proc import FakeProc
 
 CLI = "/usr/lib/node_modules/@mariozechner/pi-coding-agent/dist/cli.js"

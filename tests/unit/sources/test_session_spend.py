@@ -13,11 +13,11 @@ import pytest
 
 from console.domain.spend import Answer
 from console.sources import session_spend
+from console.sources.kinds import TRANSCRIPTS, VENDORS
 from console.sources.rates import RateBook
 from console.sources.session_spend import NOT_READ, SessionSpend
 from console.sources.spend_store import SpendStore
 from console.sources.transcript_files import Found
-from console.sources.transcripts import TRANSCRIPTS, VENDORS
 
 RATES = RateBook(VENDORS)
 ME = os.geteuid()

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from console.sources import second_reader, transcript_files
+from console.sources.kinds import TRANSCRIPTS, VENDORS
 from console.sources.rates import RateBook
 from console.sources.spend_reader import SpendReader
 from console.sources.spend_store import SpendStore
 from console.sources.transcript_files import Answers, Found, Transcript
-from console.sources.transcripts import TRANSCRIPTS, VENDORS
 
 DATA = Path(__file__).parents[2] / "data"
 RATES = RateBook(VENDORS)

@@ -22,9 +22,9 @@ from console.services.observe import scheduler
 from console.services.observe.scheduler import Lookout
 from console.sources import otlp
 from console.sources.interface import Source
+from console.sources.kinds import VENDORS
 from console.sources.otlp import OtlpSource
 from console.sources.rates import RateBook
-from console.sources.transcripts import VENDORS
 from tests.fakes.instance import free_port
 
 
