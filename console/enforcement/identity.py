@@ -5,6 +5,7 @@ Nothing in a file decides who is signalled: a row takes its process from the ker
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,16 @@ GONE = "gone"
 """Status of one that is not seen any more, though it is told for a moment longer what it used."""
 LEAST = ("docker", PROCESSES, TELEMETRY)
 """Sources that know less of an agent than those that read the files of its kind, which come before them."""
+
+
+def name_of(sighting: Sighting) -> str:
+    """Return what tells its session from all others."""
+    return f"{sighting.source}\0{sighting.key}"
+
+
+def observed_id(sighting: Sighting) -> AgentId:
+    """A stable id made from source and key, so that hostile keys cannot shape it."""
+    return AgentId("o-" + hashlib.sha256(name_of(sighting).encode("utf-8", "surrogatepass")).hexdigest()[:16])
 
 
 @dataclass(slots=True)
@@ -91,17 +102,17 @@ def in_order(reports: Iterable[SourceReport]) -> list[Sighting]:
 
 def joined(state: EngineState, reports: Iterable[SourceReport]) -> tuple[list[Row], list[Row | None]]:
     """Rows, whoever may be a parent before its children; and the row of each that was seen, ``in_order``."""
-    joining = _Joining(Own(state), in_order(reports), state.linked_sessions)
+    joining = _Joining(Own(state), in_order(reports), state)
     return sorted(joining.rows, key=lambda row: row.container is not None), joining.places
 
 
 class _Joining:
     """One pass over everything that was seen."""
 
-    def __init__(self, own: Own, found: list[Sighting], linked: Container[str]) -> None:
+    def __init__(self, own: Own, found: list[Sighting], state: EngineState) -> None:
         self.rows: list[Row] = []
         self.places: list[Row | None] = []
-        self._linked = linked
+        self._state = state
         self._own: dict[AgentId, Row] = {}
         self._by_process: dict[ProcessIdentity, Row] = {}
         self._by_container: dict[str, Row] = {}
@@ -124,7 +135,20 @@ class _Joining:
         if one.parent_key is not None or (one.status == GONE and owner is None):  # who lives is never hidden behind one that is gone
             self.rows.append(Row(one, inside=owner))
             return self.rows[-1]
-        return self._ours(one, owner) if owner is not None else self._theirs(one)
+        if owner is None:
+            return self._theirs(one)
+        if not self._was_a_row(one, owner):
+            return self._ours(one, owner)
+        row = self._theirs(one)
+        row.inside = owner
+        return row
+
+    def _was_a_row(self, one: Sighting, owner: AgentId) -> bool:
+        """Whether an adopted agent's processes run it, and it was an agent by itself before: its session goes on in them."""
+        if self._state.agents[owner].control_level is not ControlLevel.ADOPTED:
+            return False
+        agent = self._state.agents.get(self._state.rows.get(name_of(one), observed_id(one)))
+        return agent is not None and agent.agent_id != owner and agent.state.is_live and agent.control_level is ControlLevel.OBSERVED
 
     def _told(self, told: list[Sighting]) -> None:
         """A session that others see, or saw, is theirs: what is said of it makes no row of its own."""
@@ -136,7 +160,7 @@ class _Joining:
         for one in told:
             if one.session in known:
                 known[one.session].also.append(one)
-            elif one.session not in self._linked and one.status != YOUNG:
+            elif one.session not in self._state.linked_sessions and one.status != YOUNG:
                 self.rows.append(Row(one))
 
     def _ours(self, one: Sighting, owner: AgentId) -> Row:

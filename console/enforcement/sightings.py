@@ -16,7 +16,7 @@ from console.domain.budget import Usage, shortfall
 from console.domain.conversation import started_as
 from console.enforcement import budgets, charging, sameness
 from console.enforcement.adoption import taken_in
-from console.enforcement.identity import GONE, TELEMETRY, Row, joined
+from console.enforcement.identity import GONE, TELEMETRY, Row, joined, name_of, observed_id
 from console.enforcement.sameness import Round
 from console.enforcement.state import EngineState, Seen
 
@@ -28,15 +28,6 @@ _PARTS = 5000
 """Sessions and sub-agents of one agent of ours whose usage is told apart; earlier ones are one sum."""
 _LINKED = 10_000
 """Sessions of telemetry that others saw, which are kept in mind."""
-
-
-def observed_id(sighting: Sighting) -> AgentId:
-    """A stable id made from source and key, so that hostile keys cannot shape it."""
-    return AgentId("o-" + hashlib.sha256(_name(sighting).encode("utf-8", "surrogatepass")).hexdigest()[:16])
-
-
-def _name(sighting: Sighting) -> str:
-    return f"{sighting.source}\0{sighting.key}"
 
 
 def sighted(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Command]:
@@ -63,7 +54,7 @@ def _anew(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Comman
     for row in rows:
         _link(state, row)
         if row.own is not None:
-            yield from taken_in(state, event, row.own, [_name(one) for one in (*row.members, *inside.get(row.own, []))])
+            yield from taken_in(state, event, row.own, [name_of(one) for one in (*row.members, *inside.get(row.own, []))])
     for row in rows:
         if row.own is None and row.first.status == GONE:
             yield from _late(state, event, row, names)
@@ -72,7 +63,7 @@ def _anew(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Comman
         taken.add(agent_id)
         made.append((row, agent_id))
         for one in row.members:
-            names[_name(one)] = agent_id
+            names[name_of(one)] = agent_id
             if row.own is None and one.status != FINISHED and (one is row.first or one.source != TELEMETRY):
                 sees[one.source].add(agent_id)
         yield from _looked_at(state, event, row, agent_id, inside, names)
@@ -105,10 +96,10 @@ def _looked_at(
 
 def _late(state: EngineState, event: e.Sighted, row: Row, names: dict[str, AgentId]) -> Iterator[c.Command]:
     """What one that is gone had used to its end is charged as before; whether it has ended is not concluded from it."""
-    agent_id = state.rows.get(_name(row.first))
+    agent_id = state.rows.get(name_of(row.first))
     agent = state.agents.get(agent_id) if agent_id is not None else None
     if agent is not None and agent.control_level is ControlLevel.OBSERVED:
-        names.setdefault(_name(row.first), agent.agent_id)
+        names.setdefault(name_of(row.first), agent.agent_id)
         yield from _used(state, event, row, agent.agent_id)
 
 
@@ -125,7 +116,7 @@ def _link(state: EngineState, row: Row) -> None:
 def _row_id(state: EngineState, row: Row, taken: set[AgentId]) -> AgentId:
     """The row in which any of its sightings is shown already, else a new one."""
     for one in row.members:
-        known = state.rows.get(_name(one))
+        known = state.rows.get(name_of(one))
         if known is None or known in taken or (one.source == TELEMETRY and one is not row.first):
             continue
         agent = state.agents.get(known)
@@ -142,7 +133,7 @@ def _row_id(state: EngineState, row: Row, taken: set[AgentId]) -> AgentId:
 def _parent(state: EngineState, row: Row, agent_id: AgentId, names: dict[str, AgentId]) -> Agent | None:
     found = names.get(f"{row.first.source}\0{row.first.parent_key}") if row.first.parent_key else None
     if found is None and row.container is not None:
-        found = names.get(_name(row.container.first))
+        found = names.get(name_of(row.container.first))
     parent, had = state.agents.get(found) if found is not None else None, state.agents.get(agent_id)
     if parent is None or (had is not None and had.parent_id == parent.agent_id):
         return parent
@@ -176,7 +167,7 @@ def _parts(had: tuple[tuple[str, Usage], ...], sightings: list[Sighting]) -> tup
     parts = dict(had)
     for one in sightings:
         if one.usage is not None:
-            parts[_name(one)] = _larger(parts.get(_name(one), Usage()), one.usage)
+            parts[name_of(one)] = _larger(parts.get(name_of(one), Usage()), one.usage)
     while len(parts) > _PARTS:
         oldest = next(name for name in parts if name)
         parts[""] = parts.get("", Usage()).plus(parts.pop(oldest))
@@ -236,6 +227,8 @@ def _theirs(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, p
     state.seen[agent_id] = _seen(state, agent_id, row, [])
     status = AgentState.WAITING if first.status in ("waiting", "idle", PAUSED) else AgentState.RUNNING
     reason = "its container is paused" if first.status == PAUSED else ""
+    if row.inside is not None and first.parent_key is None:
+        reason = f"it runs inside {row.inside} and stops with it"
     if had is None or not is_live:
         agent = replace(_born(event, row, agent_id, parent, status), state_reason=reason)
         yield c.ShowAgent(state.put(agent if had is None else replace(agent, usage=had.usage)))
@@ -293,11 +286,10 @@ def _linked(state: EngineState, agent: Agent, parent: Agent) -> Agent:
 
 
 def _gone(state: EngineState, event: e.Sighted, gone: set[AgentId]) -> Iterator[c.Command]:
-    for agent_id in sorted(gone):
-        moved = state.taken_in.get(agent_id) if agent_id in state.seen and not state.seen[agent_id].part else None
-        yield from _end(state, event, agent_id, f"it runs inside {moved[0]}, which was adopted" if moved else "no longer seen")
     for agent_id, seen in [(i, seen) for i, seen in state.seen.items() if seen.inside is not None and seen.inside not in state.live]:
         yield from _end(state, event, agent_id, f"it ran inside {seen.inside}, which has ended")
+    for agent_id in sorted(gone):
+        yield from _end(state, event, agent_id, "no longer seen")
     for agent_id in state.seen.keys() - state.live:
         del state.seen[agent_id]
         state.same.pop(agent_id, None)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from console.domain.agent import AgentId, Sighting, SourceReport
 from console.domain.errors import ConsoleError
-from console.enforcement.sightings import observed_id
+from console.enforcement.identity import observed_id
 from console.ledger.activity import ActivityStore
 from console.services.activity.clean import Redact, dated
 from console.services.activity.schedule import Followed, Turns

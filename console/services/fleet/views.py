@@ -101,6 +101,8 @@ def cost_unknown(agent: Agent, state: EngineState) -> str:
         return unreported(agent, state.budget.metered) or _unknown_at_end(agent, state)
     if seen.unread:
         return seen.unread
+    if agent.control_level is ControlLevel.OBSERVED and seen.sources == (PROCESSES,) and not agent.usage.tokens:
+        return "its session is not seen, and its process does not tell what it spends"
     return f"{counted(seen.unpriced, 'answer')} without a price" if seen.unpriced else ""
 
 

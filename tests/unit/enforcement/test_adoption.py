@@ -13,8 +13,8 @@ from console.domain.budget import Usage
 from console.domain.kill import Outcome, Receipt, Target
 from console.domain.ladder import Reach, Rung, Scope
 from console.enforcement.engine import Engine
+from console.enforcement.identity import observed_id
 from console.enforcement.ladder import plan
-from console.enforcement.sightings import observed_id
 
 SEEN = Sighting("claude_code", "s-1", "one", ProcessIdentity(4242, 777), "s-1", "/work", 1.0)
 ME = observed_id(SEEN)
@@ -150,11 +150,39 @@ def test_what_a_separate_session_in_its_processes_used_before_counts_once() -> N
     out = look(made, *ours)
     assert sums(made) == pytest.approx((1.1, 1.1, 1.1, 0.4)), "it is its own use from now on, and nobody is charged again"
     assert any(isinstance(x, c.KeepBooks) for x in out), "a restart knows it"
-    other = made.state.agents[observed_id(nested(0.0))]
-    assert (other.state, other.state_reason) == (AgentState.ENDED, f"it runs inside {ME}, which was adopted")
     look(made, *ours)
     look(made, ours[0], replace(ours[1], usage=Usage(tokens=60, cost_usd=0.6)), ours[2])
     assert sums(made) == pytest.approx((1.2, 1.2, 1.2, 0.5)), "what it uses then is charged, once"
+    other = made.state.agents[observed_id(nested(0.0))]
+    assert (other.state, other.state_reason) == (AgentState.RUNNING, f"it runs inside {ME} and stops with it")
+    assert other.usage.cost_usd == pytest.approx(0.6), "its row goes on"
+    assert "stops with it, never alone" in plan(made.state, Rung.KILL, Scope(Reach.AGENT, other.agent_id)).excluded[other.agent_id]
+    look(made, ours[0])
+    assert made.state.agents[other.agent_id].state_reason == "no longer seen" and sums(made)[0] == pytest.approx(1.2)
+
+
+def test_another_session_of_an_adopted_process_goes_on_in_its_own_row_over_a_restart_until_that_process_has_ended() -> None:
+    """Codex's app-server runs several threads in one process."""
+    two = replace(SEEN, key="s-2", session="s-2", name="two")
+    made = engine(two, SEEN)
+    adopt(made)
+    for again in (False, True):
+        if again:  # the next supervisor has the rows of its ledger, and has seen nobody
+            made.state.rows.clear()
+            made.state.seen.clear()
+            made.state.sighted.clear()
+        look(made, *(replace(one, agent_id=ME) for one in (two, SEEN)))
+        other = made.state.agents[observed_id(two)]
+        assert (other.state, other.state_reason) == (AgentState.RUNNING, f"it runs inside {ME} and stops with it")
+        assert (made.state.seen[ME].session, made.state.seen[other.agent_id].inside) == ("s-1", ME)
+    three = replace(SEEN, key="s-3", session="s-3", agent_id=ME)
+    look(made, *(replace(one, agent_id=ME) for one in (two, SEEN)), three)
+    assert len(made.state.agents) == 2, "one that began inside it was never a row"
+    made.step(e.KillStarted(2.0, 2.0, "k-1", (ME,), "now", "me"))
+    receipt = Receipt("k-1", "00c0ffee", ME, "now", "me", 2.0, targets=(Target(ME, "adopted", Outcome.PROVEN_ZERO, 1.0, {}),))
+    made.step(e.KillJudged(2.0, 2.0, receipt))
+    look(made)
+    assert made.state.agents[other.agent_id].state_reason == f"it ran inside {ME}, which has ended"
 
 
 def test_what_was_used_between_adoption_and_the_first_look_inside_counts_once() -> None:
@@ -184,8 +212,7 @@ def test_while_one_source_still_shows_it_by_itself_it_is_the_same_row_and_counts
         both(replace(main, agent_id=ME), ours, held=held)
         assert sums(made) == pytest.approx((0.6, 0.6, 0.6, 0.0)) and len(made.state.agents) == 2
     other = made.state.agents[observed_id(nested(0.0))]
-    assert (other.state, other.state_reason) == (AgentState.ENDED, f"it runs inside {ME}, which was adopted")
-    assert made.state.taken_in == {}
+    assert (other.state, other.state_reason) == (AgentState.RUNNING, f"it runs inside {ME} and stops with it")
 
 
 def test_what_only_telemetry_said_of_a_session_was_charged_to_nobody_and_is_charged_then() -> None:

@@ -14,7 +14,7 @@ from console.domain.agent import AgentId, ControlLevel, ProcessIdentity, Sightin
 from console.domain.budget import Usage
 from console.enforcement import sameness
 from console.enforcement.engine import Engine
-from console.enforcement.sightings import observed_id
+from console.enforcement.identity import observed_id
 
 
 def session(number: int, **more: Any) -> Sighting:

@@ -12,7 +12,7 @@ from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.enforcement import sightings
-from console.enforcement.sightings import observed_id
+from console.enforcement.identity import observed_id
 from tests.fakes.playbook import Playbook
 
 

@@ -19,7 +19,7 @@ from console.domain.agent import AgentId, Sighting, SourceReport
 from console.domain.conversation import TALKING
 from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.permission import PermissionRequest
-from console.enforcement.sightings import observed_id
+from console.enforcement.identity import observed_id
 from console.ledger.activity_file import Bounds
 from console.services.activity import follow as activity_follow
 from console.services.activity import intake as activity_intake

@@ -11,7 +11,7 @@ from console.domain import event as e
 from console.domain.agent import AgentState, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.errors import UsageProblem
-from console.enforcement.sightings import observed_id
+from console.enforcement.identity import observed_id
 from console.services.fleet.meters import Meters
 from console.services.fleet.views import agent_fields, cost_unknown, entry_from_body
 from tests.fakes.playbook import Playbook
@@ -48,6 +48,8 @@ def test_spend_that_nothing_reads_is_unknown_and_never_zero() -> None:
     row = seen_as(read, replace(process, name="Claude Code"))
     assert row["cost_usd"] == 0.0 and row["cost_unknown"] == "", "a source reads it: nothing was spent yet"
     assert "'cost_usd': 0.0" in str(row["usage"]) and "'cost_usd': 0.0" in str(row["tree_usage"])
+    row = seen_as(replace(process, name="Codex", unread=""))
+    assert row["cost_usd"] is None and "its session is not seen" in str(row["cost_unknown"])
 
 
 @pytest.mark.parametrize(
