@@ -19,6 +19,14 @@ def name(line: str) -> str:
 @pytest.mark.parametrize(
     "line",
     [
+        "rclone delete remote:bucket",
+        "rclone -v --config x purge remote:bucket",
+        "mc rm --recursive --force store/bucket",
+        "s3cmd del s3://bucket/x",
+        "restic forget --keep-last 1",
+        "borg prune --keep-daily 7 repo",
+        "kopia snapshot delete k1",
+        "heroku ps:scale web=9",
         "gh pr merge 12",
         "gh pr merge --squash 12",
         "gh -R a/b pr merge 1",
@@ -66,6 +74,9 @@ def test_what_asks(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "rclone ls remote:",
+        "restic backup .",
+        "restic snapshots",
         "gh pr list",
         "gh pr view 12",
         "git push",
