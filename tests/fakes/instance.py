@@ -99,8 +99,9 @@ class Patient(Operator):
 class Instance:
     """``with Instance(folder, "--heartbeat-s", "2") as it: it.api.fleet()``"""
 
-    def __init__(self, state_dir: Path, *options: str) -> None:
-        self.state_dir, self.options = state_dir, options
+    def __init__(self, state_dir: Path, *options: str, code: Path = ROOT) -> None:
+        """``code``: the folder whose ``console`` runs."""
+        self.state_dir, self.options, self.code = state_dir, options, code
         self.process: subprocess.Popen[bytes] | Nursling | None = None
 
     def __enter__(self) -> Instance:
@@ -109,13 +110,13 @@ class Instance:
 
     def start(self) -> None:
         argv = ("serve", "--state-dir", str(self.state_dir), *self.options)
-        if SHARED:
+        if SHARED and self.code == ROOT:
             self.process = born = SHARED[0].run("console.supervisor", *argv)
             until(lambda: "ready\n" in born.said() or born.has_ended(), words="the supervisor is ready")
             assert "ready\n" in born.said(), born.said()
         else:
             self.process = made = subprocess.Popen(
-                [sys.executable, "-m", "console.supervisor", *argv], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                [sys.executable, "-m", "console.supervisor", *argv], cwd=self.code, stdout=subprocess.PIPE, stderr=subprocess.PIPE
             )
             assert made.stdout is not None and made.stderr is not None
             line = made.stdout.readline()
