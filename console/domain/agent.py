@@ -10,7 +10,7 @@ from console.domain.budget import UNCAPPED, Halt, Limits, Usage
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.ids import AGENT_ID, CONTEXT_ID
-from console.domain.network import NetworkMode, Sensitivity
+from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity
 
 AgentId = NewType("AgentId", str)
 ContextId = NewType("ContextId", str)
@@ -151,7 +151,7 @@ class Agent:
     state_reason: str = ""
     usage: Usage = field(default_factory=Usage)
     sensitivity: Sensitivity = Sensitivity.PUBLIC
-    network_mode: NetworkMode = NetworkMode.FULL
+    network_mode: NetworkMode = LOOSEST
     network_enforced: bool = False
     """False: shown as FULL, *not enforced*, whatever was asked."""
     network_note: str = ""
@@ -199,7 +199,7 @@ class Agent:
     @property
     def effective_mode(self) -> NetworkMode:
         """What it may reach now: nothing while isolated, else what the ratchet leaves."""
-        return NetworkMode.NONE if self.isolated or self.cut_off else self.network_mode
+        return STRICTEST if self.isolated or self.cut_off else self.network_mode
 
 
 @dataclass(frozen=True, slots=True)

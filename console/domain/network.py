@@ -8,21 +8,96 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 from console.domain.errors import UsageProblem
 
 
+class ModeRules(Protocol):
+    """What one network mode means to everybody who asks; one class for each mode."""
+
+    severity: int
+    """By which modes are ordered: the looser first."""
+    is_restricted: bool
+    """What it reaches is held, by a network namespace of its own."""
+    has_portal: bool
+    """Its requests go through a portal, and the allowlist decides."""
+    is_closed: bool
+    """It reaches nothing."""
+    reach: str
+    """What it reaches, told to the agent."""
+
+
+class Full:
+    """The whole network of the host or its container."""
+
+    severity = 0
+    is_restricted = has_portal = is_closed = False
+    reach = "Every destination can be reached."
+
+
+class Proxied:
+    """Approved destinations alone."""
+
+    severity = 1
+    is_restricted = has_portal = True
+    is_closed = False
+    reach = "Only approved destinations can be reached."
+
+
+class NoNetwork:
+    """No destination."""
+
+    severity = 2
+    is_restricted = is_closed = True
+    has_portal = False
+    reach = "No destination can be reached."
+
+
+_FULL, _PROXIED, _NO_NETWORK = Full(), Proxied(), NoNetwork()
+
+
 class NetworkMode(StrEnum):
-    """What an agent may reach, ordered by severity (FULL < PROXIED < NONE)."""
+    """What an agent may reach, ordered by severity (FULL < PROXIED < NONE). Other modules ask what a mode means, never which it is."""
 
     FULL = "FULL"
     PROXIED = "PROXIED"
     NONE = "NONE"
 
     @property
+    def rules(self) -> ModeRules:
+        """The table of modes: mypy fails when one has no class, or a class lacks an answer."""
+        match self:
+            case NetworkMode.FULL:
+                return _FULL
+            case NetworkMode.PROXIED:
+                return _PROXIED
+            case NetworkMode.NONE:
+                return _NO_NETWORK
+
+    @property
     def severity(self) -> int:
-        """0 for FULL, 1 for PROXIED, 2 for NONE."""
-        return ("FULL", "PROXIED", "NONE").index(self.value)
+        """By which modes are ordered: the looser first."""
+        return self.rules.severity
+
+    @property
+    def is_restricted(self) -> bool:
+        """What it reaches is held, by a network namespace of its own."""
+        return self.rules.is_restricted
+
+    @property
+    def has_portal(self) -> bool:
+        """Its requests go through a portal, and the allowlist decides."""
+        return self.rules.has_portal
+
+    @property
+    def is_closed(self) -> bool:
+        """It reaches nothing."""
+        return self.rules.is_closed
+
+
+LOOSEST, STRICTEST = NetworkMode.FULL, NetworkMode.NONE
+"""What holds where nothing asks for less, and where what was asked for cannot be read."""
 
 
 class Sensitivity(StrEnum):

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
 from console.domain.conversation import started_as
-from console.domain.network import NetworkMode
 
 OWN = "own"
 """The rules that an operator wrote (``policy.json``)."""
@@ -55,4 +54,4 @@ class ProfileTable:
 def is_contained(agent: Agent) -> bool:
     """Whether its sandbox hides secrets from it, and its network is not FULL by the kernel's word."""
     held = agent.control_level is not ControlLevel.OBSERVED and agent.sandbox is not SandboxKind.NONE
-    return held and agent.network_enforced and agent.effective_mode is not NetworkMode.FULL
+    return held and agent.network_enforced and agent.effective_mode.is_restricted

@@ -13,7 +13,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, worst_outcomes
-from console.domain.network import NetworkMode, higher, stricter_mode
+from console.domain.network import higher, stricter_mode
 from console.domain.open_end import EndsLearnt
 from console.domain.verdict import verdict
 from console.enforcement import (
@@ -128,7 +128,7 @@ class Engine:
                 agent = replace(agent, network_why="as its session asks, after a restart", network_since=event.at)
             yield self._show(agent)
             is_open = agent.network_mode is not before.network_mode or not agent.network_enforced or bool(agent.container_id)
-            if agent.agent_id in event.alive and agent.network_mode is not NetworkMode.FULL and is_open:
+            if agent.agent_id in event.alive and agent.network_mode.is_restricted and is_open:
                 yield c.SwitchNetwork(agent.agent_id, agent.network_mode, "as its session asks, after a restart")
             if agent.isolated and agent.agent_id in event.alive:
                 yield c.CutEgress(agent.agent_id)  # the supervisor before may have died between the record and the cut

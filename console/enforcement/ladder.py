@@ -13,7 +13,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.errors import Conflict, NotFound
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.network import NetworkMode, stricter_mode
+from console.domain.network import stricter_mode
 from console.domain.words import counted, notice
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 
@@ -182,7 +182,7 @@ def _expect(state: EngineState, rung: Rung, agent: Agent) -> str:
         mode = stricter_mode(agent.network_mode, state.context(agent.context_id)[1])
         if agent.cut_off:
             return "it was started while isolated and has no network to give back: start it again"
-        return f"its session allows {mode}" if mode is not NetworkMode.NONE else "it stays without network: its session allows none"
+        return f"its session allows {mode}" if not mode.is_closed else "it stays without network: its session allows none"
     if rung is Rung.ISOLATE and agent.state is AgentState.STARTING:
         return "it is starting: its launch gives up, or it starts without network"
     return ""
@@ -226,7 +226,7 @@ def _why_not_isolate(agent: Agent) -> str:
         return "it was adopted: it stays on the network it was started with"
     if agent.isolated and agent.network_enforced:
         return f"it is isolated already ({agent.isolated})"
-    if agent.effective_mode is NetworkMode.NONE and agent.network_enforced:
+    if agent.effective_mode.is_closed and agent.network_enforced:
         return "it has no network already"
     return ""
 

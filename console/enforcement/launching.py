@@ -10,7 +10,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
 from console.domain.budget import UNCAPPED, Limits, Usage, filled, tightest
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound
-from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
+from console.domain.network import LOOSEST, NetworkMode, Sensitivity, higher, stricter_mode
 from console.domain.words import notice
 from console.enforcement import charging, dry_run, limiting
 from console.enforcement.state import EngineState
@@ -129,7 +129,7 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
     context_id = request.context_id or (parent.context_id if parent else ContextId(f"ctx-{event.agent_id}"))
     context_level, context_mode = state.context(context_id)
     level = higher(request.sensitivity, context_level)
-    mode = stricter_mode(request.network_mode or NetworkMode.FULL, context_mode)
+    mode = stricter_mode(request.network_mode or LOOSEST, context_mode)
     sandbox = request.sandbox
     if parent is not None:
         # A child is never held less firmly, and never knows less or reaches more, than its parent (promise 4).
@@ -159,7 +159,7 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         network_mode=mode,
         isolated=isolated,
         # A sandbox made without a network has only its own loopback, into which a portal can be opened later, but no more.
-        cut_off=(parent is not None and parent.cut_off) or (bool(isolated) and mode is NetworkMode.FULL),
+        cut_off=(parent is not None and parent.cut_off) or (bool(isolated) and not mode.is_restricted),
         last_action="starting",
         last_action_at=event.at,
         network_why=why,
@@ -185,7 +185,7 @@ def _caps(state: EngineState, event: e.LaunchAsked) -> tuple[Limits, Limits]:
 
 def _why(state: EngineState, request: LaunchRequest, parent: Agent | None, context_id: str, level: Sensitivity, mode: NetworkMode) -> str:
     """Which of all that decides a mode asked for this one; the most lasting reason first."""
-    if mode is NetworkMode.FULL:
+    if not mode.is_restricted:
         return "nothing asks for less"
     if state.modes.of(level) is mode:
         return f"its session holds {level} data"

@@ -16,7 +16,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, ControlLevel
 from console.domain.lineage import Mark, Match
-from console.domain.network import NetworkMode
+from console.domain.network import STRICTEST, NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.sequences import Advance, advance
 
@@ -156,8 +156,8 @@ def _tightened(lineage: Lineage, mode_of: ModeOf) -> tuple[str, ...]:
     if not asked:
         return ()
     names = (node.partition(":")[2] for node in lineage.nodes if node.startswith("session:"))
-    modes = (NetworkMode.FULL, NetworkMode.PROXIED) if "NONE" in asked else (NetworkMode.PROXIED,)
-    return tuple(name for name in names if mode_of(name) in modes)
+    closes = STRICTEST in asked
+    return tuple(name for name in names if (not mode_of(name).is_closed if closes else mode_of(name).has_portal))
 
 
 def _denial(marks: Mapping[Key, Mark], found: Advance) -> Decision:

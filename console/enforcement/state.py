@@ -8,7 +8,7 @@ from operator import attrgetter
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, Sighting
 from console.domain.budget import Usage
 from console.domain.ladder import Scope
-from console.domain.network import ModeMapping, NetworkMode, Sensitivity, stricter_mode
+from console.domain.network import LOOSEST, ModeMapping, NetworkMode, Sensitivity, stricter_mode
 from console.domain.open_end import OPEN_END
 from console.domain.profile import ProfileTable
 from console.enforcement.approval_state import Approvals
@@ -146,7 +146,7 @@ class EngineState:
 
     def context(self, context_id: str) -> tuple[Sensitivity, NetworkMode]:
         """Sensitivity and strictest mode of a context; a context nobody registered data for is PUBLIC."""
-        return self.contexts.get(context_id, (Sensitivity.PUBLIC, NetworkMode.FULL))
+        return self.contexts.get(context_id, (Sensitivity.PUBLIC, LOOSEST))
 
     def raise_context(self, context_id: str, level: Sensitivity, mode: NetworkMode) -> None:
         """Joins; never lowers (promise 4)."""

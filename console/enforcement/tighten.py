@@ -68,7 +68,7 @@ def refuse_looser(state: EngineState, found: Meant, mode: NetworkMode) -> None:
     """Raises Denied for a mode that would loosen, Conflict for one that would change nothing (promise 4)."""
     has = state.context(found.named)[1]
     loosest = min((state.agents[i].network_mode for i in found.ids), key=lambda m: m.severity, default=has)
-    if mode.severity < has.severity or mode is NetworkMode.FULL:
+    if mode.severity < has.severity or not mode.is_restricted:
         raise Denied(
             f"Session {found.named} is in {has}: {mode} is not stricter, and a mode is never loosened.",
             "Start a new session for other work; an isolation, unlike a mode, can be taken back (watchfloor reconnect).",
@@ -105,7 +105,7 @@ def tightened(state: EngineState, event: e.Tightened) -> Iterator[c.Command]:
         contexts |= contexts_of(state, event.agent_id)
     for context_id in sorted(contexts):
         state.raise_context(context_id, event.level, event.mode)
-    yield from _switch(state, contexts, event.why, event.at, again=event.mode is not NetworkMode.FULL)
+    yield from _switch(state, contexts, event.why, event.at, again=event.mode.is_restricted)
 
 
 def joined(state: EngineState, newcomer: Agent, at: float) -> Iterator[c.Command]:
@@ -123,7 +123,7 @@ def _switch(state: EngineState, contexts: set[str], why: str, at: float, *, agai
         level, mode = state.context(agent.context_id)
         wanted = stricter_mode(agent.network_mode, mode)
         changed = wanted is not agent.network_mode
-        rose = level.level > agent.sensitivity.level and wanted is NetworkMode.PROXIED  # what it may reach depends on it
+        rose = level.level > agent.sensitivity.level and wanted.has_portal  # what it may reach depends on it
         agent = replace(agent, sensitivity=level, network_mode=wanted)
         if changed or rose:
             agent = replace(agent, network_why=why)
@@ -137,7 +137,7 @@ def _switch(state: EngineState, contexts: set[str], why: str, at: float, *, agai
 
 
 def _is_open(agent: Agent) -> bool:
-    return agent.network_mode is not NetworkMode.FULL and not agent.network_enforced
+    return agent.network_mode.is_restricted and not agent.network_enforced
 
 
 def switched(state: EngineState, event: e.NetworkSwitched) -> Iterator[c.Command]:
@@ -166,7 +166,7 @@ def _told(state: EngineState, agent: Agent, not_held: str) -> str:
     else:
         rule = "a session has the strictest network that was asked for, and a mode is never loosened"
     what = notice(f"Network access is now {mode}.", agent.network_why or "its session became stricter", rule)
-    reach = "Only approved destinations can be reached." if mode is NetworkMode.PROXIED else "No destination can be reached."
+    reach = mode.rules.reach
     if not_held:
         reach = f"It could not be enforced ({one_line(not_held)})."
     return f"{what} {reach} Local files and computation still work.{state.words_for(agent)}"

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.budget import MAX_COST_USD, MAX_COUNT, Halt, Limits, Usage
-from console.domain.network import NetworkMode, read_sensitivity
+from console.domain.network import STRICTEST, NetworkMode, read_sensitivity
 from console.ledger.database import Database
 from console.ledger.migrations import MIGRATIONS, Migration
 from console.ledger.tables import AGENTS, EVENTS, NOTICES, int64
@@ -181,7 +181,7 @@ def _agent(row: RowMapping) -> Agent:
         state_reason=reason,
         usage=usage_of(row["usage"]),
         sensitivity=read_sensitivity(row["sensitivity"]),
-        network_mode=_enum(NetworkMode, row["network_mode"], NetworkMode.NONE),
+        network_mode=_enum(NetworkMode, row["network_mode"], STRICTEST),
         network_enforced=row["network_enforced"] == 1,
         network_note=row["network_note"],
         isolated=row["isolated"],

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, func, insert, select
 
-from console.domain.network import NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
+from console.domain.network import LOOSEST, NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
 from console.ledger.database import Database
 from console.ledger.sessions import read_mode
 from console.ledger.tables import AGENTS, MODES, NETWORK_EVENTS, SENSITIVITIES
@@ -106,7 +106,7 @@ class NetworkHistoryTables(Database):
 
     def _ratchet(self, context_id: str) -> list[NetworkChange]:
         """The rows at which the level rose or the mode became stricter, joined where one act did both."""
-        level, mode = Sensitivity.PUBLIC, NetworkMode.FULL
+        level, mode = Sensitivity.PUBLIC, LOOSEST
         found: dict[tuple[float, str, str], NetworkChange] = {}
         for row in self._firsts(SENSITIVITIES, SENSITIVITIES.c.level, context_id):
             joined = higher(level, read_sensitivity(row["level"]))

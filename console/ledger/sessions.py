@@ -9,7 +9,7 @@ from typing import TypeVar
 from sqlalchemy import Column, insert, select
 
 from console.domain.errors import ConsoleError
-from console.domain.network import NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
+from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
 from console.ledger.database import Database
 from console.ledger.tables import ISOLATIONS, MODES, SENSITIVITIES
 
@@ -68,7 +68,7 @@ class SessionTables(Database):
             if tightening.level is not None:
                 level = str(read_sensitivity(tightening.level))
                 levels.append(origin | {"level": level, "dataset": tightening.dataset, "source": tightening.source})
-            if tightening.mode is not NetworkMode.FULL:
+            if tightening.mode.is_restricted:
                 modes.append(origin | {"mode": str(tightening.mode), "why": tightening.why})
         with self.writing() as connection:
             for table, rows in ((SENSITIVITIES, levels), (MODES, modes)):
@@ -78,9 +78,9 @@ class SessionTables(Database):
     def mode(self, context_id: str) -> NetworkMode:
         """The strictest ever recorded; FULL when none was. An unknown value, or a ledger that cannot be read, is NONE."""
         try:
-            return self._modes(context_id).get(context_id, NetworkMode.FULL)
+            return self._modes(context_id).get(context_id, LOOSEST)
         except ConsoleError:
-            return NetworkMode.NONE
+            return STRICTEST
 
     def modes(self) -> dict[str, NetworkMode]:
         """Mode of every session that has one. Raises ConsoleError when the ledger cannot be read."""
@@ -134,4 +134,4 @@ def read_mode(text: str) -> NetworkMode:
     try:
         return NetworkMode(text)
     except ValueError:
-        return NetworkMode.NONE
+        return STRICTEST

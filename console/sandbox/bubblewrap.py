@@ -18,7 +18,7 @@ from pathlib import Path
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.failpoints import failpoint
-from console.domain.network import NetworkMode
+from console.domain.network import STRICTEST
 from console.sandbox import launcher, seccomp, session
 from console.sandbox.following import Followed
 from console.sandbox.hardening import TMP_BYTES, Mode
@@ -58,7 +58,7 @@ def program() -> str:
 def contained_options(spec: LaunchSpec) -> tuple[str, ...]:
     """bwrap's options for a contained agent."""
     options = ["--unshare-all"]
-    if spec.network_mode is NetworkMode.FULL:
+    if not spec.network_mode.is_restricted:
         options.append("--share-net")
     options += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     for folder in map(Path, SYSTEM_FOLDERS):
@@ -68,7 +68,7 @@ def contained_options(spec: LaunchSpec) -> tuple[str, ...]:
             options += ["--ro-bind", str(folder), str(folder)]
     for file in SYSTEM_FILES:
         options += ["--ro-bind-try", file, file]
-    if spec.network_mode is NetworkMode.FULL:
+    if not spec.network_mode.is_restricted:
         options += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
     options += ["--proc", "/proc", "--dev", "/dev", *_scratch(), "--remount-ro", "/dev"]
     return (*options, *_own_things(spec), "--remount-ro", "/", *_start(spec))
@@ -92,7 +92,7 @@ def looker() -> tuple[str, ...]:
 def host_view_options(spec: LaunchSpec) -> tuple[str, ...]:
     """bwrap's options for a managed agent of an ordinary user: the machine's files, but own processes and masks."""
     options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--cap-drop", "ALL"]
-    if spec.network_mode is not NetworkMode.FULL:
+    if spec.network_mode.is_restricted:
         options.append("--unshare-net")
     options += ["--dev-bind", "/", "/", "--proc", "/proc"]
     masked = [str(path.resolve()) for path in (Path("/sys/fs/cgroup"), *session.folders(), *spec.hide) if path.is_dir()]
@@ -136,14 +136,14 @@ class Bubblewrap(Followed):
         launched = _start_contained(spec, ticket)
         self._hold(spec.agent_id, launched)
         notes = [] if ticket.leaf else ["It has no cgroup of its own; its PID namespace ends with its init."]
-        if spec.network_mode is NetworkMode.FULL:
+        if not spec.network_mode.is_restricted:
             notes.append("FULL: it shares the machine's network, loopback services included.")
         return Prepared(
             agent_id=spec.agent_id,
             pid=launched.child,
             start_ticks=start_ticks(launched.child),
             notes=tuple(notes),
-            netns=spec.network_mode is not NetworkMode.FULL,
+            netns=spec.network_mode.is_restricted,
             userns=True,
             mask=True,
             control_level=ControlLevel.CONTAINED,
@@ -227,4 +227,4 @@ def _probe_spec(folder: Path) -> LaunchSpec:
         uid = gid = 65534
     else:
         uid, gid = os.geteuid(), os.getegid()
-    return LaunchSpec(AgentId("probe"), ("/bin/true",), {}, workspace, door, folder / "out", NetworkMode.NONE, uid=uid, gid=gid)
+    return LaunchSpec(AgentId("probe"), ("/bin/true",), {}, workspace, door, folder / "out", STRICTEST, uid=uid, gid=gid)

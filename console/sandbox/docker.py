@@ -111,7 +111,7 @@ class Docker:
                 held.pidfd = open_process(pid, ticks)
                 _check_network(pid, spec.network_mode)
                 held.group = self._settle(held.container_id, ticket)
-                facts |= described(found) | limits_of(pid) | {"asked_full": spec.network_mode is NetworkMode.FULL}
+                facts |= described(found) | limits_of(pid) | {"asked_full": not spec.network_mode.is_restricted}
                 held.given = judge(self.mode, facts)
                 refuse_unless(held.given, self.mode)
             held.follower = self._engine.follow(held.container_id, spec.output, spec.output_max_bytes)
@@ -120,7 +120,7 @@ class Docker:
             raise
         with self._lock:
             self._held[spec.agent_id] = held
-            self._orders[spec.agent_id] = _orders(spec, portal=self._forwards and spec.network_mode is not NetworkMode.FULL)
+            self._orders[spec.agent_id] = _orders(spec, portal=self._forwards and spec.network_mode.is_restricted)
         described_as = _describe(spec, held, pid, ticks, made.get("Warnings") or ())
         return replace(described_as, portal_door=control / PORTAL) if self._forwards else described_as
 
@@ -250,7 +250,7 @@ def _check_network(pid: int, mode: NetworkMode) -> None:
     """A container that shall have no network has loopback alone: looked up, not assumed."""
     lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
     names = sorted(line.split(":", 1)[0].strip() for line in lines)
-    if mode is not NetworkMode.FULL and names != ["lo"]:
+    if mode.is_restricted and names != ["lo"]:
         raise ConsoleError(f"The container should have loopback only and has {', '.join(names)[:200]}.", "Look at the engine's networks.")
 
 
@@ -266,7 +266,7 @@ def _orders(spec: LaunchSpec, *, portal: bool) -> bytes:
 
 def _describe(spec: LaunchSpec, held: Held, pid: int, ticks: int, warnings: tuple[str, ...]) -> Prepared:
     notes = [str(text)[:200] for text in warnings]
-    is_full = spec.network_mode is NetworkMode.FULL
+    is_full = not spec.network_mode.is_restricted
     if is_full:
         notes.append("FULL: it reaches whatever the engine's default bridge reaches.")
     return Prepared(

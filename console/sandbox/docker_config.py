@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import UsageProblem
-from console.domain.network import NetworkMode
 from console.sandbox import launcher
 from console.sandbox.hardening import TMP_BYTES
 from console.sandbox.interface import LaunchSpec
@@ -49,7 +48,7 @@ def container_config(spec: LaunchSpec, image: str, control: Path, runtime: str =
 def _host_config(spec: LaunchSpec, control: Path) -> dict[str, Any]:
     memory = spec.memory_max_bytes or DEFAULT_MEMORY
     cpus = min(spec.cpus or DEFAULT_CPUS, float(os.cpu_count() or 1))
-    is_full = spec.network_mode is NetworkMode.FULL
+    is_full = not spec.network_mode.is_restricted
     return {
         # FULL is the engine's default bridge: the resolver of user-defined networks outlives a disconnect
         # (docs/decisions/0006-loopback-only-sandboxes.md).

@@ -19,7 +19,7 @@ from typing import Any
 from console.domain.agent import AgentId
 from console.domain.errors import TimedOut, Unavailable, UsageProblem
 from console.domain.hardening import Given
-from console.domain.network import NetworkMode
+from console.domain.network import STRICTEST
 from console.sandbox import bubblewrap, launcher, seccomp
 from console.sandbox.bounds import limits_of, out_of_memory
 from console.sandbox.hardening import Mode, judge, refuse_unless
@@ -194,7 +194,7 @@ def _launch_spec(spec: CallSpec, command: tuple[str, ...]) -> LaunchSpec:
         workspace=spec.workspace,
         agent_socket=spec.scratch,
         output=spec.scratch,
-        network_mode=NetworkMode.NONE,
+        network_mode=STRICTEST,
         hide=spec.hide,
         uid=spec.uid,
         gid=spec.gid,

@@ -14,7 +14,6 @@ from typing import Any
 
 from console.domain.agent import SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.network import NetworkMode
 from console.sandbox.docker import Docker
 from console.sandbox.docker_config import DEFAULT_PIDS
 from console.sandbox.hardening import Mode
@@ -64,7 +63,7 @@ class Gvisor(Docker):
 
     def prepare(self, spec: LaunchSpec, ticket: Ticket) -> Prepared:
         """As a container's. Raises Unavailable also for FULL where the runtime has no network."""
-        if "--network=none" in self._arguments() and spec.network_mode is NetworkMode.FULL:
+        if "--network=none" in self._arguments() and not spec.network_mode.is_restricted:
             raise Unavailable(
                 f"The runtime {RUNTIME} is started with --network=none: FULL is not available.",
                 "Launch with PROXIED or NONE, or register the runtime without it.",

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError, TimedOut
-from console.domain.network import NetworkMode
 from console.sandbox.bounds import MEMORY_FILES, lower
 from console.sandbox.interface import KILLED_EXIT_CODE, PREPARE_S, LaunchSpec, Ticket
 from console.sandbox.processes import start_ticks, wait_gone
@@ -141,7 +140,7 @@ def start(spec: LaunchSpec, ticket: Ticket, plan: Plan, is_wanted: Callable[[], 
         pipes.close(pipes.spec[1])
         launched = _await_ready(pipes, ticket, Patience(ticket.leaf, is_wanted))
         launched.limit_leaves = ticket.limit_leaves
-        launched.looks, launched.asked_full = plan.looks, spec.network_mode is NetworkMode.FULL
+        launched.looks, launched.asked_full = plan.looks, not spec.network_mode.is_restricted
         pipes.keep(launched.status, launched.gate)
         return launched
     except OSError as error:

@@ -8,7 +8,6 @@ import sys
 import threading
 
 from console.domain.agent import ControlLevel, SandboxKind
-from console.domain.network import NetworkMode
 from console.sandbox import bubblewrap, launcher, seccomp, session
 from console.sandbox.following import Followed
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
@@ -39,7 +38,7 @@ class Managed(Followed):
     def prepare(self, spec: LaunchSpec, ticket: Ticket) -> Prepared:
         """A process tree that waits at its gate. Raises ConsoleError, and then nothing of it is left."""
         spec.check()
-        cut = spec.network_mode is not NetworkMode.FULL
+        cut = spec.network_mode.is_restricted
         if os.geteuid() == 0:
             check_program(spec)
             names = may_unshare()

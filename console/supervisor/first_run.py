@@ -17,7 +17,7 @@ from console.api.first_run_messages import DefaultView, FirstRunView
 from console.api.hook_messages import HooksView, ProgramHook
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
-from console.domain.network import NetworkMode, Sensitivity, mapping_of
+from console.domain.network import Sensitivity, mapping_of
 from console.policy.kept import Kept
 from console.services.hooks.installation import SHOWN_MAX, preview
 from console.services.policy.service import PolicyDesk
@@ -140,7 +140,7 @@ def defaults(options: Options, rules: Kept) -> list[DefaultView]:
     spawn = options.spawn
     return [
         DefaultView(
-            name="Network", words=f"{usual}; stricter with private data" if stricter else str(usual), amber=usual is NetworkMode.FULL
+            name="Network", words=f"{usual}; stricter with private data" if stricter else str(usual), amber=not usual.is_restricted
         ),
         _unknown_call(options, rules),
         DefaultView(name="Cost", words=", ".join(caps) or "no limit is set", amber=not caps),

@@ -14,7 +14,7 @@ from console.domain.errors import ConsoleError, NotFound, TimedOut, Unreachable
 from console.domain.failpoints import failpoint
 from console.domain.ids import CONTEXT_ID
 from console.domain.kill import Outcome, Receipt, worst_outcomes
-from console.domain.network import NetworkMode, Sensitivity, stricter_mode
+from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity, stricter_mode
 from console.killswitch.durable import Damaged
 from console.killswitch.registry import Registry
 from console.services.adoption.service import lives
@@ -171,11 +171,11 @@ def _contexts(it: Starting) -> dict[str, tuple[Sensitivity, NetworkMode]]:
     found = {}
     for context_id in levels.keys() | modes.keys():
         level = levels.get(context_id, Sensitivity.PUBLIC)
-        found[context_id] = (level, stricter_mode(it.core.state.modes.of(level), modes.get(context_id, NetworkMode.FULL)))
+        found[context_id] = (level, stricter_mode(it.core.state.modes.of(level), modes.get(context_id, LOOSEST)))
     if it.machinery.ledger_lost and it.places.workspaces_dir.is_dir():
         for folder in it.places.workspaces_dir.iterdir():
             if CONTEXT_ID.match(folder.name):
                 lost = {"cause": "restart", "by": "supervisor"}
                 it.machinery.ledger.raise_sensitivity(folder.name, Sensitivity.SECRET, "ledger lost", "supervisor", now()[0], **lost)
-                found[folder.name] = (Sensitivity.SECRET, NetworkMode.NONE)
+                found[folder.name] = (Sensitivity.SECRET, STRICTEST)
     return found

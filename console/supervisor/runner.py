@@ -223,10 +223,9 @@ class Runner:
 
     def _of_url(self, url: str, mode: NetworkMode) -> Decision:
         """What the network says of a URL now; on the loop's thread."""
-        if mode is NetworkMode.NONE:
-            return Decision(Verdict.DENY, "network NONE", "no destination can be reached")
-        if mode is NetworkMode.FULL:
-            return Decision(Verdict.ALLOW, "network FULL", "not inspected")
+        if not mode.has_portal:
+            verdict, why = (Verdict.DENY, "no destination can be reached") if mode.is_closed else (Verdict.ALLOW, "not inspected")
+            return Decision(verdict, f"network {mode}", why)
         try:
             judged = judge_url(self._network.allowlist, "GET", url)
         except UsageProblem as error:

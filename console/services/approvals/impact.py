@@ -7,7 +7,7 @@ from typing import Literal
 from console.api.approval_messages import BlastLine
 from console.domain.agent import Agent
 from console.domain.approval import Approval, AskedPart
-from console.domain.network import NetworkMode, Sensitivity
+from console.domain.network import Sensitivity
 
 _FILES = frozenset({"file", "redirect"})
 _REVERSIBLE = frozenset({"write_file", "delete_file"})
@@ -59,7 +59,7 @@ def _data(approval: Approval, agent: Agent | None, reaches_out: bool) -> BlastLi
     level = agent.sensitivity
     is_private = level.level > Sensitivity.INTERNAL.level
     head, mode = f"{level.value.capitalize()} data", f"network {agent.effective_mode.value}"
-    if agent.effective_mode is NetworkMode.NONE:
+    if agent.effective_mode.is_closed:
         return BlastLine(kind="data", words=f"{head} stays: {mode}")
     if reaches_out:
         return BlastLine(kind="data", words=f"{head} may leave: {mode}", level="danger" if is_private else "plain")

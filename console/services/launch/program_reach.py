@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from console.api.program_messages import ReachView
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.conversation import started_as
-from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
+from console.domain.network import LOOSEST, NetworkMode, Sensitivity, higher, stricter_mode
 from console.domain.words import counted
 from console.ledger.store import Ledger
 from console.sandbox.programs import Found
@@ -50,9 +50,9 @@ class Outlooks:
         state = self.core.state
         context_level, context_mode = state.context(request.context_id or "")
         level = higher(request.sensitivity, context_level)
-        mode = stricter_mode(stricter_mode(request.network_mode or NetworkMode.FULL, context_mode), state.modes.of(level))
+        mode = stricter_mode(stricter_mode(request.network_mode or LOOSEST, context_mode), state.modes.of(level))
         # Without root nobody makes a network namespace for a plain process here; FULL shares the machine's network.
-        enforced = mode is not NetworkMode.FULL and (request.sandbox is not SandboxKind.NONE or os.geteuid() == 0)
+        enforced = mode.is_restricted and (request.sandbox is not SandboxKind.NONE or os.geteuid() == 0)
         reach = [
             program,
             self._files(request),
@@ -82,14 +82,14 @@ class Outlooks:
                 return ReachView(what="files", words=f"{own}; reads its image and the program itself; nothing else")
 
     def _hosts(self, mode: NetworkMode, *, enforced: bool) -> ReachView:
-        if mode is NetworkMode.NONE and enforced:
+        if mode.is_closed and enforced:
             return ReachView(what="hosts", words="NONE: no host, and so no model either: it cannot answer", amber=True)
-        if mode is NetworkMode.PROXIED and enforced:
+        if mode.has_portal and enforced:
             names = [f"{entry.host}:{entry.port}" for entry in self.ledger.allowlist().entries]
             listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
             words = f"PROXIED: {len(names)} allowlist entries" + (f": {listed}" if names else "")
             return ReachView(what="hosts", words=words, amber=not names)
-        asked = "" if mode is NetworkMode.FULL else f"{mode} was asked for and cannot be enforced here; "
+        asked = "" if not mode.is_restricted else f"{mode} was asked for and cannot be enforced here; "
         return ReachView(what="hosts", words=f"{asked}FULL: every host that this machine reaches, its own services included", amber=True)
 
     def _scopes(self, request: LaunchRequest) -> ReachView:

@@ -17,7 +17,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.failpoints import failpoint
-from console.domain.network import NetworkMode, Sensitivity
+from console.domain.network import Sensitivity
 from console.domain.words import counted
 from console.egress.service import Egress
 from console.killswitch.client import GuardClient
@@ -206,7 +206,7 @@ class Launcher:
         self._sockets.confirm(agent.agent_id, prepared.container_id)
         # 6. The portal, before any code of the agent's can take its port.
         note = "; ".join(prepared.notes)
-        enforced = prepared.netns or (agent.effective_mode is NetworkMode.FULL and bool(prepared.container_id))
+        enforced = prepared.netns or (not agent.effective_mode.is_restricted and bool(prepared.container_id))
         if prepared.netns:
             note = "; ".join(filter(None, (await self.cutter.open_portal(agent.agent_id, prepared), note)))
         # 7. Go, if nobody stopped it and nothing became stricter meanwhile; from the ticket on, every press reaches it.
@@ -227,7 +227,7 @@ class Launcher:
     async def _catch_up(self, agent: Agent) -> None:
         """What changed about its network between the last look and the start."""
         current = self._core.state.agents[agent.agent_id]
-        rose = current.sensitivity is not agent.sensitivity and current.network_mode is NetworkMode.PROXIED  # its portal is to know
+        rose = current.sensitivity is not agent.sensitivity and current.network_mode.has_portal  # its portal is to know
         if current.network_mode is not agent.network_mode or rose:
             why = "its session became stricter while it started"
             await self.cutter.switch(c.SwitchNetwork(agent.agent_id, current.network_mode, why))
@@ -249,7 +249,7 @@ class Launcher:
         ledger, at = self._scribe.ledger, now()[0]
         if agent.sensitivity is not Sensitivity.PUBLIC:
             ledger.raise_sensitivity(agent.context_id, agent.sensitivity, "launch", agent.agent_id, at, cause="launch")
-        if agent.network_mode is not NetworkMode.FULL:
+        if agent.network_mode.is_restricted:
             ledger.restrict_mode(agent.context_id, agent.network_mode, f"launch of {agent.agent_id}", at, cause="launch")
 
     async def _spec(self, command: c.StartAgent) -> LaunchSpec:
@@ -281,7 +281,7 @@ class Launcher:
             "PATH": tools.path,
             "AGENT_AUTH_TOKEN": token,
         }
-        if agent.network_mode is NetworkMode.PROXIED:
+        if agent.network_mode.has_portal:
             own |= {"HTTP_PROXY": PORTAL, "HTTPS_PROXY": PORTAL, "http_proxy": PORTAL, "https_proxy": PORTAL}
         sources = self.sources.of(command.request)
         own |= sources.variables() if sources is not None else {}
@@ -386,7 +386,7 @@ class Launcher:
         sandbox = self._sandboxes[agent.sandbox]
         prepared = sandbox.reattach(agent.agent_id, agent.process.pid, agent.process.start_ticks, agent.container_id)
         netns, userns = namespaces_of(agent.process.pid)
-        if agent.container_id and agent.network_mode is NetworkMode.FULL and not agent.cut_off:
+        if agent.container_id and not agent.network_mode.is_restricted and not agent.cut_off:
             netns = False  # it has a bridge, or had one that can be given back
         self.running[agent.agent_id] = Running(sandbox, replace(prepared, netns=netns, userns=userns))
 

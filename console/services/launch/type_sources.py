@@ -16,7 +16,7 @@ from console.domain.conversation import started_as
 from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
-from console.domain.network import NetworkMode, stricter_mode
+from console.domain.network import LOOSEST, STRICTEST, NetworkMode, stricter_mode
 from console.ledger.store import Ledger
 from console.policy.declared import Declared
 from console.services.launch.environments import is_damaged, stored
@@ -98,8 +98,8 @@ class TypeSources:
         sources = self.of(request)
         if sources is None:
             return request
-        mode = NetworkMode.PROXIED if sources.narrowing().only else NetworkMode.NONE
-        asked = request.network_mode or NetworkMode.FULL
+        mode = NetworkMode.PROXIED if sources.narrowing().only else STRICTEST
+        asked = request.network_mode or LOOSEST
         wall, most = request.limits.wall_s, sources.runtime.max_execution_time_seconds
         if most is not None:
             wall = float(most) if wall is None else min(wall, float(most))

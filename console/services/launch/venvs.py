@@ -13,7 +13,7 @@ from typing import Any
 
 from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
 from console.domain.errors import ConsoleError, TimedOut
-from console.domain.network import NetworkMode
+from console.domain.network import STRICTEST
 from console.killswitch.client import GuardClient
 from console.sandbox.interface import LaunchSpec, Sandbox, Ticket
 from console.services.launch.effective_limits import Bounding
@@ -37,7 +37,7 @@ async def ensure_venv(sandbox: Sandbox, guard: GuardClient, agent: Agent, spec: 
     maker = AgentId(f"venv-{agent.agent_id}"[:63])
     argv = ("/bin/sh", "-c", _MAKE, "sh", str(place))
     output = spec.output.with_name(f"{maker}.log")
-    making = replace(spec, agent_id=maker, argv=argv, network_mode=NetworkMode.NONE, output=output, env={"PATH": "/usr/bin:/bin"})
+    making = replace(spec, agent_id=maker, argv=argv, network_mode=STRICTEST, output=output, env={"PATH": "/usr/bin:/bin"})
     try:
         code = await asyncio.to_thread(_make, sandbox, guard, agent.sandbox, making)
     except (ConsoleError, OSError) as error:

@@ -65,7 +65,7 @@ class Cutter:
 
     async def _open(self, agent_id: AgentId, prepared: Prepared) -> str:
         egress = self._egress
-        if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED or agent_id in egress.attached():
+        if not self._agent(agent_id).effective_mode.has_portal or agent_id in egress.attached():
             return ""
         available = egress.available()
         if not available.ok:
@@ -75,7 +75,7 @@ class Cutter:
             egress.attach, agent_id, prepared.pid, prepared.start_ticks, prepared.userns, prepared.portal_door, narrowing, level
         )
         await asyncio.to_thread(egress.classify, agent_id, self._agent(agent_id).sensitivity)  # it may have risen meanwhile
-        if self._agent(agent_id).effective_mode is not NetworkMode.PROXIED:  # tightened while it was opened
+        if not self._agent(agent_id).effective_mode.has_portal:  # tightened while it was opened
             await asyncio.to_thread(egress.detach, agent_id)
         return ""
 
@@ -118,14 +118,14 @@ class Cutter:
         if not running.prepared.netns:
             if not running.prepared.container_id:
                 return False, SHARED
-            if mode is NetworkMode.PROXIED:
+            if mode.has_portal:
                 return await self._to_portal(agent.agent_id, running)
             return await self._disconnect(agent.agent_id, running)
-        if mode is NetworkMode.NONE:
+        if mode.is_closed:
             await self._close_portal(agent.agent_id)
         else:
             await asyncio.to_thread(self._egress.classify, agent.agent_id, self._agent(agent.agent_id).sensitivity)
-        left = await self._ways_out(agent.agent_id, running.prepared.pid, portal=mode is NetworkMode.PROXIED)
+        left = await self._ways_out(agent.agent_id, running.prepared.pid, portal=mode.has_portal)
         return not left, left
 
     async def _to_portal(self, agent_id: AgentId, running: Running) -> tuple[bool, str]:
@@ -231,7 +231,7 @@ class Cutter:
             return True, await self._open(agent.agent_id, prepared)
         if not prepared.container_id:
             return False, "; ".join(prepared.notes) or SHARED
-        if mode is NetworkMode.FULL:
+        if not mode.is_restricted:
             await asyncio.to_thread(join_container, self._engine, prepared.container_id, prepared.pid)
         if self._agent(agent.agent_id).effective_mode is not mode:  # tightened meanwhile
             return await self._disconnect(agent.agent_id, running)

@@ -146,8 +146,8 @@ class TightenDesk:
             agent = state.agents[agent_id]
             to = stricter_mode(agent.network_mode, asked.mode)
             holds = agent.network_enforced or bool(agent.container_id)
-            changes = to is not agent.network_mode or (to is not NetworkMode.FULL and not agent.network_enforced)
-            note = "" if holds or to is NetworkMode.FULL else f"not enforceable here: {agent.network_note or SHARED}"
+            changes = to is not agent.network_mode or (to.is_restricted and not agent.network_enforced)
+            note = "" if holds or not to.is_restricted else f"not enforceable here: {agent.network_note or SHARED}"
             agents.append(_agent(agent, agent, stricter_mode(agent.effective_mode, to), verified=holds, switched=changes, note=note))
         view = self._view(asked, found, agents, str(mode), str(higher(has_level, asked.level or Sensitivity.PUBLIC)))
         view.dry_run, view.why_not = True, why_not
@@ -187,7 +187,7 @@ class TightenDesk:
             agents_total=len(agents),
             switched=sum(a.switched for a in agents),
             verified=verified,
-            not_enforceable=len(agents) - verified if asked.mode is not NetworkMode.FULL else 0,
+            not_enforceable=len(agents) - verified if asked.mode.is_restricted else 0,
         )
 
     # --- the history

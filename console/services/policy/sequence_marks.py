@@ -8,7 +8,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.errors import ConsoleError
 from console.domain.lineage import Mark
-from console.domain.network import NetworkMode, Sensitivity
+from console.domain.network import STRICTEST, Sensitivity
 from console.enforcement.lineages import nodes_of
 from console.ledger.sessions import Tightening
 from console.ledger.store import Ledger
@@ -55,7 +55,7 @@ class Tainting:
         under_way = core.switching.get(command.agent_id)  # of which it is not known yet whether it holds
         held = asker is not None and (asker.network_enforced or (under_way is not None and not under_way.done()))
         why = self._tightening(command).why
-        core.post(e.Tightened(*now(), None, command.contexts, Sensitivity.PUBLIC, NetworkMode.NONE, why))
+        core.post(e.Tightened(*now(), None, command.contexts, Sensitivity.PUBLIC, STRICTEST, why))
         meant = [i for i in core.state.live if core.state.agents[i].context_id in command.contexts]
         waiting = {task for i in meant if (task := core.switching.get(i)) is not None and not task.done()}
         if waiting:
@@ -69,7 +69,7 @@ class Tainting:
         first = command.marks[0] if command.marks else None
         step = f", step {first.step!r} taken" if first is not None else " begun"
         why = f"forbidden sequence {first.pattern if first is not None else '(unnamed)'}{step} by {command.agent_id}"
-        return Tightening(NetworkMode.NONE, why, "sequence", f"agent:{command.agent_id}", now()[0])
+        return Tightening(STRICTEST, why, "sequence", f"agent:{command.agent_id}", now()[0])
 
 
 def kept_lineages(ledger: Ledger) -> tuple[tuple[Mark, ...], tuple[tuple[str, ...], ...]]:

@@ -19,7 +19,6 @@ from console.api import policy_data
 from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
 from console.domain.approval import AskedPart
 from console.domain.errors import ConsoleError
-from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.domain.profile import is_contained
 from console.policy.dangers import Danger
@@ -305,7 +304,7 @@ def _held(found: Judgement, request: PermissionRequest, agent: Agent, workspace:
         return replace(found, verdict=Verdict.DENY, rule="rollback record", reason=reason, steps=())
     if request.tool == "http_request" and found.verdict is Verdict.ASK and found.rule == NO_RULE:
         # The allowlist is a reviewed list of hosts: what no rule names is decided there, when the call is permitted.
-        how = "not inspected" if agent.effective_mode is NetworkMode.FULL else "the allowlist decides"
+        how = "not inspected" if not agent.effective_mode.is_restricted else "the allowlist decides"
         return replace(found, verdict=Verdict.ALLOW, rule="allowlist", reason=how)
     return found
 

@@ -10,7 +10,6 @@ from console.domain.agent import Agent, AgentId, AgentState, LaunchRequest
 from console.domain.budget import tightest
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
-from console.domain.network import NetworkMode
 from console.services.fleet.core import Core
 from console.services.launch.environments import stored
 from console.services.rearm.service import LAST_KEY
@@ -85,7 +84,7 @@ class Relaunch:
             context_id=agent.context_id,
             sandbox=agent.sandbox,
             sensitivity=agent.sensitivity,
-            network_mode=None if agent.network_mode is NetworkMode.FULL else agent.network_mode,
+            network_mode=None if not agent.network_mode.is_restricted else agent.network_mode,
             limits=agent.limits,
             tree_limits=agent.tree_limits if parent is not None else tightest(agent.tree_limits, root.tree_limits),
             project=agent.project,

@@ -20,7 +20,6 @@ from console.domain.command import Record
 from console.domain.errors import AlreadyEnded, ConsoleError, Killed, NotFound, NotRecorded
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.network import NetworkMode
 from console.domain.words import counted
 from console.egress.service import Egress
 from console.enforcement.ladder import Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
@@ -454,7 +453,7 @@ def _shown(line: Line, outside: Mapping[str, Outside]) -> v.LadderAgent:
 
 
 def _reaches(line: Line) -> bool:
-    return not line.agent.network_enforced or line.agent.effective_mode is not NetworkMode.NONE
+    return not line.agent.network_enforced or not line.agent.effective_mode.is_closed
 
 
 def _sentence(found: Plan, counts: dict[Treatment, int]) -> str:

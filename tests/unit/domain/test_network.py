@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from console.domain.errors import UsageProblem
 from console.domain.network import (
+    LOOSEST,
+    STRICTEST,
     Allowlist,
     AllowlistEntry,
     ModeMapping,
@@ -184,3 +190,29 @@ def test_a_path_that_servers_read_in_different_ways_is_outside_an_entry_that_nam
     wide = AllowlistEntry("e1", "a.example.com", 80, reason="r", owner="o")
     assert Allowlist(1, (narrow,)).judge("GET", "a.example.com", 80, path).allowed is allowed
     assert Allowlist(1, (wide,)).judge("GET", "a.example.com", 80, path).allowed
+
+
+def test_modes_are_ordered_and_each_has_a_class_of_its_own() -> None:
+    assert len({type(mode.rules) for mode in NetworkMode}) == len(NetworkMode)
+    assert sorted(NetworkMode, key=lambda mode: mode.severity) == [LOOSEST, NetworkMode.PROXIED, STRICTEST]
+    said = [(mode.is_restricted, mode.has_portal, mode.is_closed) for mode in NetworkMode]
+    assert said == [(False, False, False), (True, True, False), (True, False, True)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "complaint"),
+    [
+        ('    NONE = "NONE"\n', '    NONE = "NONE"\n    LOCAL = "LOCAL"\n', "Missing return statement"),
+        ('    reach = "No destination can be reached."\n', "", 'missing following "ModeRules" protocol member'),
+    ],
+)
+def test_mypy_fails_where_a_mode_has_no_class_or_its_class_no_answer(tmp_path: Path, before: str, after: str, complaint: str) -> None:
+    root = Path(__file__).resolve().parents[3]
+    text = (root / "console" / "domain" / "network.py").read_text()
+    changed = text.replace(before, after)
+    assert changed != text
+    (tmp_path / "network.py").write_text(changed)
+    mypy = [str(Path(sys.executable).parent / "mypy"), "--strict", "--follow-imports=silent", "--config-file", os.devnull]
+    command = [*mypy, "--cache-dir", os.devnull, "--explicit-package-bases", str(tmp_path / "network.py")]
+    done = subprocess.run(command, cwd=tmp_path, env={"MYPYPATH": str(root)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and complaint in done.stdout, done.stdout + done.stderr
