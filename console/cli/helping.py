@@ -104,3 +104,44 @@ def _words(one: Parameter) -> str:
     if one.required:
         notes.append("required")
     return "  ".join([*([one.mark.help] if one.mark.help else []), *([f"[{'; '.join(notes)}]"] if notes else [])])
+
+
+_HEAD = """# Every verb and option
+
+What each verb is for, with examples by task, is in [command line](command-line.md).
+A program makes this page from the verbs: `python -m console.cli.helping > docs/reference/verbs.md`.
+"""
+
+
+def page() -> str:
+    """The help of every verb as a page of documentation, 80 columns wide."""
+    import os
+
+    from console.cli.find import find
+    from console.cli.syntax import Verb
+    from console.cli.verbs import GROUPS
+
+    before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "80"
+    try:
+        parts = [_HEAD]
+        for group, names in GROUPS.items():
+            parts.append(f"\n## {group}\n")
+            for name in names:
+                found, path = find(name), f"watchfloor {name}"
+                parts.append(_entry(path, verb_help(path, found) if isinstance(found, Verb) else family_help(path, found)))
+                if not isinstance(found, Verb):
+                    parts += [_entry(f"{path} {below}", verb_help(f"{path} {below}", verb)) for below, verb in found.verbs.items()]
+        return "".join(parts)
+    finally:
+        if before is None:
+            del os.environ["COLUMNS"]
+        else:
+            os.environ["COLUMNS"] = before
+
+
+def _entry(path: str, words: str) -> str:
+    return f"\n### {path}\n\n```\n{words.strip()}\n```\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -10,7 +10,7 @@ from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Unwatched, worst_outcomes
 from console.domain.words import counted
 
-_CHECKS = (StepName.ZERO, StepName.SECOND_LOOK)
+CHECKS = (StepName.ZERO, StepName.SECOND_LOOK)
 _OPEN = (Outcome.NOT_PROVEN, Outcome.DYING)
 _BAD = (StepStatus.FAILED, StepStatus.UNKNOWN)
 _RANK = (ExitCode.NOT_PROVEN, ExitCode.BEST_EFFORT, ExitCode.LATER_STEP)
@@ -49,7 +49,7 @@ def verdict(receipt: Receipt, at: float | None = None) -> Verdict:
 
     ``at``: now, for a headline that does not promise a return watch that is over. Without it the headline is the receipt's own.
     """
-    zero, look = (_check(receipt, name) for name in _CHECKS)
+    zero, look = (_check(receipt, name) for name in CHECKS)
     doubts = _doubts(receipt, zero, look)
     may_run = bool(doubts) or zero is not StepStatus.OK
     is_best_effort = any(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets)
@@ -114,7 +114,7 @@ def _doubts(receipt: Receipt, zero: StepStatus, look: StepStatus) -> list[str]:
 
 def _not_done(receipt: Receipt) -> list[str]:
     """Later steps that failed or are unknown. Of an incomplete receipt that waits for no step, the end itself is unknown."""
-    bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in _CHECKS]
+    bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in CHECKS]
     bad += ["persistence check"] if receipt.persistence else []
     bad += ["return watch"] if receipt.not_watched else []
     return bad or (["completion"] if _is_cut_off(receipt) else [])

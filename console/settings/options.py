@@ -72,7 +72,7 @@ class ProgramOptions(_Section):
 
 
 class EnvironmentOptions(_Section):
-    """What agents of one type get from the supervisor's environment, besides what every agent gets."""
+    """What agents of one type get from the supervisor's environment, in addition to what every agent gets."""
 
     names: list[str] = Field(default=[], max_length=50, description="Names that are passed; one that reads as a secret's is refused here.")
     secrets: list[str] = Field(
@@ -121,7 +121,7 @@ class EvidenceOptions(_Section):
     """The evidence of a kill."""
 
     bound_s: float = Field(default=2.0, gt=0, le=60, description="Longest time the evidence of a kill is collected for, in seconds.")
-    refresh_s: float = Field(default=5.0, ge=0.2, le=300, description="Time between two looks at the agents' processes, in seconds.")
+    refresh_s: float = Field(default=5.0, ge=0.2, le=300, description="Time between two reads of the agents' processes, in seconds.")
     processes_max: int = Field(default=500, ge=1, le=20_000, description="Most processes read in one look.")
     files_max: int = Field(default=5000, ge=0, le=1_000_000, description="Most changed files listed of one workspace.")
 
@@ -129,7 +129,7 @@ class EvidenceOptions(_Section):
 class PersistenceOptions(_Section):
     """The hunt for what could bring an agent back."""
 
-    bound_s: float = Field(default=2.0, gt=0, le=60, description="Longest time one look at the places that start things takes, in seconds.")
+    bound_s: float = Field(default=2.0, gt=0, le=60, description="Longest time that one persistence check takes, in seconds.")
     home: str = Field(default="", description="Home that is looked at; empty: the operator's own, default instance only.")
     system: str = Field(default="", description="Folder that stands for / in that look; empty: /, default instance only.")
 
@@ -208,7 +208,7 @@ class WorkspaceOptions(_Section):
     root: str = Field(
         default="", description="Folder of all workspaces, which several supervisors may share; empty: in the state directory."
     )
-    ttl_days: float = Field(default=7.0, gt=0, le=3650, description="A session that nobody used for so many days goes.")
+    ttl_days: float = Field(default=7.0, gt=0, le=3650, description="A session that was not used for so many days is deleted.")
     capacity_gib: float = Field(default=5.0, gt=0, description="Capacity for all workspaces at first; doubled when four fifths are used.")
     capacity_max_gib: float = Field(default=20.0, gt=0, description="Most that all workspaces may hold; beyond it nothing is started.")
     session_max_gib: float = Field(
@@ -351,7 +351,7 @@ def load_options(path: Path) -> Options:
 
 
 def _twice(text: str) -> str:
-    """A name that one object has twice, for nobody knows which was meant; empty: none, or it is no JSON at all."""
+    """A name that one object has twice, so that its meaning is unclear; empty: none, or it is no JSON at all."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}

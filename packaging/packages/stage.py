@@ -25,7 +25,7 @@ NOT_LOADED = ("readline", "_curses*", "_dbm", "_gdbm", "nis", "ossaudiodev", "_t
 OF_SOURCES = ("*.pyi", "*.pyx", "*.pxd", "*.c", "*.h", "*.cpp", "*.hpp", "py.typed")
 """What wheels bring for compilers and type checkers."""
 OF_CONSOLE = ("PySide6", "pyside6_*.dist-info", "shiboken6*", "console/gui", "console/_assets/resources/fonts")
-OF_CONSOLE += ("console/_assets/resources/icons", "console/_assets/resources/theme")
+OF_CONSOLE += ("console/_assets/resources/icons", "console/_assets/resources/theme", "console/_assets/docs")
 """What only the window loads, below the folder of the wheels."""
 QT_MODULES = ("QtCore", "QtGui", "QtNetwork", "QtSvg", "QtWidgets")
 QT_PLUGINS = ("platforms/libqxcb", "platforms/libqwayland", "platforms/libqoffscreen", "platforms/libqminimal", "xcbglintegrations/*")

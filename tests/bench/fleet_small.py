@@ -63,12 +63,12 @@ def measure(application: QApplication, number: int, rounds: int) -> dict[str, fl
 
     def sort() -> None:
         fleet.sort = ("budget", not fleet.sort[1])
-        table._arrange()
+        table.arrange()
         application.processEvents()
 
     def search() -> None:
         fleet.text = "" if fleet.text else "agent-00"
-        table._arrange()
+        table.arrange()
         application.processEvents()
 
     costs = {

@@ -254,7 +254,7 @@ class FakeSupervisor:
         outcome = {t.agent_id: t.outcome.value for t in made.targets}
         self.upsert(
             *(
-                a.model_copy(update={"state": "killed" if outcome[a.id] == "proven_zero" else "alive_after_kill", "network_mode": "NONE"})
+                a.model_copy(update={"state": "killed" if outcome[a.id] == "proven_zero" else "alive_after_kill"})
                 for a in list(self.agents.values())
                 if a.state != "ended"
             )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QEvent
+from PySide6.QtCore import QEvent, QRect
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -27,6 +27,9 @@ from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.receipt import page as receipt_module
 from console.gui.pages.receipt.head import headline
 from console.gui.pages.receipt.page import ReceiptPage
+from console.gui.widgets.banner import BannerStep
+from console.gui.widgets.held_order import HeldOrder
+from console.gui.widgets.rows import Column, RowModel, RowView
 from console.gui.window.main import Window
 from console.panic.guard_state import GuardState
 from tests.fakes import gui_fixture as fixture
@@ -196,6 +199,84 @@ def test_no_row_moves_under_the_pointer(make_house: Make, open_window: Open, qtb
     qtbot.waitUntil(lambda: page.table.model.rows[0].id == "a-5" and not page.table.bar.moved.isVisible())
 
 
+def test_a_selected_row_holds_the_order_and_new_agents_are_seen_all_the_same(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house("0")
+    for number in range(4):
+        agent = AgentView(id=f"a-{number}", name=f"agent {number}", session="c", state="running", cost_usd=10.0 - number)
+        house.supervisor.agents[agent.id] = agent
+    window = open_window("fleet")
+    page = window.page
+    assert isinstance(page, FleetPage)
+    page.table._sort_by("cost")
+
+    def order() -> list[str]:
+        return [row.id for row in page.table.model.rows]
+
+    def cost(agent_id: str, usd: float) -> None:
+        dearer = house.supervisor.agents[agent_id].model_copy(update={"cost_usd": usd})
+        house.on_loop(lambda: house.supervisor.upsert(dearer))
+
+    cost("a-3", 50.0)
+    qtbot.waitUntil(lambda: order() == ["a-3", "a-0", "a-1", "a-2"])  # the first row was selected by no person
+    assert page.view.choose("a-1")
+    cost("a-2", 99.0)
+    qtbot.waitUntil(page.table.bar.moved.isVisible)
+    assert order() == ["a-3", "a-0", "a-1", "a-2"]
+    newest = AgentView(id="a-9", name="runaway", session="c", state="running", cost_usd=200.0)
+    house.on_loop(lambda: house.supervisor.upsert(newest))
+    qtbot.waitUntil(lambda: order() == ["a-3", "a-0", "a-1", "a-2", "a-9"])
+    window.do("fleet.arrange")
+    assert order() == ["a-9", "a-2", "a-3", "a-0", "a-1"] and not page.table.bar.moved.isVisible()
+    assert page.view.current().id == "a-1"
+
+
+def test_budgets_and_inbox_hold_still_under_the_pointer(qtbot: QtBot) -> None:
+    """Their lines are new objects with every answer: those that stay show the newest figures, in the old order."""
+    model = RowModel((Column("name", "Name"),), lambda row, _key: str(row))
+    view = RowView(model, lambda _canvas, _row: None, lambda row: str(row[0]))
+    qtbot.addWidget(view)
+    held = HeldOrder(view, model, lambda row: str(row[0]))
+    told: list[bool] = []
+    held.released.connect(lambda: told.append(True))
+    held.show([("a", 1), ("b", 1)])
+    view.viewport().underMouse = lambda: True  # type: ignore[method-assign]
+    held.show([("c", 2), ("b", 2), ("a", 2)])
+    assert model.rows == [("a", 2), ("b", 2)] and held.moved
+    held.show([("b", 3)])
+    assert model.rows == [("a", 2), ("b", 3)] and held.moved, "what has gone stands there until the pointer leaves"
+    QApplication.sendEvent(view.viewport(), QEvent(QEvent.Type.Leave))
+    assert told == [True]
+    held.ask()
+    held.show([("c", 4), ("a", 4)])
+    assert model.rows == [("c", 4), ("a", 4)] and not held.moved
+
+
+@pytest.mark.parametrize("size", [(800, 560), (1440, 900)])
+def test_no_banner_and_no_notice_moves_the_page(size: tuple[int, int], make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    make_house("mockup")
+    window = open_window("fleet", size)
+    window.state.refresh = lambda: None  # type: ignore[method-assign]
+
+    def place() -> QRect:
+        QApplication.processEvents()
+        return QRect(window.stack.mapTo(window, window.stack.rect().topLeft()), window.stack.size())
+
+    before = place()
+    steps = tuple(
+        BannerStep(name, "", "waiting") for name in ("Latch", "Refuse", "Signal", "Zero", "Second look", "Rotate", "Remote", "Evidence")
+    )
+    window.banner.show_killing("Kill active", "All agents", steps, "0.42 s")
+    assert window.banner.isVisible() and place() == before
+    assert not window.banner.geometry().intersects(window.plate.geometry())
+    window.banner.show_latched("Panic", "2 min ago")
+    window.notices.say("red", "11 agents halted")
+    window.old.say("Old, as of 12:03:10: the supervisor has not answered for 11 s.")
+    assert place() == before
+    assert window.strip.isVisible() and window.old.isVisible() and not window.strip.geometry().intersects(window.old.geometry())
+    assert window.strip.width() > 100 and window.old.width() > 100
+    assert window.foot.rect().contains(window.strip.geometry()) and window.foot.rect().contains(window.old.geometry())
+
+
 def test_what_a_person_asks_for_is_arranged_under_the_pointer_too(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     make_house("mockup")
     page = open_window("fleet").page
@@ -206,20 +287,6 @@ def test_what_a_person_asks_for_is_arranged_under_the_pointer_too(make_house: Ma
     assert names == sorted(names, reverse=True)
     page.table.bar.search.setText("cve-lookup")
     assert page.table.model.rows[-1].name == "cve-lookup" and not page.table.bar.moved.isVisible()
-
-
-def test_no_notice_and_no_strip_moves_a_row_under_the_pointer(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
-    house = make_house("mockup")
-    window = open_window("fleet")
-    page = window.page
-    assert isinstance(page, FleetPage)
-    place = page.view.viewport().mapTo(window, page.view.viewport().rect().topLeft())
-    window.notices.say("red", "11 agents halted")
-    window.old.say("Old, as of 12:03:10: the supervisor has not answered for 11 s.")
-    qtbot.waitUntil(lambda: window.strip.isVisible() and window.old.isVisible())
-    QApplication.processEvents()
-    assert page.view.viewport().mapTo(window, page.view.viewport().rect().topLeft()) == place
-    assert window.strip.y() > place.y() and house.supervisor.agents
 
 
 def test_a_change_that_moves_no_row_is_not_announced(make_house: Make, open_window: Open, qtbot: QtBot) -> None:

@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
 from console.gui.pages.fleet.page import FleetPage
+from console.gui.pages.fleet.rows import cell_words
 from console.gui.pages.fleet.words import gauges
 from console.gui.pages.interface import Badge
 from console.gui.pages.kill_switch.cards import _paint_wrapped
@@ -90,7 +91,8 @@ def test_who_is_dead_reaches_and_burns_nothing(
     page = open_window("fleet").page
     assert isinstance(page, FleetPage)
     qtbot.waitUntil(lambda: page.pane.agent_id == "a")
-    assert page.pane._chips.accessibleName() == "Killed, Depth 1 of 3"
+    assert page.pane._chips.accessibleName() == "Killed, FULL until its end, Depth 1 of 3"
+    assert cell_words(page.view.current(), "network") == "FULL"
 
 
 def test_on_the_rail_a_warning_and_a_danger_are_told_by_shape_and_in_words(

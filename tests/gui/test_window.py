@@ -19,6 +19,7 @@ from console.gui.pages.kill_switch.rearm import AgainDialog, RearmDialog
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.theme.tokens import ink
 from console.gui.widgets.safe_text import safe_text
+from console.gui.window.help import HelpDialog
 from console.gui.window.main import Window
 from console.gui.window.palette import KeySheet, Palette
 from console.settings.places import Places
@@ -124,6 +125,8 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
     keys(as_they_came(window).view, Qt.Key.Key_X)
     asked = rung_dialog(window, qtbot)
     assert asked.title.text() == "Kill release-captain and 8 agents below it?"
+    row = window.fleet.rows["release-captain"].view
+    assert asked.target.text().startswith(f"Agent release-captain · session {row.session} · ") and "host build-host" in asked.target.text()
     words = " ".join(w.accessibleName() for w in asked.findChildren(QWidget))
     assert "contained zero, proven" in words and asked.main.text() == "Kill 9 agents"
     keys(asked.reason, Qt.Key.Key_Return)
@@ -243,7 +246,7 @@ def test_ten_thousand_agents_filter_sort_and_scroll(make_house: Make, open_windo
     page.view.choose("a-0")
     page.view.verticalScrollBar().setValue(5000)
     place = page.view.verticalScrollBar().value()
-    page.table._arrange()
+    page.table.arrange()
     assert page.view.current().id == "a-0" and page.view.verticalScrollBar().value() == place, "selection and place survive"
     assert gc.get_freeze_count() > 10_000, "the collector does not go through them again and again"
     gc.unfreeze()
@@ -410,3 +413,19 @@ def test_the_receipt_page_opened_first_of_all_finds_the_newest_receipt(make_hous
     make_house("mockup")
     window = open_window("receipt")
     qtbot.waitUntil(lambda: window.page is not None and window.page.is_ready())
+
+
+def test_f1_opens_the_document_of_the_page_in_front(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    make_house()
+    window = open_window("network")
+    window.activateWindow()
+    QTest.keyClick(window, Qt.Key.Key_F1)
+    qtbot.waitUntil(lambda: bool(window.findChildren(HelpDialog)))
+    [shown] = window.findChildren(HelpDialog)
+    assert shown.choice.currentText() == "how-to/operator.md" and shown.text.textCursor().block().text() == "Allow a host"
+    assert not shown.isModal() and shown.text.isReadOnly()
+    shown.search.setText("backtest")
+    assert shown.text.textCursor().selectedText() == "backtest"
+    shown.choice.setCurrentText("how-to/budgets.md")
+    assert shown.text.document().firstBlock().text() == "Budgets"
+    shown.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from console.domain.assets import KINDS
 from tests.unit.class_sizes import LARGER, LINES, METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,7 +132,13 @@ def test_what_the_product_reads_travels_in_the_wheel(tmp_path: Path) -> None:
     run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path))
     [wheel] = tmp_path.glob("watchfloor-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    for folder, inside in (("resources", "console/_assets/resources"), ("envoy", "console/_assets/envoy"), ("console", "console")):
+    documents = [(f"docs/{kind}", f"console/_assets/docs/{kind}") for kind in KINDS]
+    for folder, inside in (
+        ("resources", "console/_assets/resources"),
+        ("envoy", "console/_assets/envoy"),
+        ("console", "console"),
+        *documents,
+    ):
         known = subprocess.run(["git", "ls-files", "-z", folder], cwd=ROOT, capture_output=True, text=True, check=True).stdout
         wanted = {inside + name.removeprefix(folder) for name in known.split("\0") if name}
         assert wanted and wanted <= names, f"not in the wheel: {sorted(wanted - names)}"

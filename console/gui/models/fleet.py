@@ -7,14 +7,14 @@ derived from it is derived when it is looked at. Only what changes a row's place
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from console.api.fleet_changes import FleetChanges
 from console.api.messages import AgentView
 from console.gui.models.facts import Facts, News
-from console.gui.models.order import OVER, children_of, ranks_of
-from console.gui.models.row import CALM, Row, is_full, needs_attention, urgency, view_mode
+from console.gui.models.order import children_of, ranks_of
+from console.gui.models.row import CALM, FELL, Row, is_full, needs_attention, urgency, view_mode
 
 __all__ = ["FILTERS", "NEWS", "Fleet", "Row", "is_full", "needs_attention", "urgency", "view_mode"]
 
@@ -64,6 +64,8 @@ class Fleet:
         """Attention first: trees with somebody in them who needs a person stand before calm ones, trees that are over last."""
         self.structure_changed = True
         """The list must be arranged again; else a repaint is enough."""
+        self.seen: dict[str, str] = {}
+        """Agents whose end a person has seen: id -> one of FELL."""
         self.news: list[tuple[Row, str]] = []
         """Who came into which state since somebody last took this list away; what a first reading brings is none."""
         self._tally: Counter[str] = Counter()
@@ -81,6 +83,8 @@ class Fleet:
             was = row.state if row is not None else ""
             if row is None:
                 row = fresh
+                if row.state in FELL and self.seen.get(row.id) == row.state:
+                    row.see()
             else:
                 row.settle(fresh)
             self.rows[view.id] = row
@@ -108,8 +112,9 @@ class Fleet:
                 self._change(row, fresh)
             elif fresh.is_whole:
                 self._add(fresh)
-        for agent_id in news.remove:
-            self._remove(agent_id)
+        for row in (gone for agent_id in news.remove if (gone := self.rows.pop(agent_id, None)) is not None):
+            self._count(row, -1)
+            self.structure_changed, self._kids = True, None
         # A list that is sorted by numbers or filtered follows them; the window coalesces arranging.
         if news.moved and (self.sort[0] in _BY_NUMBERS or self.text or self.filter == "attention"):
             self.structure_changed = True
@@ -118,6 +123,17 @@ class Fleet:
         if news.burn_usd_per_h is not None:
             self.burn_usd_per_h = news.burn_usd_per_h
         return news.known
+
+    def see(self, agent_ids: Iterable[str]) -> None:
+        """A person has seen how these ended: they leave Attention, until something else becomes of them."""
+        for agent_id in agent_ids:
+            row = self.rows.get(agent_id)
+            if row is not None and row.state in FELL and not row.seen:
+                self._count(row, -1)
+                row.see()
+                self._count(row, 1)
+                self.seen[agent_id] = row.state
+                self.structure_changed = True
 
     def upsert(self, view: AgentView) -> None:
         """One agent's newer facts."""
@@ -133,14 +149,8 @@ class Fleet:
         self._note(row)
         self.structure_changed, self._kids = True, None
 
-    def _remove(self, agent_id: str) -> None:
-        row = self.rows.pop(agent_id, None)
-        if row is not None:
-            self._count(row, -1)
-            self.structure_changed, self._kids = True, None
-
     def _change(self, row: Row, fresh: Row) -> None:
-        parent, rank, state, was_over = row.parent, row.rank, row.state, row.state in OVER
+        parent, rank, state, was_over = row.parent, row.rank, row.state, row.is_over
         if row.tags is fresh.tags and state == fresh.state:
             row.settle(fresh)
         else:
@@ -148,16 +158,12 @@ class Fleet:
             row.settle(fresh)
             self._count(row, 1)
         if state != row.state:
+            self.seen.pop(row.id, None)
             self._note(row)
         if row.parent != parent:
             self._kids = None
             self.structure_changed = True
-        elif (
-            ((row.rank != rank or (row.state in OVER) != was_over) and self.urgent_first)
-            or self.sort[0]
-            or self.text
-            or self.filter != "all"
-        ):
+        elif ((row.rank != rank or row.is_over != was_over) and self.urgent_first) or self.sort[0] or self.text or self.filter != "all":
             self.structure_changed = True
 
     def _note(self, row: Row) -> None:
@@ -169,11 +175,14 @@ class Fleet:
         for tag in row.tags:
             self._tally[tag] += by
 
-    def arrange(self) -> list[Row]:
-        """Tree order with the filter, the sort and the folded rows applied; ancestors of a match stay visible."""
+    def arrange(self, held: Mapping[str, int] | None = None) -> list[Row]:
+        """Tree order with the filter, the sort and the folded rows applied; ancestors of a match stay visible.
+
+        ``held``: places by id that siblings keep; those without one come after.
+        """
         self.structure_changed = False
         children, kept = self._children(), self._kept()
-        ordered = self._order()
+        ordered = self._order() if held is None else _in_places(held)
         closed = self.closed if kept is None else ()
         out: list[Row] = []
         placed: set[str] = set()
@@ -261,3 +270,8 @@ class Fleet:
             return lambda rows: rows
         get = ranks.get
         return lambda rows: sorted(rows, key=lambda row: get(row.id, CALM)) if len(rows) > 1 else rows
+
+
+def _in_places(held: Mapping[str, int]) -> Callable[[list[Row]], list[Row]]:
+    last = len(held)
+    return lambda rows: sorted(rows, key=lambda row: held.get(row.id, last)) if len(rows) > 1 else rows

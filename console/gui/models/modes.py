@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from console.api.messages import AgentView
 from console.api.sandbox_messages import ModeChangeView, ModeHistoryView
-from console.gui.models.fleet import view_mode
+from console.gui.models.row import LIVE, is_exposed, view_mode
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.words import took
 
 MODES: dict[str, tuple[str, str, str]] = {
-    "FULL": ("FULL", "triangle", "warn"),
+    "FULL": ("FULL", "ring", "text2"),
     "PROXIED": ("Proxied", "dot", "ok"),
     "NONE": ("None", "ban", "text2"),
 }
@@ -37,10 +37,12 @@ def mode_words(mode: str) -> tuple[str, str, str]:
 
 
 def network_chip(view: AgentView, *, long: bool = False) -> ChipSpec:
-    """FULL is amber; a mode that is not enforced is FULL, and says so where there is room."""
+    """FULL alone is no alarm. With SECRET or CONFIDENTIAL data, or where a stricter mode is not enforced, it is amber."""
     mode = view_mode(view)
     if mode == "FULL":
-        return ChipSpec("FULL, not enforced" if long and is_open(view) else "FULL", "full", "warn")
+        words = "FULL, not enforced" if long and is_open(view) else "FULL"
+        loud = is_exposed(view) or is_open(view)
+        return ChipSpec(words, "warning" if loud else "full", "warn" if loud and view.state in LIVE else "plain")
     if view.isolated:
         return ChipSpec("Isolated", "ban", "accent")
     if mode == "PROXIED":

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from console.gui.models.row import CALM, Row
 
-OVER = frozenset({"ended", "killed"})
-"""States in which nothing more is to be seen of an agent."""
-
 
 def ranks_of(rows: dict[str, Row], children: dict[str, list[Row]]) -> dict[str, int]:
     """id -> the most urgent rank in its tree; of trees that are over the root, behind all others; calm trees are absent."""
@@ -14,11 +11,11 @@ def ranks_of(rows: dict[str, Row], children: dict[str, list[Row]]) -> dict[str, 
 
 
 def _over(children: dict[str, list[Row]]) -> dict[str, int]:
-    """Roots of trees of which everybody has ended or was killed, with the last rank of all."""
+    """Roots of trees in which every agent is over, with the last rank of all."""
     found: dict[str, int] = {}
     for root in children[""]:
         stack, seen = [root], set[str]()  # parents may lead in a circle
-        while stack and stack[-1].state in OVER:
+        while stack and stack[-1].is_over:
             at = stack.pop()
             if at.id not in seen:
                 seen.add(at.id)

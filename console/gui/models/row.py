@@ -10,6 +10,11 @@ from console.domain.agent import AgentState
 from console.gui.widgets.safe_text import safe_text
 
 LIVE = frozenset(state.value for state in AgentState if state.is_live)
+OVER = frozenset({"ended", "killed", "halted"})
+"""States in which nothing more is to be seen of an agent. None of them stands above what runs."""
+FELL = frozenset({"halted", "failed", "lost"})
+"""States that a person should hear of once: they want attention until they were seen."""
+SENSITIVE = frozenset({"CONFIDENTIAL", "SECRET"})
 DEEP = 3
 _URGENT = {"alive_after_kill": 0, "over_budget": 1, "needs_ok": 2, "lost": 3, "frozen": 5, "failed": 6}
 _UNPROVEN = 4
@@ -37,6 +42,7 @@ class Row:
         "near",
         "parent",
         "rank",
+        "seen",
         "state",
         "tags",
         "view",
@@ -58,20 +64,37 @@ class Row:
         self.is_live = self.state in LIVE
         self.near = self.is_live and view.budget_share >= NEAR
         """Close to a cap, or at it."""
+        self.seen = ""
+        """One of FELL, in which a person has seen it; empty: not seen."""
+        self._judge()
+        self.fixed = f"{view.name}\0{view.id}\0{view.session}\0{view.state}".lower()
+
+    def _judge(self) -> None:
         self.attends = needs_attention(self)
         self.rank = urgency(self)
         """0 is the most urgent, CALM wants nothing; by state alone, so that rows do not change places with every number."""
-        self.tags: tuple[str, ...] = _tags(
-            self.attends, self.is_live and view_mode(view) == "FULL", self.is_live and view.depth >= DEEP, self.is_live
-        )
+        self.tags: tuple[str, ...] = _tags(self.attends, is_full(self), self.is_live and self.view.depth >= DEEP, self.is_live)
         """The filters that keep it, counted by the fleet as it changes."""
-        self.fixed = f"{view.name}\0{view.id}\0{view.session}\0{view.state}".lower()
+
+    def see(self) -> None:
+        """A person has seen how it ended: it wants no attention any more."""
+        self.seen = self.state
+        self._judge()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more is to be seen of it, or a person has seen how it ended."""
+        return self.state in OVER or bool(self.seen)
 
     def settle(self, fresh: Row) -> None:
         """Takes over what was worked out of newer facts of the same agent; its place in the list stays."""
         self.view, self.state, self.parent, self.name = fresh.view, fresh.state, fresh.parent, fresh.name
         self.is_live, self.near, self.attends = fresh.is_live, fresh.near, fresh.attends
         self.rank, self.tags, self.fixed = fresh.rank, fresh.tags, fresh.fixed
+        if self.seen == self.state:
+            self._judge()
+        else:
+            self.seen = ""
 
     @property
     def action(self) -> str:
@@ -96,22 +119,29 @@ def _tags(attends: bool, full: bool, deep: bool, live: bool) -> tuple[str, ...]:
 
 
 def needs_attention(row: Row) -> bool:
-    """Over budget or close to it, waiting for a person, alive after a kill, lost, or reaching everything."""
-    view = row.view
-    if view.state in ("over_budget", "needs_ok", "alive_after_kill", "lost", "failed"):
+    """Over budget or close to it, waiting for a person, alive after a kill, exposed, or ended badly and not seen yet."""
+    state = row.state
+    if state in ("over_budget", "needs_ok", "alive_after_kill"):
         return True
-    return row.near or is_full(row)
+    return row.near or is_exposed(row.view) or (state in FELL and not row.seen)
 
 
 def urgency(row: Row) -> int:
-    """Alive after a kill, over budget, waiting for a person, lost, not proven, frozen, failing; then all the others alike.
+    """Alive after a kill, over budget, waiting for a person, lost, not proven or exposed, frozen, failing; then all the others alike.
 
     That an observed agent's stop is best effort is how it is, not news: only one that should be held and is not counts here.
     """
     view = row.view
-    if row.is_live and view.best_effort and view.control_level != "observed":
+    if row.seen:
+        return CALM
+    if (row.is_live and view.best_effort and view.control_level != "observed") or is_exposed(view):
         return min(_UNPROVEN, _URGENT.get(view.state, CALM))
     return _URGENT.get(view.state, CALM)
+
+
+def is_exposed(view: AgentView) -> bool:
+    """Live, with SECRET or CONFIDENTIAL data, and with the whole network: a stricter mode was not asked for, or is not enforced."""
+    return view.sensitivity in SENSITIVE and view.state in LIVE and view_mode(view) == "FULL"
 
 
 def is_full(row: Row) -> bool:

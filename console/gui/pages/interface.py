@@ -54,6 +54,8 @@ class PageSpec:
     """A file of resources/icons without its ending."""
     group: str
     """Operate, Investigate or Emergency; empty: reached from elsewhere, not in the navigation."""
+    help: str = ""
+    """Its document for F1, and a heading in it: ``how-to/operator.md#Watch``."""
     under: str = ""
     """For a page outside the navigation: the page whose item is marked while it is in front."""
 

@@ -9,11 +9,10 @@ from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from console.panic import paint
 
 TOP_BAR = 72
-BANNER = 72
-BANNER_SMALL = 40
+BANNER_SMALL = 44
 NAV = 204
 NAV_RAIL = 60
-STATUS_BAR = 28
+STATUS_BAR = 32
 PAGE_HEADER = 96
 FILTER_BAR = 44
 ROW = 30

@@ -1,4 +1,4 @@
-"""The kill banner: 72 high with the eight steps while a kill runs, 40 high and quiet until rearm."""
+"""The kill banner: the eight steps while a kill runs, small and quiet until rearm. It lies over the top bar and moves no page."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
-from console.gui.theme.tokens import BANNER, BANNER_SMALL, ink
+from console.gui.theme.tokens import BANNER_SMALL, TOP_BAR, ink
 from console.gui.widgets.marks import draw_text
-from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.safe_text import safe_text, tooltip
 from console.panic.marks import draw_mark
 from console.panic.paint import paint_stripes
 
 _WHITE = "#FFFFFF"
 _SOFT = "#F3D9D6"
-_MARKS = {"ok": "check", "failed": "triangle", "unknown": "triangle", "skipped": "triangle"}
+_WIDE = 1000
+"""A narrower banner has less room for its head, so that every step is seen."""
+_NAMED = 40
+"""Least room for the name of a step."""
+_MARKS = {"ok": "check", "failed": "triangle", "unknown": "triangle", "skipped": "ring"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +35,25 @@ class BannerStep:
 
 
 class KillBanner(QWidget):
-    """Hidden, large or small. A click opens the receipt."""
+    """Hidden, large or small. A click opens the receipt; ``changed`` when it needs another place."""
 
     opened = Signal()
+    changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._head = self._line = self._right = self._right_line = ""
         self._steps: tuple[BannerStep, ...] = ()
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.hide()
 
     def show_killing(self, head: str, line: str, steps: tuple[BannerStep, ...], elapsed: str) -> None:
         """The large banner."""
-        self._set(BANNER, head, line, elapsed, "elapsed", steps)
+        self._set(TOP_BAR, head, line, elapsed, "elapsed", steps)
 
     def show_latched(self, line: str, since: str) -> None:
         """The small banner."""
-        self._set(BANNER_SMALL, "Kill latched", line, since, "", ())
+        self._set(BANNER_SMALL, "New agents are blocked until you rearm", line, since, "", ())
 
     def clear(self) -> None:
         """Nothing is latched."""
@@ -61,7 +65,11 @@ class KillBanner(QWidget):
         if self.height() != height or not self.isVisible():
             self.setFixedHeight(height)
             self.show()
-        self.setAccessibleName(f"{self._head}. {self._line}. {self._right}")
+            self.raise_()
+            self.changed.emit()
+        words = f"{self._head}. {self._line}. {self._right}"
+        self.setAccessibleName(words)
+        self.setToolTip(tooltip(words))
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -71,33 +79,33 @@ class KillBanner(QWidget):
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(ink().kill))
         paint_stripes(painter, QRectF(0, 0, 8, self.height()))
-        if self.height() == BANNER:
+        if self.height() == TOP_BAR:
             self._paint_large(painter)
         else:
             self._paint_small(painter)
         painter.end()
 
     def _paint_small(self, painter: QPainter) -> None:
-        painter.drawPixmap(24, 12, icon_pixmap("lock", _WHITE, 16))
-        head = fonts.ui(13, fonts.SEMIBOLD)
-        width = fonts.metrics(head).horizontalAdvance(self._head) + 4
-        right = fonts.metrics(fonts.ui(12, fonts.MEDIUM)).horizontalAdvance(self._right) + 4
-        draw_text(painter, QRectF(50, 0, width, 40), self._head, head, _WHITE)
-        draw_text(painter, QRectF(62 + width, 0, self.width() - 62 - width - right - 30, 40), self._line, fonts.ui(12, fonts.MEDIUM), _SOFT)
-        draw_text(painter, QRectF(self.width() - right - 16, 0, right, 40), self._right, fonts.ui(12, fonts.MEDIUM), _WHITE, right=True)
+        painter.drawPixmap(20, 14, icon_pixmap("lock", _WHITE, 16))
+        room = self.width() - 56.0
+        draw_text(painter, QRectF(46, 4, room, 19), self._head, fonts.ui(13, fonts.SEMIBOLD), _WHITE)
+        line = " · ".join(part for part in (self._line, self._right) if part)
+        draw_text(painter, QRectF(46, 22, room, 18), line, fonts.ui(12), _SOFT)
 
     def _paint_large(self, painter: QPainter) -> None:
+        wide = self.width() >= _WIDE
+        head = 176.0 if wide else 104.0
         painter.drawPixmap(26, 24, icon_pixmap("kill", _WHITE, 24))
-        draw_text(painter, QRectF(64, 14, 176, 22), self._head, fonts.ui(15, fonts.SEMIBOLD), _WHITE)
-        draw_text(painter, QRectF(64, 37, 186, 18), self._line, fonts.ui(12), _SOFT)
+        draw_text(painter, QRectF(64, 14, head, 22), self._head, fonts.ui(15, fonts.SEMIBOLD), _WHITE)
+        draw_text(painter, QRectF(64, 37, head + 10, 18), self._line, fonts.ui(12), _SOFT)
         draw_text(painter, QRectF(self.width() - 106, 14, 90, 26), self._right, fonts.ui(20, fonts.SEMIBOLD), _WHITE, right=True)
         draw_text(painter, QRectF(self.width() - 106, 40, 90, 16), self._right_line, fonts.ui(11), _SOFT, right=True)
-        left, right = 262.0, self.width() - 118.0
-        if not self._steps or right - left < 200:
+        left, right = 86.0 + head, self.width() - 118.0
+        if not self._steps or right - left < 25 * len(self._steps):
             return
         step = (right - left) / len(self._steps)
         for number, item in enumerate(self._steps):
-            self._paint_step(painter, QRectF(left + number * step, 0, step, BANNER), number + 1, item)
+            self._paint_step(painter, QRectF(left + number * step, 0, step, TOP_BAR), number + 1, item)
 
     def _paint_step(self, painter: QPainter, box: QRectF, number: int, item: BannerStep) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -121,6 +129,8 @@ class KillBanner(QWidget):
                 painter.setFont(fonts.ui(11, fonts.SEMIBOLD))
                 painter.drawText(text, Qt.AlignmentFlag.AlignCenter, str(number))
         words = box.adjusted(27, 0, -4, 0)
+        if words.width() < _NAMED:
+            return  # the ring alone; the accessible name and the receipt have the words
         wide = box.width() >= 112
         top = 19 if wide else 27
         draw_text(painter, QRectF(words.x(), top, words.width(), 17), item.title, fonts.ui(12 if wide else 11, fonts.SEMIBOLD), _WHITE)

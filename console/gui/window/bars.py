@@ -1,9 +1,9 @@
-"""Top bar, notice strip and status bar."""
+"""Top bar with the kill banner over it; foot with the status bar, and what lies over that: notice and stale data. No page moves."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QWidget
 
 from console.gui.notices import Notice
@@ -11,11 +11,16 @@ from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import STATUS_BAR, TOP_BAR, ink
 from console.gui.widgets.armed import ArmedLight
+from console.gui.widgets.banner import KillBanner
 from console.gui.widgets.buttons import Button, paint_key
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.gui.window.old import OldStrip
 from console.panic.control import PanicControl
 from console.panic.marks import draw_mark
+
+_SEAL = 330
+"""Least room in which the status bar is worth showing beside a notice."""
 
 
 class Brand(QWidget):
@@ -72,11 +77,12 @@ class SearchButton(QAbstractButton):
 
 
 class TopBar(QWidget):
-    """Name, search, armed light, panic plate."""
+    """Name, search, armed light, panic plate; a kill's banner lies over all of it but the plate, and over the light until rearm."""
 
     def __init__(self, plate: PanicControl, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(TOP_BAR)
+        self._plate = plate
         self.brand = Brand(self)
         self.search = SearchButton(self)
         self.light = ArmedLight(self)
@@ -92,6 +98,9 @@ class TopBar(QWidget):
         row.addStretch(1)
         row.addSpacing(12)
         row.addWidget(plate)
+        self.banner = KillBanner(self)
+        self.banner.changed.connect(self._place_banner)
+        self.light.installEventFilter(self)
 
     def set_narrow(self, narrow: bool) -> None:
         """The rail is narrower than the navigation, so the search moves left."""
@@ -101,6 +110,20 @@ class TopBar(QWidget):
             spacer.changeSize(0 if narrow else 68, 1)
         self.search.setMaximumWidth(300 if narrow else 420)
         self._gap.invalidate()
+
+    def _place_banner(self) -> None:
+        end, height = self._plate.x() - 12, self.banner.height()
+        begin = 0 if height == TOP_BAR else max(0, self.light.x() - 12)
+        self.banner.setGeometry(begin, (TOP_BAR - height) // 2, max(0, end - begin), height)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Move, QEvent.Type.Resize):
+            self._place_banner()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place_banner()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -117,9 +140,9 @@ class NoticeStrip(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._notice: Notice | None = None
-        self.setFixedHeight(36)
+        self.setFixedHeight(STATUS_BAR)
         row = QHBoxLayout(self)
-        row.setContentsMargins(16, 4, 10, 4)
+        row.setContentsMargins(16, 2, 10, 2)
         row.addStretch(1)
         self._receipt = Button("Open receipt", small=True, parent=self)
         self._receipt.clicked.connect(lambda: self.receipt_asked.emit(self._notice.receipt if self._notice else ""))
@@ -144,6 +167,13 @@ class NoticeStrip(QWidget):
         self.show()
         self.update()
 
+    def words_width(self) -> int:
+        """What its words and buttons need."""
+        if self._notice is None:
+            return 0
+        words = fonts.metrics(fonts.ui(13, fonts.MEDIUM)).horizontalAdvance(f"{self._notice.text} {self._notice.remedy}")
+        return int(words) + self._close.sizeHint().width() + (self._receipt.sizeHint().width() + 8 if self._notice.receipt else 0) + 76
+
     def dismiss(self) -> None:
         """Hides it."""
         self._notice = None
@@ -159,13 +189,13 @@ class NoticeStrip(QWidget):
         painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(colours.line2))
         colour = getattr(colours, kind) if kind else colours.text2
         shape = {"warn": "triangle", "danger": "diamond"}.get(kind, "check")
-        draw_mark(painter, shape, QRectF(18, 13, 10, 10), colour)
+        draw_mark(painter, shape, QRectF(18, 11, 10, 10), colour)
         face = fonts.ui(13, fonts.MEDIUM)
         room = self._close.x() - (self._receipt.width() + 8 if self._notice.receipt else 0) - 44
         width = min(fonts.metrics(face).horizontalAdvance(self._notice.text) + 4, room)
-        draw_text(painter, QRectF(38, 0, width, 35), self._notice.text, face, colours.text)
+        draw_text(painter, QRectF(38, 0, width, STATUS_BAR), self._notice.text, face, colours.text)
         if room - width > 60:
-            draw_text(painter, QRectF(46 + width, 0, room - width - 10, 35), self._notice.remedy, fonts.ui(12), colours.text2)
+            draw_text(painter, QRectF(46 + width, 0, room - width - 10, STATUS_BAR), self._notice.remedy, fonts.ui(12), colours.text2)
         painter.end()
 
 
@@ -235,10 +265,44 @@ class StatusBar(QWidget):
             x += width + text + 24
         if lacks > 60:
             at = self.width() - seal - lacks - 28
-            draw_mark(painter, "ring", QRectF(at, 9, 9, 9), colours.text3)
+            draw_mark(painter, "ring", QRectF(at, 11, 9, 9), colours.text3)
             draw_text(painter, QRectF(at + 15, 0, lacks - 18, self.height()), self._lacks, face, colours.text2)
         box = QRectF(self.width() - seal - 16, 0, seal, self.height())
         if self._bad:
-            draw_mark(painter, "triangle", QRectF(box.x(), 9, 10, 10), colours.warn)
+            draw_mark(painter, "triangle", QRectF(box.x(), 11, 10, 10), colours.warn)
         draw_text(painter, box, self._seal, face, colours.warn if self._bad else colours.text2, right=True)
         painter.end()
+
+
+class Foot(QWidget):
+    """The last row of the window. Notice and stale data lie over the status bar, which has what they leave: the page keeps its size."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(STATUS_BAR)
+        self.status, self.old, self.strip = StatusBar(self), OldStrip(self), NoticeStrip(self)
+        for part in (self.old, self.strip):
+            part.installEventFilter(self)
+
+    def _share(self) -> None:
+        shown = [(part, part.words_width()) for part in (self.old, self.strip) if not part.isHidden()]
+        wanted = sum(width for _part, width in shown)
+        room = self.width() - (_SEAL if self.width() - _SEAL >= wanted else 0)
+        x = 0
+        for part, width in shown:
+            width = width if wanted <= room else width * room // wanted
+            part.setGeometry(x, 0, width, self.height())
+            x += width
+        if x and self.width() - x < _SEAL:
+            shown[-1][0].setGeometry(shown[-1][0].x(), 0, self.width() - shown[-1][0].x(), self.height())
+            x = self.width()
+        self.status.setGeometry(x, 0, self.width() - x, self.height())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.ShowToParent, QEvent.Type.HideToParent, QEvent.Type.ToolTipChange):
+            self._share()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._share()

@@ -13,6 +13,7 @@ from console.gui.actions import ActionSpec
 EVERYWHERE = (
     ActionSpec("console.find", "Find an agent or command", "Ctrl+K"),
     ActionSpec("console.new-agent", "New agent…", "Ctrl+N"),
+    ActionSpec("console.help", "Help: the document of this page", "F1"),
     ActionSpec("console.keys", "Show all keys", "?", "all keys"),
     ActionSpec("console.panic", "Lift the guard of the panic control (then hold Space)", "Ctrl+Shift+Backspace"),
     ActionSpec("console.theme", "Switch between dark and light", "Ctrl+T"),

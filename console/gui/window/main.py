@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import time
 
@@ -21,11 +21,10 @@ from console.gui.pages.interface import Desk, Page
 from console.gui.pages.registry import PAGES
 from console.gui.requests import Requests
 from console.gui.theme.tokens import NARROW
-from console.gui.widgets.banner import KillBanner
-from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
+from console.gui.window.bars import Foot, TopBar
+from console.gui.window.help import HelpDialog
 from console.gui.window.keys import EVERYWHERE, Shortcuts
 from console.gui.window.nav import Nav
-from console.gui.window.old import OldStrip
 from console.gui.window.palette import Found, KeySheet, Palette
 from console.gui.window.state import Frame, StateView
 from console.gui.window.sync import Sync
@@ -100,13 +99,12 @@ class Window(QWidget):
 
     def _build(self, places: Places | None) -> None:
         self.plate = PanicControl(self.machine, self)
-        self.top, self.banner = TopBar(self.plate, self), KillBanner(self)
-        self.strip, self.old = NoticeStrip(self), OldStrip(self)
+        self.top, self.foot = TopBar(self.plate, self), Foot(self)
+        self.banner, self.strip, self.old, self.status = self.top.banner, self.foot.strip, self.foot.old, self.foot.status
         self.nav = Nav([p.spec for p in self.pages.values() if p.spec.group], self)
         self.stack = QStackedWidget(self)
         for page in self.pages.values():
             self.stack.addWidget(page)
-        self.status = StatusBar(self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -115,10 +113,8 @@ class Window(QWidget):
         body.addWidget(self.nav)
         body.addWidget(self.stack, 1)
         column.addWidget(self.top)
-        column.addWidget(self.banner)
         column.addLayout(body, 1)
-        for part in (self.old, self.strip, self.status):  # below the page: a strip that comes or goes moves no row under the pointer
-            column.addWidget(part)
+        column.addWidget(self.foot)
 
     def _connect(self) -> None:
         self.nav.chosen.connect(lambda name: self.goto(name, ""))
@@ -185,26 +181,24 @@ class Window(QWidget):
 
     def do(self, action_id: str) -> None:
         """Carries an action out, from key, palette or button."""
+        everywhere: dict[str, Callable[[], object]] = {
+            "console.find": lambda: Palette(self.verbs(), self.why_not, self.fleet, self._found, self).open(),
+            "console.help": lambda: HelpDialog(self.page.spec.help if self.page else "", self).show(),
+            "console.keys": lambda: KeySheet(_all_keys(self), self).open(),
+            "console.panic": self.machine.arm,
+            "console.theme": self.theme_asked.emit,
+            "console.dismiss": self.strip.dismiss,
+            "console.reload": self.sync.read_all,
+        }
         if action_id.startswith("go."):
             self.goto(action_id.removeprefix("go."), "")
-        elif action_id == "console.find":
-            Palette(self.verbs(), self.why_not, self.fleet, self._found, self).open()
         elif action_id == "console.new-agent":
             self.goto("fleet", "")
             self.do("fleet.run")
-        elif action_id == "console.keys":
-            groups: list[tuple[str, Sequence[ActionSpec]]] = [("Everywhere", self.verbs()[len(self.page.verbs) if self.page else 0 :])]
-            groups += [(p.spec.title, p.verbs) for p in self.pages.values() if p.verbs]
-            KeySheet(groups, self).open()
-        elif action_id == "console.panic":
-            self.plate.setFocus()
-            self.machine.arm()
-        elif action_id == "console.theme":
-            self.theme_asked.emit()
-        elif action_id == "console.dismiss":
-            self.strip.dismiss()
-        elif action_id == "console.reload":
-            self.sync.read_all()
+        elif action_id in everywhere:
+            if action_id == "console.panic":
+                self.plate.setFocus()
+            everywhere[action_id]()
         elif self.page is not None:
             self._do_on_page(self.page, action_id)
 
@@ -251,6 +245,11 @@ class Window(QWidget):
         self.wires.link.close()
         _leave_clipboard()
         super().closeEvent(event)
+
+
+def _all_keys(window: Window) -> list[tuple[str, Sequence[ActionSpec]]]:
+    here = len(window.page.verbs) if window.page else 0
+    return [("Everywhere", window.verbs()[here:]), *((p.spec.title, p.verbs) for p in window.pages.values() if p.verbs)]
 
 
 def _leave_clipboard() -> None:

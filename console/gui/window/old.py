@@ -1,4 +1,4 @@
-"""The strip below every page while what it shows is from some time ago: since when, and that the stop works all the same."""
+"""The strip in the foot while what is shown is from some time ago: since when, and that the stop works all the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from console.gui.models.switch import Switch
 from console.gui.theme import fonts
-from console.gui.theme.tokens import ink
+from console.gui.theme.tokens import STATUS_BAR, ink
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.words import clock, long_span
@@ -28,12 +28,12 @@ def old_words(switch: Switch, now: float) -> str:
 
 
 class OldStrip(QWidget):
-    """36 high, amber, with a triangle; it cannot be dismissed and goes by itself once the news is fresh."""
+    """Amber, with a triangle; it cannot be dismissed and goes by itself once the news is fresh."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._words = ""
-        self.setFixedHeight(36)
+        self.setFixedHeight(STATUS_BAR)
         self.hide()
 
     def say(self, words: str) -> None:
@@ -46,16 +46,21 @@ class OldStrip(QWidget):
         self.setVisible(bool(words))
         self.update()
 
+    def words_width(self) -> int:
+        """What its words need."""
+        face, then = fonts.ui(13, fonts.SEMIBOLD), fonts.ui(12)
+        return int(fonts.metrics(face).horizontalAdvance(self._words) + fonts.metrics(then).horizontalAdvance(_THEN)) + 76
+
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(colours.warnbg))
         painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(colours.warn))
-        draw_mark(painter, "triangle", QRectF(18, 13, 10, 10), colours.warn)
+        draw_mark(painter, "triangle", QRectF(18, 11, 10, 10), colours.warn)
         face = fonts.ui(13, fonts.SEMIBOLD)
         room = self.width() - 54.0
         width = min(fonts.metrics(face).horizontalAdvance(self._words) + 4.0, room)
-        draw_text(painter, QRectF(38, 0, width, 35), self._words, face, colours.warn)
+        draw_text(painter, QRectF(38, 0, width, STATUS_BAR), self._words, face, colours.warn)
         if room - width > 120:
-            draw_text(painter, QRectF(46 + width, 0, room - width - 8, 35), _THEN, fonts.ui(12), colours.text)
+            draw_text(painter, QRectF(46 + width, 0, room - width - 8, STATUS_BAR), _THEN, fonts.ui(12), colours.text)
         painter.end()

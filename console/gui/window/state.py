@@ -110,10 +110,9 @@ class StateView(QObject):
         by = receipt.by if receipt else switch.view.by if switch.view else ""
         settled = bool(receipt and receipt.complete) or (since is not None and now - since > _SETTLED)
         if settled and not switch.is_killing:
-            scope = "Everything" if not receipt or receipt.scope == "all" else "Part"
-            when = f" · {clock(since)}" if since else ""
-            line = f"{scope} · {by}{when} · launches are refused · survives a restart"
-            banner.show_latched(line, f"{long_span(now - since)} since the press" if since else "")
+            scope = "Panic" if not receipt or receipt.scope == "all" else "Part"
+            line = " · ".join(p for p in (scope, by, clock(since) if since else "") if p)
+            banner.show_latched(line, f"{long_span(now - since)} ago" if since else "")
             return
         elapsed = f"{guard.ms / 1000:.2f} s" if guard.ms else "…"
         line = " · ".join(p for p in ("All agents", by, clock(since) if since else "") if p)

@@ -83,9 +83,9 @@ def test_trees_that_are_over_stand_last_while_somebody_of_them_lives_they_do_not
         agent("k", state="killed"), agent("e", state="ended"), agent("e1", "e"), agent("h", state="halted"), agent("w", state="ended"),
         agent("w1", "w", state="over_budget"), agent("loop", "pool", state="ended"), agent("pool", "loop", state="ended"), agent("r"),
     )  # fmt: skip
-    assert ids(fleet) == ["w", "w1", "e", "e1", "h", "r", "k", "loop", "pool"]
+    assert ids(fleet) == ["w", "w1", "e", "e1", "r", "k", "h", "loop", "pool"]
     fleet.apply(changes_of(2, {"patch": [("e1", {"state": "ended"})]}))
-    assert fleet.structure_changed and ids(fleet) == ["w", "w1", "h", "r", "k", "e", "e1", "loop", "pool"]
+    assert fleet.structure_changed and ids(fleet) == ["w", "w1", "r", "k", "e", "e1", "h", "loop", "pool"]
     fleet.urgent_first = False
     assert ids(fleet)[:3] == ["k", "e", "e1"], "as they came"
 
@@ -116,7 +116,34 @@ def test_a_mode_that_is_not_enforced_is_full() -> None:
     loose = agent("a", network_mode="NONE", network_enforced=False)
     fleet = fleet_of(loose, agent("b", network_mode="ODD"))
     assert view_mode(loose) == "FULL"
-    assert all(is_full(row) and needs_attention(row) for row in fleet.rows.values())
+    assert all(is_full(row) and not needs_attention(row) for row in fleet.rows.values()), "FULL alone is no alarm"
+
+
+@pytest.mark.parametrize("data", ["CONFIDENTIAL", "SECRET"])
+def test_sensitive_data_with_the_whole_network_wants_attention_and_stands_before_calm_trees(data: str) -> None:
+    held = agent("held", sensitivity=data, network_mode="NONE", network_enforced=True)
+    fleet = fleet_of(agent("calm"), held, agent("loose", sensitivity=data, network_mode="NONE", network_enforced=False))
+    assert [row.id for row in fleet.rows.values() if row.attends] == ["loose"] and ids(fleet) == ["loose", "calm", "held"]
+    fleet.apply(changes_of(2, {"patch": [("loose", {"state": "killed"})]}))
+    assert fleet.count("attention") == 0, "it reaches nothing any more"
+
+
+def test_what_ended_badly_wants_attention_until_it_was_seen() -> None:
+    fleet = fleet_of(agent("h", state="halted"), agent("f", state="failed"), agent("l", state="lost"), agent("calm"))
+    assert fleet.count("attention") == 3 and ids(fleet) == ["l", "f", "calm", "h"], "a halted tree never stands above a running one"
+    fleet.see(["h", "f", "calm", "nobody"])
+    assert fleet.count("attention") == 1 and fleet.structure_changed and ids(fleet) == ["l", "calm", "h", "f"]
+    fleet.apply(changes_of(2, {"patch": [("h", {"cost_usd": 2.0, "state_reason": "cost"})]}))
+    fleet.replace([row.view for row in fleet.rows.values()])
+    assert fleet.count("attention") == 1, "it stays seen, whatever is told of it again"
+    again = Fleet()
+    again.seen = dict(fleet.seen)
+    again.replace([agent("h", state="halted"), agent("f", state="alive_after_kill")])
+    assert [row.id for row in again.rows.values() if row.attends] == ["f"], "something else became of it"
+    fleet.apply(changes_of(3, {"patch": [("h", {"state": "running"}), ("h", {"state": "halted"})]}))
+    fleet.apply(changes_of(4, {"patch": [("h", {"state": "running"})]}))
+    fleet.apply(changes_of(5, {"patch": [("h", {"state": "halted"})]}))
+    assert fleet.rows["h"].attends, "it was halted anew"
 
 
 def test_ended_agents_need_no_attention() -> None:

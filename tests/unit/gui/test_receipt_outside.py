@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from console.domain.kill import Connection, Receipt, Suspect
+from console.domain.kill import Connection, Receipt, Step, StepName, StepStatus, Suspect
+from console.gui.pages.receipt.head import is_amber
 from console.gui.pages.receipt.outside import NAMED, connection_lines, suspect_lines
 
 PAPER = Receipt("20260101-000000-abcdef01", "00c0ffee", "all", "", "", 0.0)
@@ -32,3 +33,11 @@ def test_suspects_with_the_command_that_ends_them_and_no_list_without_end() -> N
     assert words == ["sleep 600", "pid 4242 · preselected", "why", f"watchfloor kill --suspects {PAPER.kill_id}"]
     many = Receipt(**fields | {"connections": tuple(connection(n) for n in range(NAMED + 5))})
     assert connection_lines(many)[-1].left == "and 5 more"
+
+
+def test_a_step_that_was_never_configured_is_not_amber_but_a_check_that_was_skipped_is() -> None:
+    amber = {(name, status) for name in StepName for status in StepStatus if is_amber(Step(name, status, None, ""))}
+    skipped = {name for name, status in amber if status is StepStatus.SKIPPED}
+    assert skipped == {StepName.ZERO, StepName.SECOND_LOOK}
+    assert all((name, status) in amber for name in StepName for status in (StepStatus.FAILED, StepStatus.UNKNOWN))
+    assert not any(status is StepStatus.OK for _name, status in amber)

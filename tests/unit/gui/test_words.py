@@ -54,4 +54,9 @@ def test_gauges_of_agent_and_tree() -> None:
 
 def test_what_could_not_be_proven_to_run_is_amber_and_never_called_running() -> None:
     assert state_words(AgentView(id="a", state="running", control_level="observed", seen_status="unverified"))[1:] == ("triangle", "warn")
-    assert state_words(AgentView(id="a", state="ended", control_level="observed", seen_status="unverified"))[0] == "Done"
+    assert state_words(AgentView(id="a", state="ended", control_level="observed", seen_status="unverified"))[0] == "Ended"
+
+
+def test_only_an_exit_code_of_zero_is_a_ticked_done() -> None:
+    ends = [state_words(AgentView(id="a", state="ended", exit_code=code)) for code in (0, None, 1)]
+    assert ends == [("Done", "check", "text2"), ("Ended", "ring", "text2"), ("Failed", "cross", "warn")]

@@ -31,7 +31,7 @@ _ON_AN_ENTRY = ("activity.agent", "activity.audit", "activity.rollback", "activi
 class ActivityPageView(Page):
     """Reads everything; what a person says to a started program is all that it sends."""
 
-    spec = PageSpec("activity", "Activity", "list", "", under="fleet")
+    spec = PageSpec("activity", "Activity", "list", "", under="fleet", help="how-to/programs.md#In the console")
     verbs = (
         ActionSpec("activity.move", "Move in the feed", "", "entry", cap="↑ ↓"),
         ActionSpec("activity.newest", "Go to the newest entry and follow", "End", "follow"),

@@ -178,7 +178,7 @@ class TalkBar(QWidget):
             return
         agent_id = self.agent_id
         row = self._desk.fleet.rows.get(agent_id)
-        EndDialog(row.name if row is not None else agent_id, lambda reason: self._end(agent_id, reason), self.window()).open()
+        EndDialog(row.name if row is not None else agent_id, agent_id, lambda reason: self._end(agent_id, reason), self.window()).open()
 
     def _end(self, agent_id: str, reason: str) -> None:
         if agent_id != self.agent_id or self.why_not("end"):

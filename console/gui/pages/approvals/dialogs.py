@@ -46,7 +46,7 @@ class TakeBackDialog(_ReasonDialog):
 
     def __init__(self, desk: Desk, session: str, grants: list[GrantRow], then: Callable[[GrantsView], None], parent: QWidget) -> None:
         self._desk, self._session, self._then = desk, session, then
-        words = f"{plural(len(grants), 'approval')} of session {session}: whoever works in it is asked again from now on."
+        words = f"{plural(len(grants), 'approval')} of session {session} end. Each of these calls needs an approval again."
         super().__init__("Take back what the session was given?", "Take back", words, 500, parent)
 
     def send(self) -> None:

@@ -24,6 +24,7 @@ from console.gui.pages.approvals.rows import (
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ROW, ink
 from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
@@ -114,6 +115,9 @@ class Inbox(QWidget):
         self.decided = RowView(self.decided_model, paint_decided, lambda row: str(row.id), self)
         self.given_model = RowModel((ITEM_COLUMNS[0],), grant_words, self)
         self.given = RowView(self.given_model, paint_grant, lambda row: f"{row.session}\0{row.digest}", self, row_height=ITEM)
+        self._held = HeldOrder(self.view, self.model, lambda item: str(item.key))
+        self._held.only_pointer = True
+        self.moved = moved_button(self)
         self._title = Text("Decided", 12, fonts.REGULAR, "text2", parent=self)
         self._title.setContentsMargins(16, 0, 0, 0)
         self.empty = empty_note(self.view, _NOTHING)
@@ -152,18 +156,18 @@ class Inbox(QWidget):
         column.setStretchFactor(self.given, 1)
 
     def _connect(self) -> None:
-        self.search.textChanged.connect(lambda _text: self.show_lines())
+        self._held.released.connect(self.show_lines, Qt.ConnectionType.QueuedConnection)
+        self.moved.clicked.connect(lambda: self.show_lines(asked=True))
+        self.search.textChanged.connect(lambda _text: self.show_lines(asked=True))
         self.search.left.connect(lambda: self.front().setFocus())
         self.tabs.changed.connect(lambda _key: self._turn())
         for view in (self.view, self.decided, self.given):
             view.chosen.connect(lambda _line: self.chosen.emit())
             view.opened.connect(lambda _line: self.opened.emit())
         self.view.fold_asked.connect(self._fold)
-
         self.decided.pressed_at.connect(lambda row, _at: self._show_decided(row))
 
     def _show_decided(self, row: ApprovalRow) -> None:
-        """A click below the waiting ones leads to the list of the decided."""
         if self.tab() != "decided":
             self.show_tab("decided")
             self.decided.choose(row.id)
@@ -182,7 +186,6 @@ class Inbox(QWidget):
         return found
 
     def show_tab(self, name: str) -> None:
-        """Brings a list to the front."""
         self.tabs.pills[name].setChecked(True)
         self._turn()
 
@@ -197,8 +200,10 @@ class Inbox(QWidget):
         if view.current() is None and model is not None and model.rowCount():
             view.setCurrentIndex(model.index(0, 0))
 
-    def show_lines(self) -> None:
-        """Arranges and shows; what is looked at stays so, also when it became part of a group."""
+    def show_lines(self, *, asked: bool = False) -> None:
+        """Arranges and shows; what is looked at stays so, also when it became part of a group. ``asked``: under the pointer too."""
+        if asked:
+            self._held.ask()
         before: Item | None = self.view.current()
         items = self._book.items(self.search.text(), self._open)
         if before is not None and not before.is_group and not any(item.key == before.key for item in items):
@@ -206,7 +211,8 @@ class Inbox(QWidget):
             if any(item.key == f"g:{group}" for item in items):
                 self._open.add(group)
                 items = self._book.items(self.search.text(), self._open)
-        self.view.show_rows(items)
+        self._held.show(items)
+        self.moved.setVisible(self._held.moved)
         if before is not None and self.view.current() is None:
             group_key = f"g:{before.first.row.group}"
             self.view.choose(before.key) or self.view.choose(group_key)
@@ -239,7 +245,7 @@ class Inbox(QWidget):
         if self.tab() != "waiting":
             self.show_tab("waiting")
         self._open.add(entry.row.group)
-        self.show_lines()
+        self.show_lines(asked=True)
         return self.view.choose(f"r:{entry.row.id}")
 
     def turn_group(self) -> None:
@@ -252,11 +258,11 @@ class Inbox(QWidget):
         group = item.first.row.group
         if is_open and item.is_group:
             self._open.add(group)
-            self.show_lines()
+            self.show_lines(asked=True)
         elif not is_open and (item.is_group or item.within):
             self._open.discard(group)
             self.view.choose(f"g:{group}")
-            self.show_lines()
+            self.show_lines(asked=True)
 
     def _show_tab(self) -> None:
         tab = self.tab()
@@ -277,6 +283,8 @@ class Inbox(QWidget):
         else:
             self.view.setMinimumHeight(0)
             self.view.setMaximumHeight(16_777_215)
+        self.moved.adjustSize()
+        self.moved.move(self.width() - self.moved.width() - 12, self.height() - self.moved.height() - 8)
         self.decided.setFocusPolicy(Qt.FocusPolicy.NoFocus if both else Qt.FocusPolicy.StrongFocus)
 
     def resizeEvent(self, event: QResizeEvent) -> None:

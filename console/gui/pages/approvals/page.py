@@ -46,7 +46,7 @@ class ApprovalsPage(Page):
     """``arrived`` with the rows of requests that came in since the last look, also while another page is in front."""
 
     arrived = Signal(object)
-    spec = PageSpec("approvals", "Approvals", "approvals", "Operate")
+    spec = PageSpec("approvals", "Approvals", "approvals", "Operate", help="tutorial/first-approval.md")
     verbs = (
         ActionSpec("approvals.move", "Move in the list", "", "next request", cap="↑ ↓"),
         ActionSpec("approvals.once", "Approve once: exactly what is shown, one time", "A", "once"),

@@ -22,7 +22,7 @@ _ON_A_ROW = ("audit.agent", "audit.rollback", "audit.copy")
 class AuditLogPage(Page):
     """Reads everything, and changes nothing but the acknowledgement of a loss."""
 
-    spec = PageSpec("audit", "Audit", "audit", "Investigate")
+    spec = PageSpec("audit", "Audit", "audit", "Investigate", help="how-to/auditor.md")
     verbs = (
         ActionSpec("audit.move", "Move in the list", "", "record", cap="↑ ↓"),
         ActionSpec("audit.newest", "Go to the newest record", "Home", "newest"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, Signal
+from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -12,6 +12,7 @@ from console.gui.pages.budgets.rows import COLUMNS, ORDERS, TITLES, Line, arrang
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.text import Text
@@ -51,9 +52,11 @@ class BudgetList(QWidget):
         self.search.setMinimumWidth(110)
         self.search.setMaximumWidth(176)
         self.pills = Pills(ORDERS, bar)
+        self.moved = moved_button(bar)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.search, 1)
         row.addWidget(self.pills)
+        row.addWidget(self.moved)
         row.addWidget(self.shown, 1)
         self.hint = Text("", 12, fonts.MEDIUM, "text", wrap=True, mark="ring")
         self.hint.setContentsMargins(16, 0, 16, 8)
@@ -63,6 +66,7 @@ class BudgetList(QWidget):
         self.model = RowModel(COLUMNS, cell_words, self)
         self.view = RowView(self.model, paint_line, lambda line: str(line.key), self)
         self.view.setAccessibleName("Budgets")
+        self._held = HeldOrder(self.view, self.model, lambda line: str(line.key))
         self.empty = empty_note(self.view, NOBODY)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -72,6 +76,8 @@ class BudgetList(QWidget):
         column.addLayout(strip)
         column.addWidget(self.view, 1)
         self.hint.hide()
+        self._held.released.connect(self.show_lines, Qt.ConnectionType.QueuedConnection)
+        self.moved.clicked.connect(self.arrange)
         self.search.textChanged.connect(lambda _text: self._searched())
         self.search.left.connect(self.view.setFocus)
         self.pills.changed.connect(self.turn)
@@ -88,6 +94,7 @@ class BudgetList(QWidget):
 
     def _at_end(self) -> None:
         if self.data is not None and self.data.more_trees and self.wants_all:
+            self._held.ask()
             self.more_wanted.emit()
 
     def current(self) -> BudgetRow | None:
@@ -114,19 +121,24 @@ class BudgetList(QWidget):
             self.order = order
             self.pills.pills[order].setChecked(True)
             self.view.retitle("who", TITLES.get(order, "Tree"))
+            self._held.ask()
             self.show_lines()
+            self._held.ask()  # the answer that is on its way is arranged too
             self.order_changed.emit(order)
+
+    def arrange(self) -> None:
+        """Shows the list in the order of now, wherever the pointer is."""
+        self._held.ask()
+        self.show_lines()
 
     def show_lines(self) -> None:
         """Arranges and shows; the selection stays where it was, else on the first that is a node."""
         if self.data is None:
             return
         lines = arrange(self.data, self.order, self.search.text(), self._closed)
-        self.view.show_rows(lines)
-        if self.current() is None:
-            first = next((line for line in lines if line.row is not None), None)
-            if first is not None:
-                self.view.choose(first.key)
+        self._held.show(lines)
+        self.moved.setVisible(self._held.moved)
+        self._held.choose_first(lambda line: line.row is not None)
         self.shown.setText(counted(self.data, self.order, lines))
         self.empty.setText("Nothing here holds these words." if self.search.text() else _NONE_OF.get(self.order, NOBODY))
         self.empty.setVisible(not lines)
@@ -141,7 +153,7 @@ class BudgetList(QWidget):
             self.view.choose(f"tree:{agent_id}")
 
     def _searched(self) -> None:
-        self.show_lines()
+        self.arrange()
         self._at_end()
 
     def _fold(self, line: Line, is_open: bool) -> None:
@@ -150,7 +162,7 @@ class BudgetList(QWidget):
                 self.view.choose(f"tree:{line.parent}")
         elif line.folds and line.row is not None:
             (self._closed.discard if is_open else self._closed.add)(line.row.key)
-            self.show_lines()
+            self.arrange()
 
     def _pressed(self, line: Line, at: QPointF) -> None:
         if line.folds and at.x() < 32:

@@ -37,7 +37,7 @@ _ACTS = ("budgets.pause", "budgets.stop-tree")
 class BudgetsPage(Page):
     """See what ends first, and change it."""
 
-    spec = PageSpec("budgets", "Budgets", "budgets", "Operate")
+    spec = PageSpec("budgets", "Budgets", "budgets", "Operate", help="how-to/budgets.md")
     verbs = (
         ActionSpec("budgets.move", "Move in the list", "", "move", cap="↑ ↓"),
         ActionSpec("budgets.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
@@ -48,6 +48,7 @@ class BudgetsPage(Page):
         ActionSpec("budgets.detail", "Show or hide the detail pane", "", "", cap="Enter"),
         ActionSpec("budgets.pictures", "Show the pictures alone, or the list again", "C", "pictures"),
         ActionSpec("budgets.order", "Next order of the list", "O", ""),
+        ActionSpec("budgets.arrange", "Arrange the list again: order of now", "R", ""),
         ActionSpec("budgets.fleet", "Open this agent in the fleet", "G", ""),
         ActionSpec("budgets.filter", "Filter this list", "/", ""),
     )
@@ -195,6 +196,8 @@ class BudgetsPage(Page):
             self._pane_turned = not self._pane_turned
         elif action_id == "budgets.pictures":
             self._pictures_alone = not self._pictures_alone
+        elif action_id == "budgets.arrange":
+            self.list.arrange()
         elif action_id == "budgets.order":
             orders = list(self.list.pills.pills)
             self.list.turn(orders[(orders.index(self.list.order) + 1) % len(orders)])

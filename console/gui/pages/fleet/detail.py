@@ -18,7 +18,7 @@ from console.gui.pages.fleet.held import HeldCard
 from console.gui.pages.fleet.hooks import hook_words
 from console.gui.pages.fleet.modes import ModeCard
 from console.gui.pages.fleet.verdicts import VerdictStream
-from console.gui.pages.fleet.words import OVER, gauges, state_words
+from console.gui.pages.fleet.words import gauges, state_words
 from console.gui.pages.fleet.workspace import WorkspaceCard
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -166,8 +166,10 @@ class DetailPane(SidePane):
         self._name.setText(row.name)
         word, _, role = state_words(view)
         state = ChipSpec(word, _ICONS.get(role, ""), role if role in _ICONS else "plain")
-        reach = [network_chip(view, long=True)] if view.state not in OVER else []
-        self._chips.say([state, *reach, ChipSpec(f"Depth {view.depth} of 3")])
+        reach = network_chip(view, long=True)
+        if not row.is_live:
+            reach = ChipSpec(f"{reach.text} until its end", reach.icon)
+        self._chips.say([state, reach, ChipSpec(f"Depth {view.depth} of 3")])
         seen = f"seen by {', '.join(view.seen_by)}" if view.seen_by else ""
         process = f"pid {view.pid}" if view.pid else ""
         self._id.setText(" · ".join(p for p in (view.control_level, view.id, process, view.container_id[:12], seen) if p))

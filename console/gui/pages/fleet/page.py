@@ -30,7 +30,7 @@ _ON_A_ROW = ("fleet.pause", "fleet.stop-tree", "fleet.isolate")
 class FleetPage(Page):
     """See, fold, sort, filter; pause, isolate, stop a tree."""
 
-    spec = PageSpec("fleet", "Fleet", "fleet", "Operate")
+    spec = PageSpec("fleet", "Fleet", "fleet", "Operate", help="how-to/operator.md#Watch")
     verbs = (
         ActionSpec("fleet.move", "Move in the list", "", "move", cap="↑ ↓"),
         ActionSpec("fleet.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
@@ -42,6 +42,8 @@ class FleetPage(Page):
         ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose over whom…", "M", "ladder…"),
         ActionSpec("fleet.run", "New agent…", "N", "new agent…"),
         ActionSpec("fleet.urgent", "Attention first, or as they came", "T", ""),
+        ActionSpec("fleet.seen", "Mark what was halted, failed or lost as seen", "S", ""),
+        ActionSpec("fleet.arrange", "Arrange the list again: order of now", "R", ""),
         ActionSpec("fleet.data", "Register private data in this agent's session…", "D"),
         ActionSpec("fleet.adopt", "Adopt this agent, which was only seen…", "U"),
         ActionSpec("fleet.verdicts", "Go to the verdicts on this agent's calls", "V", ""),
@@ -103,6 +105,7 @@ class FleetPage(Page):
 
     def on_hide(self) -> None:
         self._poll.stop()
+        self.table.leave()
 
     def on_models(self) -> None:
         fleet = self.desk.fleet
@@ -190,6 +193,8 @@ class FleetPage(Page):
         found: dict[str, Callable[[], None]] = {
             "fleet.filter": self.table.bar.search.setFocus,
             "fleet.urgent": self.table.bar.urgent.toggle,
+            "fleet.arrange": self.table.arrange,
+            "fleet.seen": lambda: self.desk.fleet.see(list(self.desk.fleet.rows)),
             "fleet.verdicts": self._go_to_verdicts,
             "fleet.hook": self.first_run.show_hook,
             "fleet.switch": lambda: self.desk.goto("kill-switch", ""),

@@ -10,10 +10,11 @@ from time import time
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor
 
-from console.gui.models.fleet import Row, view_mode
-from console.gui.models.modes import network_chip
+from console.api.messages import AgentView
+from console.gui.models.modes import is_open, network_chip
+from console.gui.models.row import OVER, Row, is_exposed, view_mode
 from console.gui.pages.budgets.reasons import plain_reason
-from console.gui.pages.fleet.words import NO_LIMIT, OVER, STATES, has_limit, state_words
+from console.gui.pages.fleet.words import NO_LIMIT, STATES, has_limit, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.facts import ChipSpec
@@ -74,7 +75,14 @@ def cell_words(row: Row, key: str) -> str:
             return "unknown" if view.cost_usd is None and not view.burn_usd_per_h else f"{usd(view.burn_usd_per_h)}/h"
         case "runtime":
             return runtime(row)
+    if is_exposed(view):
+        return f"{exposed_words(view)}. Last action: {plain_reason(row.action)}"
     return f"isolated by {view.isolated}. Last action: {plain_reason(row.action)}" if view.isolated else plain_reason(row.action)
+
+
+def exposed_words(view: AgentView) -> str:
+    """``SECRET data, network FULL``: the alarm that stands on the row."""
+    return f"{view.sensitivity} data, network {'not enforced' if is_open(view) else 'FULL'}"
 
 
 def runtime(row: Row) -> str:
@@ -92,7 +100,8 @@ def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
     view = row.view
     return (
         row.name, row.indent, row.kids, row.is_open, row.is_live, row.action, view.state, state_words(view), view.depth,
-        network_chip(view), view.isolated, view.budget_share, has_limit(view), view.cost_usd, tuple(view.burn), runtime(row), mood,
+        network_chip(view), is_exposed(view), view.isolated, view.budget_share, has_limit(view), view.cost_usd, tuple(view.burn),
+        runtime(row), mood,
     )  # fmt: skip
 
 
@@ -109,7 +118,7 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     )
     if "depth" in cells:
         canvas.shared(cells["depth"].adjusted(0, 0, 6, 0), ("depth", depth), lambda on: _paint_depth(on, depth))
-    gone = quiet or row.view.state == "failed"  # it ended, and reaches nothing any more
+    gone = not row.is_live  # it reaches nothing any more; the mode that it had stays, in grey
     canvas.shared(cells["network"], ("network", chip, gone), lambda on: _paint_network(on, chip, gone))
     _paint_budget(canvas, row, quiet)
     if "burn" in canvas.cells:
@@ -122,6 +131,8 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     if row.view.isolated and row.is_live:
         cut = view_mode(row.view) != "FULL"
         canvas.text("action", f"{'' if cut else 'NOT cut: '}by {row.view.isolated}", "accent" if cut else "warn")
+    elif is_exposed(row.view):
+        canvas.text("action", exposed_words(row.view), "warn")
     else:
         canvas.text("action", plain_reason(row.action), "warn" if row.view.state == "needs_ok" else "text2")
 
@@ -167,8 +178,9 @@ def _paint_depth(canvas: Canvas, depth: int) -> None:
 def _paint_network(canvas: Canvas, chip: ChipSpec, quiet: bool) -> None:
     cell = canvas.cells["network"]
     if chip.text == "None" or quiet:
-        canvas.painter.drawPixmap(QPointF(cell.x() + 7, cell.y() + 8), icon_pixmap("ban", canvas.ink.text2, 12))
-        draw_text(canvas.painter, cell.adjusted(23, 0, 0, 0), "None", fonts.ui(11, fonts.MEDIUM), canvas.ink.text2)
+        colour = canvas.ink.text3 if quiet else canvas.ink.text2
+        canvas.painter.drawPixmap(QPointF(cell.x() + 7, cell.y() + 8), icon_pixmap(chip.icon, colour, 12))
+        draw_text(canvas.painter, cell.adjusted(23, 0, 0, 0), chip.text, fonts.ui(11, fonts.MEDIUM), colour)
         return
     width = min(chip_width(chip.text, True), cell.width())
     draw_chip(canvas.painter, QRectF(cell.x(), cell.y() + 4.5, width, 20), chip.text, chip.icon, chip.kind, canvas.ink)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -14,7 +14,8 @@ from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
-from console.gui.widgets.buttons import Button, Pill, Pills, SearchField
+from console.gui.widgets.buttons import Pill, Pills, SearchField
+from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.text import Text
@@ -37,11 +38,8 @@ class FilterBar(QWidget):
         self.pills = Pills({"all": "All", "attention": "Attention", "full": "Full network", "deep": "Deep ≥ 3"}, self)
         self.urgent = Pill("Attention first", self)
         self.urgent.setAutoExclusive(False)
-        self.urgent.setToolTip(tooltip("Trees with an agent that is over budget, waiting, not proven, frozen or failing stand first (T)"))
-        self.moved = Button("Order changed: refresh", "refresh", small=True, parent=self)
-        self.moved.setToolTip(tooltip("No row moves while the pointer is over the list. The list is arranged again when it leaves."))
-        self.moved.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.moved.hide()
+        self.urgent.setToolTip(tooltip("Trees with an agent that needs a person come first, trees that are over come last (T)"))
+        self.moved = moved_button(self)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.search, 2)
         row.addWidget(self.pills)
@@ -76,10 +74,7 @@ class FleetTable(QWidget):
         self.view.setAccessibleName("Agents")
         self._arrange_after = 0.0
         """Structural changes are coalesced: arranging takes a twentieth of the time at most."""
-        self._moved = False
-        """What is shown is not in the order of now: the pointer is over it."""
-        self._asked = False
-        """A person sorted, filtered or folded: the list is arranged under the pointer too."""
+        self._held = HeldOrder(self.view, self.model, lambda row: str(row.id), fleet.arrange)
         self._unread_after = 0.0
         """Whose spend nothing reads is looked for each second, or for a fiftieth of the time."""
         column = QVBoxLayout(self)
@@ -88,11 +83,14 @@ class FleetTable(QWidget):
         column.addWidget(self.header)
         column.addWidget(self.bar)
         column.addWidget(self.view, 1)
+        self._looked_at = ""
+        """The row a person selected last: how it ended is seen once they go on to another."""
+        self.view.chosen.connect(self._look_at)
         self.view.sort_asked.connect(self._sort_by)
         self.view.fold_asked.connect(self._fold)
         self.view.pressed_at.connect(self._clicked)
-        self.view.viewport().installEventFilter(self)
-        self.bar.moved.clicked.connect(self._arrange)
+        self._held.released.connect(self.refresh, Qt.ConnectionType.QueuedConnection)  # what came meanwhile takes its place now
+        self.bar.moved.clicked.connect(self.arrange)
         self.bar.search.textChanged.connect(self._filter)
         self.bar.search.left.connect(self.view.setFocus)
         self.bar.pills.changed.connect(lambda _key: self._filter())
@@ -102,9 +100,11 @@ class FleetTable(QWidget):
     def refresh(self) -> None:
         """Reads the fleet again: arranged when its structure changed (coalesced), repainted in any case."""
         fleet = self._fleet
-        if (fleet.structure_changed or self._moved) and monotonic() >= self._arrange_after:
-            self._show_arranged()
-        self.bar.moved.setVisible(self._moved)
+        began = monotonic()
+        if (fleet.structure_changed or self._held.moved) and began >= self._arrange_after:
+            self._held.show(fleet.arrange())
+            self._arrange_after = monotonic() + 20 * (monotonic() - began)
+        self.bar.moved.setVisible(self._held.moved)
         began = monotonic()
         if began >= self._unread_after:
             self.header.set_unread(fleet.unread())
@@ -114,19 +114,7 @@ class FleetTable(QWidget):
         for key, words in (("attention", "Attention"), ("full", "Full network")):
             self.bar.pills.pills[key].setText(f"{words} {fleet.count(key):,}")
         self.bar.shown.setText(f"{len(self.model.rows):,} of {len(fleet.rows):,} shown")
-        if self.view.current() is None and self.model.rows:
-            self.view.choose(self.model.rows[0].id)
-
-    def _show_arranged(self) -> None:
-        """While the pointer is over the list no row of it moves, comes or goes, unless a person asked for it."""
-        began = monotonic()
-        rows = self._fleet.arrange()
-        held = self.view.viewport().underMouse() and not self._asked
-        self._moved = held and bool(self.model.rows) and rows != self.model.rows
-        if not self._moved:
-            self._asked = False
-            self.view.show_rows(rows)
-        self._arrange_after = monotonic() + 20 * (monotonic() - began)
+        self._held.choose_first()
 
     def look_again(self) -> None:
         """Nothing may have changed but the time: what nobody tells any more is not green."""
@@ -134,10 +122,15 @@ class FleetTable(QWidget):
         self.header.take(self._fleet, old=self._painted.stale)
         self.view.refresh()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.Leave:
-            QTimer.singleShot(0, self, self.refresh)  # what came meanwhile takes its place now
-        return super().eventFilter(watched, event)
+    def _look_at(self, row: Row | None) -> None:
+        self.leave()
+        self._looked_at = row.id if row is not None and self._held.is_chosen else ""
+
+    def leave(self) -> None:
+        """The person goes on to something else: the selected row was seen."""
+        if self._looked_at:
+            self._fleet.see([self._looked_at])
+            self._looked_at = ""
 
     def reveal(self, agent_id: str) -> None:
         """Selects an agent, whatever filter or fold hides it."""
@@ -151,12 +144,12 @@ class FleetTable(QWidget):
         while at is not None and at.view.parent_id and at.view.parent_id in fleet.closed:
             fleet.closed.discard(at.view.parent_id)
             at = fleet.rows.get(at.view.parent_id)
-        self._arrange()
+        self.arrange()
         self.view.choose(agent_id)
 
     def _order(self, urgent_first: bool) -> None:
         self._fleet.urgent_first = urgent_first
-        self._arrange()
+        self.arrange()
 
     def _sample(self) -> None:
         rows = self._fleet.rows.values()
@@ -174,15 +167,17 @@ class FleetTable(QWidget):
         new = (key, True) if old != key else (key, False) if descending else ("", False)
         self._fleet.sort = new
         self.view.show_sorted(*new)
-        self._arrange()
+        self.arrange()
 
     def _filter(self) -> None:
         self._fleet.text = self.bar.search.text()
         self._fleet.filter = self.bar.pills.chosen()
-        self._arrange()
+        self.arrange()
 
-    def _arrange(self) -> None:
-        self._fleet.structure_changed = self._asked = True
+    def arrange(self) -> None:
+        """Shows the list in the order of now, wherever the pointer is."""
+        self._held.ask()
+        self._fleet.structure_changed = True
         self._arrange_after = 0.0
         self.refresh()
 
@@ -195,7 +190,7 @@ class FleetTable(QWidget):
         elif row.view.parent_id:
             self.view.choose(row.view.parent_id)
             return
-        self._arrange()
+        self.arrange()
 
     def _clicked(self, row: Row, at: QPointF) -> None:
         box: QRectF = chevron_box(row, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from console.api.messages import AgentView
+from console.gui.models.row import OVER
 from console.gui.widgets.words import count, long_span, usd
 
 STATES: dict[str, tuple[str, str, str]] = {
@@ -24,10 +25,10 @@ STATES: dict[str, tuple[str, str, str]] = {
 """state -> (word, shape, colour); a state this console does not know is amber."""
 DRY = ("starting", "running", "waiting", "needs_ok", "frozen")
 """States of which it matters that what is allowed is not executed."""
-OVER = ("killed", "ended", "halted")
-"""States of what reaches and spends nothing any more."""
 NO_LIMIT = "no limit"
 UNKNOWN = ("Unknown", "triangle", "warn")
+ENDED = ("Ended", "ring", "text2")
+"""Its exit code is not known: a tick would claim that it succeeded."""
 UNVERIFIED = ("Unverified", "triangle", "warn")
 """Its source could not prove that it runs."""
 LIMITS: dict[str, str] = {
@@ -50,6 +51,8 @@ def has_limit(view: AgentView) -> bool:
 def state_words(view: AgentView) -> tuple[str, str, str]:
     """(word, shape, colour) of an agent's state; one in dry-run says so."""
     word, shape, colour = STATES.get(view.state, UNKNOWN)
+    if view.state == "ended" and view.exit_code != 0:
+        word, shape, colour = ENDED if view.exit_code is None else STATES["failed"]
     if view.seen_status == "unverified" and view.control_level == "observed" and view.state in ("running", "waiting"):
         word, shape, colour = UNVERIFIED
     return (f"{word}, dry" if view.dry_run and view.state in DRY else word), shape, colour

@@ -39,7 +39,7 @@ _PASSPHRASE = {
 class KillSwitchPage(Page):
     """Shows and asks; the kill itself has only the panic plate."""
 
-    spec = PageSpec("kill-switch", "Kill switch", "kill", "Emergency")
+    spec = PageSpec("kill-switch", "Kill switch", "kill", "Emergency", help="explanation/armed-light.md")
     verbs = (
         ActionSpec("switch.freeze", "Freeze over the chosen scope…", "F", "freeze…"),
         ActionSpec("switch.thaw", "Resume what an operator froze in the chosen scope…", "W", "resume…"),

@@ -21,6 +21,7 @@ from console.gui.pages.kill_switch.rung_words import (
     outcome,
     reach_line,
     scope_words,
+    target_words,
     touched,
     way_back,
     why_lines,
@@ -45,6 +46,9 @@ class RungDialog(Dialog):
         self._desk, self._action, self._scope = desk, action, scope
         self.preview: LadderPreview | None = None
         self._sent = False
+        status = desk.switch.status
+        self.target = Text(target_words(scope, desk.fleet, status.host if status else ""), 12, fonts.REGULAR, "text2", mono=True, wrap=True)
+        self.body.addWidget(self.target)
         self.paragraph(MEANS[action])
         self.sentence = self.paragraph("The supervisor is asked what this will do…", "text2", "ring")
         self.counted = Facts(26, ruled=True)

@@ -32,6 +32,8 @@ MEANS = {
 _ORDER = ("contained", "managed", "adopted", "observed")
 _WRAP = 74
 """Characters of a line of a reason."""
+_NAMED = 5
+"""Agents of a session or host that the question names."""
 _WHYS = 4
 """Reasons shown of each kind; the counts are whole."""
 
@@ -43,9 +45,26 @@ def scope_words(scope: ScopeBody, fleet: Fleet) -> str:
     if scope.reach == "session":
         return f"session {scope.target}"
     row = fleet.rows.get(scope.target)
-    name = row.name if row is not None else safe_text(scope.target, 60)
+    name = row.name if row is not None else safe_text(scope.target, 80)
     below = sum(1 for one in fleet.tree(scope.target) if one.is_live and one.id != scope.target) if scope.reach == "tree" else 0
     return f"{name} and {plural(below, 'agent')} below it" if below > 0 else name
+
+
+def target_words(scope: ScopeBody, fleet: Fleet, host: str) -> str:
+    """The target in full, so that two agents of one name are told apart: ids, session, process, folder, host."""
+    at = f"host {host}" if host else "this host"
+    if scope.reach in ("agent", "tree"):
+        row = fleet.rows.get(scope.target)
+        view = row.view if row is not None else None
+        parts = [f"Agent {scope.target}"]
+        if view is not None:
+            parts += [f"session {view.session}"] if view.session else []
+            parts += [f"process {view.pid}"] if view.pid else []
+            parts += [f"folder {view.cwd}"] if view.cwd else []
+        return " · ".join([*parts, at])
+    live = [row.name for row in scope_rows(scope, fleet) if row.is_live]
+    named = ", ".join(live[:_NAMED]) + (f" and {len(live) - _NAMED:,} more" if len(live) > _NAMED else "")
+    return " · ".join(part for part in (plural(len(live), "agent") + (f": {named}" if named else ""), at) if part)
 
 
 def scope_rows(scope: ScopeBody, fleet: Fleet) -> list[Row]:

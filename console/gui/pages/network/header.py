@@ -9,7 +9,8 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import AllowlistView
-from console.gui.models.fleet import Fleet, view_mode
+from console.gui.models.fleet import Fleet
+from console.gui.models.row import is_exposed, view_mode
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.marks import draw_sparkline, draw_text, faint
@@ -72,20 +73,21 @@ def modes(fleet: Fleet) -> dict[str, int]:
 
 
 class NetworkHeader(QWidget):
-    """Counts stay quiet; FULL is amber, with a triangle and the word."""
+    """Counts stay quiet; FULL is amber, with a triangle, while an agent with SECRET or CONFIDENTIAL data has it."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(PAGE_HEADER)
         self.modes = {"PROXIED": 0, "NONE": 0, "FULL": 0}
+        self.exposed = 0
         self.facts = Facts()
 
     def take(self, fleet: Fleet, facts: Facts) -> None:
         """Newer numbers."""
-        counted = modes(fleet)
-        if counted == self.modes and facts == self.facts and self.accessibleName():
+        counted, exposed = modes(fleet), sum(is_exposed(row.view) for row in fleet.rows.values())
+        if (counted, exposed, facts) == (self.modes, self.exposed, self.facts) and self.accessibleName():
             return
-        self.modes, self.facts = counted, facts
+        self.modes, self.exposed, self.facts = counted, exposed, facts
         counts = ", ".join(f"{word} {self.modes[key]}" for key, word in (("PROXIED", "Proxied"), ("NONE", "None"), ("FULL", "FULL")))
         blocked = f"blocked {facts.blocked} of {facts.seen}{facts.since}"
         self.setAccessibleName(f"{counts}; {blocked}; Envoy {facts.envoy[0]}. {safe_text(facts.envoy_line)}")
@@ -111,10 +113,10 @@ class NetworkHeader(QWidget):
         for key, word, shape, role in (
             ("PROXIED", "Proxied", "dot", "ok"),
             ("NONE", "None", "ring", "text2"),
-            ("FULL", "FULL", "triangle", "warn"),
+            ("FULL", "FULL", *(("triangle", "warn") if self.exposed else ("ring", "text2"))),
         ):
             number = self.modes[key]
-            loud = key == "FULL" and number > 0
+            loud = key == "FULL" and self.exposed > 0
             words = fonts.metrics(fonts.ui(12, fonts.MEDIUM)).horizontalAdvance(word)
             figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
             quiet = number == 0

@@ -22,7 +22,7 @@ _OF_AN_ENTRY = ("network.new", "network.edit", "network.allow", "network.remove"
 class NetworkPage(Page):
     """See, add, edit and remove entries; test a URL; watch what agents ask for."""
 
-    spec = PageSpec("network", "Network", "network", "Operate")
+    spec = PageSpec("network", "Network", "network", "Operate", help="how-to/operator.md#Allow a host")
     verbs = VERBS
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:

@@ -25,7 +25,7 @@ AGAIN_S = 10.0
 class PolicyPage(Page):
     """Reads everything; a change goes the reviewed way of the supervisor, with a reason."""
 
-    spec = PageSpec("policy", "Policy", "shield", "Operate")
+    spec = PageSpec("policy", "Policy", "shield", "Operate", help="reference/policy.md")
     verbs = VERBS
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:

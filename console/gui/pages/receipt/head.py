@@ -9,8 +9,8 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus
-from console.domain.verdict import verdict
+from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus
+from console.domain.verdict import CHECKS, verdict
 from console.gui.models.seen import running_words
 from console.gui.models.switch import STEP_TITLES, step_of
 from console.gui.pages.receipt.amended import late
@@ -22,7 +22,7 @@ from console.gui.widgets.words import plural, took
 from console.panic.guard_state import GuardState
 from console.panic.marks import draw_mark
 
-_MARKS = {StepStatus.OK: "check", StepStatus.FAILED: "triangle", StepStatus.UNKNOWN: "triangle", StepStatus.SKIPPED: "triangle"}
+_MARKS = {StepStatus.OK: "check", StepStatus.FAILED: "triangle", StepStatus.UNKNOWN: "triangle", StepStatus.SKIPPED: "ring"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,11 @@ def open_points(receipt: Receipt | None, seen: Sequence[str] = ()) -> list[str]:
         if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)
     ]
     return points
+
+
+def is_amber(step: Step) -> bool:
+    """Whether a decided step is amber. What was skipped is not set up or not meant; a check that was skipped is not known."""
+    return step.status is not StepStatus.OK and (step.status is not StepStatus.SKIPPED or step.name in CHECKS)
 
 
 class ReceiptHead(QWidget):
@@ -151,13 +156,13 @@ class Timeline(QWidget):
         for number, name in enumerate(StepName):
             x = 16 + number * width
             step = step_of(self._receipt, name)
-            amber = step is not None and step.status is not StepStatus.OK
+            amber = step is not None and is_amber(step)
             colour = colours.warn if amber else colours.text2 if step else colours.line2
             painter.setPen(QPen(QColor(colour), 1.6))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawEllipse(QPointF(x + 12, 35), 10.5, 10.5)
             if step is not None:
-                draw_mark(painter, _MARKS[step.status], QRectF(x + 7.5, 30, 9, 9), colour)
+                draw_mark(painter, "triangle" if amber else _MARKS[step.status], QRectF(x + 7.5, 30, 9, 9), colour)
             box = QRectF(x + 29, 0, width - 33, 18)
             draw_text(
                 painter, box.translated(0, 8), STEP_TITLES[name], fonts.ui(12, fonts.SEMIBOLD), colours.text if step else colours.text3

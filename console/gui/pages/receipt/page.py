@@ -117,7 +117,7 @@ class ReceiptReader(QObject):
 class ReceiptPage(Page):
     """``on_show(kill_id)``; without one, the kill that is latched or the last one."""
 
-    spec = PageSpec("receipt", "Receipt", "kill", "", under="kill-switch")
+    spec = PageSpec("receipt", "Receipt", "kill", "", under="kill-switch", help="how-to/responder.md#Read the receipt")
     verbs = (
         ActionSpec("receipt.move", "Move in the targets", "", "move", cap="↑ ↓"),
         ActionSpec("receipt.side", "Show or hide the side pane", "", "details", cap="Enter"),

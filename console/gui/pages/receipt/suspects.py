@@ -56,6 +56,8 @@ class SuspectsDialog(Dialog):
         box.setChecked(one.preselected)
         box.toggled.connect(self._choose)
         column.addWidget(box)
+        if len(one.command) + len(str(one.pid)) + 2 > _LONGEST:
+            column.addWidget(Text(one.command, 12, fonts.REGULAR, "text2", mono=True, wrap=True))
         self.told[one.pid] = Text(f"{one.agent_id}: {one.why}", 12, fonts.REGULAR, "text2", wrap=True)
         column.addWidget(self.told[one.pid])
         column.addSpacing(6)

@@ -187,7 +187,7 @@ class Records(QWidget):
 class RollbackRecordsPage(Page):
     """See what agents changed, compare, put back."""
 
-    spec = PageSpec("rollback", "Rollback", "rollback", "Investigate")
+    spec = PageSpec("rollback", "Rollback", "rollback", "Investigate", help="how-to/auditor.md#Files that agents changed")
     verbs = (
         ActionSpec("rollback.move", "Move in the list", "", "record", cap="↑ ↓"),
         ActionSpec("rollback.fold", "Fold and unfold an agent", "", "", cap="← →"),
