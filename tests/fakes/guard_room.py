@@ -15,7 +15,7 @@ from console.killswitch.desk import Desk
 from console.killswitch.freezing import Freezing
 from console.killswitch.guard import Clerk, Config, Guard
 from console.killswitch.journal import read_journal
-from console.killswitch.kill import request, second_look, session
+from console.killswitch.kill import outside, request, second_look, session
 from console.killswitch.launches import Launches
 from console.killswitch.peers import Peer
 from console.killswitch.registry import Held
@@ -115,6 +115,7 @@ class Room:
         monkeypatch.setattr("os.fsync", lambda fd: None)  # a busy disk takes half a second for one; test_durable.py sees to it
         monkeypatch.setattr(session, "SECOND_LOOK_S", 0.0)
         monkeypatch.setattr(session, "LAST_LOOK_S", 0.1)
+        monkeypatch.setattr(outside, "FIND_S", 0.0)  # no thread reads the sockets here: nothing to wait for
         monkeypatch.setattr(second_look, "BACK_S", 0.1)
         self.start()
 

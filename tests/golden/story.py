@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from console.killswitch.client import GuardClient
 from tests.fakes.instance import Instance, until
 from tests.golden.normal import merged, shape, text_of, words
 
@@ -120,6 +121,11 @@ class Story:
 
         until(is_settled, words="sources have looked, and the kill switch was tested")
 
+    def held(self, count: int) -> None:
+        """Waits until the guard has forgotten all agents that ended: it holds ``count``, and a kill of all has that many targets."""
+        with contextlib.closing(GuardClient(self.it.places.guard_sock, timeout_s=60)) as guard:
+            until(lambda: guard.status()["agents"] == count, words=f"the guard holds {count} agents")
+
     def recorded(self) -> None:
         """Waits for the guard's own lines, which come into the audit log a moment after its answers."""
         kinds = {"guard.freeze", "guard.thaw", "guard.press", "guard.unlatch", "agent.ended", "kill.rearmed"}
@@ -180,6 +186,8 @@ class Story:
     def press(self) -> str:
         """Everything is killed, one change is refused, and it is rearmed; the id of the kill."""
         self.settle()
+        self.it.launch("sleep", "300", name="second", context_id="desk")
+        self.held(2)
         receipt = self.do("panic", "POST", "/api/kill-switch", {"action": "activate", "reason": "golden"})
         until(lambda: self.wire.ask("GET", f"/api/receipts/{receipt['kill_id']}")[1]["complete"], words="the receipt is complete")
         self.read({}, ("/api/kill-switch", "/api/kill-switch/rearm", "/api/fleet"), "killed")
