@@ -122,7 +122,7 @@ class FleetView(View):
     agents: list[AgentView] = []
     spend_today_usd: float = 0.0
     spend_unknown: int = 0
-    """Agents that live and whose spend is not known: it is not in ``spend_today_usd``."""
+    """Agents that ran today and whose spend is not known: it is not in ``spend_today_usd``."""
     burn_usd_per_h: float = 0.0
     seq: int = 0
     """Sequence number of the delta stream this snapshot is whole up to."""

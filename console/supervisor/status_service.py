@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from console import __version__
 from console.api import messages as m
+from console.domain.budget_day import until_midnight
 from console.services.fleet.core import Core, now
 from console.services.fleet.views import agent_view, receipt_row
 from console.services.notices.shown import Notices
@@ -51,12 +52,13 @@ class StatusService:
         self._follower.deltas.forget()
         at, _ = now()
         agents = [agent_view(a, core.state, core.meters, at) for a in core.state.agents.values()]
+        midnight = at + until_midnight(at) - 86400
         return m.FleetView(
             killed=core.state.killed,
             kill_reason=core.state.kill_reason,
             agents=agents,
             spend_today_usd=round(core.meters.spent_today(at), 6),
-            spend_unknown=sum(1 for a in agents if a.cost_usd is None and a.ended_at is None),
+            spend_unknown=sum(1 for a in agents if a.cost_usd is None and (a.ended_at is None or a.ended_at >= midnight)),
             burn_usd_per_h=round(core.meters.rate(at, core.state.spending), 4),
             seq=core.hub.seq,
         )

@@ -71,6 +71,8 @@ def test_a_limit_on_cost_that_nothing_measures_is_refused_or_accepted_and_shown_
         until(shown, words="its gauge says that it is not measured")
         assert it.agent(agent).cost_usd is None and it.agent(agent).cost_unknown.startswith(why)
         it.api.kill(agent, reason="over")
+        it.state_becomes(agent, "killed")
+        assert it.api.fleet().spend_unknown >= 2, "what they spent today stays unknown when they have ended"
 
 
 def test_of_a_hundred_calls_for_the_last_place_exactly_one_passes_and_at_the_cap_the_agent_is_halted(it: Instance) -> None:

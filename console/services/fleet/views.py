@@ -101,8 +101,10 @@ def cost_unknown(agent: Agent, state: EngineState) -> str:
         return unreported(agent, state.budget.metered) or _unknown_at_end(agent, state)
     if seen.unread:
         return seen.unread
-    if agent.control_level is ControlLevel.OBSERVED and seen.sources == (PROCESSES,) and not agent.usage.tokens:
-        return "its session is not seen, and its process does not tell what it spends"
+    if seen.sources == (PROCESSES,) and not agent.usage.tokens:
+        held = agent.control_level in (ControlLevel.MANAGED, ControlLevel.CONTAINED)
+        unseen = "its session is not seen, and its process does not tell what it spends"
+        return unreported(agent, state.budget.metered) if held else unseen
     return f"{counted(seen.unpriced, 'answer')} without a price" if seen.unpriced else ""
 
 

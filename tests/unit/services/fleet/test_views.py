@@ -8,7 +8,7 @@ import pytest
 
 from console.api.messages import AllowlistEntryBody
 from console.domain import event as e
-from console.domain.agent import AgentState, ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import AgentId, AgentState, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.errors import UsageProblem
 from console.enforcement.identity import observed_id
@@ -92,6 +92,11 @@ def test_what_only_an_agents_own_reports_tell_is_unknown_until_the_first() -> No
 
     assert cost("silent") == (None, "it has reported no cost yet") and cost("free") == (0.0, "")
     assert "cost_usd" not in str(agent_fields(book.agent("silent"), book.state, Meters(), book.at)["usage"])
+    process = ProcessIdentity(7, 1)
+    book.state.put(replace(book.agent("silent"), process=process))
+    seen = Sighting("processes", "7-1", "Claude Code", process, "", "/w", 1.0, agent_id=AgentId("silent"))
+    book >> e.Sighted(book.at, book.boot, (SourceReport("processes", True, "", (seen,)),))
+    assert cost("silent") == (None, "it has reported no cost yet"), "that its program runs does not tell what it spends"
     ended = replace(book.agent("silent"), state=AgentState.ENDED)
     assert cost_unknown(ended, book.state) == "it reported no cost"
     book.spend("silent", cost_usd=0.25)
