@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from console.domain.activity import Entry, FilePlace, Kind, source_id
 from console.domain.spend import Answer
-from console.sources.activity_tail import Signature, signature, tail
+from console.sources.activity_tail import Signature, Tailed, database_signature, signature, tail
 from console.sources.activity_text import unreadable
 from console.sources.freshness import Freshness
 from console.sources.homes import homes, is_below, read_foreign
@@ -89,6 +89,8 @@ class Activity:
     """Whether a session's file may go elsewhere while it is followed."""
     has_sub_files: bool = False
     """Whether sub-agents write files of their own beside the session's: ``SESSION/subagents/agent-ID.jsonl``."""
+    rows: Callable[[str, FilePlace | None, int, Whereabouts], Tailed] | None = None
+    """Of a kind that keeps its sessions in one SQLite database: what is new of one session, in the place of a file's lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class AgentFiles:
             self._seek()
         has_news = False
         for path, one in self._open.items():
-            one.now = signature(path)
+            one.now = signature(path) if self.activity.rows is None else database_signature(path)
             has_news = has_news or one.more or one.now != one.seen
         self._heard, self.told_until = told if is_sought else (), tick + TOLD_S
         self._told = () if has_news else self._heard
@@ -188,7 +190,9 @@ class AgentFiles:
     def places(self) -> tuple[str, ...]:
         """Of what a watch would tell that something in it may be new; the same object while they are the same."""
         if not self._places and self._open:
-            self._places = (*self._open, self._subs or next(iter(self._open)).removesuffix(".jsonl"))  # where its sub-agents would write
+            logs = (f"{path}-wal" for path in self._open) if self.activity.rows is not None else ()
+            subs = self._subs or next(iter(self._open)).removesuffix(".jsonl")  # where its sub-agents would write
+            self._places = (*self._open, *logs, subs)
         return self._places
 
     def _marks(self) -> tuple[int, ...]:
@@ -212,7 +216,8 @@ class AgentFiles:
             if owner is None:
                 problems.append("a link leads out of its home")
                 continue
-            found = tail(one.path, one.place, owner)
+            rows = self.activity.rows
+            found = tail(one.path, one.place, owner) if rows is None else rows(one.path, one.place, owner, self.where)
             one.seen, one.more = one.now, found.more
             if found.is_gone or found.problem:
                 problems += [found.problem] if found.problem else []

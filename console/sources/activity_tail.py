@@ -67,6 +67,14 @@ def signature(path: str) -> Signature | None:
     return seen.st_dev, seen.st_ino, seen.st_size, seen.st_mtime_ns
 
 
+def database_signature(path: str) -> Signature | None:
+    """The same of an SQLite database: what is new stands in its write-ahead log first."""
+    own, log = signature(path), signature(f"{path}-wal")
+    if own is None or log is None:
+        return own
+    return own[0], own[1], own[2] + log[2], max(own[3], log[3])
+
+
 def _read(fd: int, path: str, before: FilePlace | None, uid: int, first_max: int) -> Tailed:
     seen = os.fstat(fd)
     if not stat.S_ISREG(seen.st_mode):

@@ -10,6 +10,7 @@ from pathlib import Path
 from console.sources.foreign_text import plain
 from console.sources.interface import Source
 from console.sources.kind import Kind, Lacks, Outlook
+from console.sources.opencode.activity import ACTIVITY, KILO_ACTIVITY
 from console.sources.opencode.hook import PluginHook
 from console.sources.opencode.transcripts import KILO, KILO_TRANSCRIPTS, SOURCE, TRANSCRIPTS, connect
 from console.sources.programs import Program
@@ -20,7 +21,6 @@ KILO_PROGRAM = Program("kilo", "Kilo", ("@kilocode/cli",), native=False)
 _SESSIONS = """
 select id, time_created, time_updated from session
 where directory = ? and (parent_id is null or parent_id = '') order by time_updated desc limit 20"""
-_NO_ACTIVITY = Lacks("what it did stands in a database, of which only what its answers used is read")
 _NOT_STARTED = Lacks("nobody has written how it is started and talked to; watchfloor run -- starts it as any command")
 
 
@@ -50,7 +50,7 @@ def _kind(name: str, program: Program) -> Kind:
         program=program,
         look=partial(_look, name, program),
         transcripts=TRANSCRIPTS if name == SOURCE else KILO_TRANSCRIPTS,
-        activity=_NO_ACTIVITY,
+        activity=ACTIVITY if name == SOURCE else KILO_ACTIVITY,
         sub_agents="sessions whose parent is the session, in the same database",
         hook=PluginHook() if name == SOURCE else Lacks("its hooks are plug-ins that run inside it; ours was tried with OpenCode alone"),
         start=_NOT_STARTED,

@@ -94,7 +94,7 @@ def _answer(source: str, opened: Opened, sessions: dict[str, Whose], name: str, 
         record = json.loads(data) if isinstance(data, str) else None
         if not isinstance(record, dict) or record.get("role") != "assistant" or not isinstance(record.get("tokens"), dict):
             return None
-        tokens = _tokens(record["tokens"])
+        tokens = tokens_of(record["tokens"])
         if not tokens.total:
             return None
         if not name or not tokens.is_sane():
@@ -112,8 +112,8 @@ def _answer(source: str, opened: Opened, sessions: dict[str, Whose], name: str, 
     return Answer(source, name, at, model, "", *where, tokens, reported(record.get("cost")), opened.uid, opened.ours)
 
 
-def _tokens(said: dict[str, Any]) -> Tokens:
-    """Raises ValueError. What the total holds beyond its parts is reasoning, which is billed as output."""
+def tokens_of(said: dict[str, Any]) -> Tokens:
+    """Counts as the program writes them; what the total holds beyond its parts is reasoning, billed as output. Raises ValueError."""
     cache = said.get("cache")
     parts = Tokens(count(said, "input"), count(cache, "read"), count(cache, "write"), 0, count(said, "output"))
     total = count(said, "total")
