@@ -1,4 +1,4 @@
-"""A scripted model on loopback: speaks Anthropic Messages and OpenAI Responses, streamed or whole, and is strict about what it is asked.
+"""A scripted model on loopback, strict about what it is asked: Anthropic Messages, OpenAI Responses and Chat Completions, Gemini.
 
 ``with ModelServer(Scene("MAIN", Reply(calls=(Call("Bash", {...}),)), Reply("done"))) as model: model.url``. A conversation is told by the
 word of its scene in the first thing a person, or a parent agent, said in it; how far it is, by the answers that it holds already. What no
@@ -13,13 +13,14 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from console.egress.children import readable
+from tests.fakes.other_models import chat_events, chat_problem, chat_whole, gemini_problem, gemini_whole
 
 MAX_BODY = 32 << 20
 ASIDE = "An aside."
@@ -73,10 +74,10 @@ class Asked:
 
 
 class Scene:
-    """The answers of one conversation, in order; ``forever``: the last one again and again."""
+    """The answers of one conversation, in order; ``forever``: the last one again and again; ``bare``: of a program that offers no tools."""
 
-    def __init__(self, word: str, *replies: Reply, forever: bool = False) -> None:
-        self.word, self.replies, self.forever = word, replies, forever
+    def __init__(self, word: str, *replies: Reply, forever: bool = False, bare: bool = False) -> None:
+        self.word, self.replies, self.forever, self.bare = word, replies, forever, bare
 
     def reply(self, turn: int) -> Reply | None:
         if turn < len(self.replies):
@@ -170,11 +171,12 @@ class ModelServer:
 
     def choose(self, first: str, turn: int, body: dict[str, Any], headers: dict[str, str]) -> Reply:
         """The scene's next answer. ``first``: what opened the conversation."""
-        if not body.get("tools"):
+        scenes = [scene for scene in self.scenes if body.get("tools") or scene.bare]
+        if not scenes:
             with self._lock:
                 self._kept.asides.append(body)
             return Reply(ASIDE, used=Used(0, 0, 0, 0, 0))
-        for scene in self.scenes:
+        for scene in scenes:
             if scene.word in first:
                 reply = scene.reply(turn)
                 if reply is None:
@@ -224,7 +226,12 @@ class _Handler(BaseHTTPRequestHandler):
                 "/v1/messages": self._messages,
                 "/v1/messages/count_tokens": self._count,
                 "/v1/responses": self._responses,
+                "/v1/chat/completions": self._chat,
             }
+            if path.startswith("/v1beta/models/"):
+                name, _, verb = path.removeprefix("/v1beta/models/").partition(":")
+                self._gemini(name, verb, body)
+                return
             if path not in routes:
                 raise _Refused(f"POST {self.path}")
             routes[path](body)
@@ -263,7 +270,9 @@ class _Handler(BaseHTTPRequestHandler):
         _need(isinstance(body.get("max_tokens"), int), "no max_tokens")
         messages = _check_messages(body)
         turn = sum(1 for m in messages if m["role"] == "assistant")
-        reply = self.server_of.choose(_said(messages[0]["content"]), turn, body, headers)
+        # A program that offers no tools may show its model examples first, as messages.
+        opened = messages[:1] if body.get("tools") else messages
+        reply = self.server_of.choose(" ".join(_said(m["content"]) for m in opened), turn, body, headers)
         if not self._ready(reply):
             return
         if reply.status != 200:
@@ -298,7 +307,7 @@ class _Handler(BaseHTTPRequestHandler):
         _need(isinstance(items, list) and bool(items), "input is no list")
         assert isinstance(items, list)
         _check_items(items)
-        spoken = [i for i in items if i.get("type") == "message" and i.get("role") == "user"]
+        spoken = [i for i in items if i.get("type", "message") == "message" and i.get("role") == "user"]
         first = " ".join(_said(i.get("content")) for i in spoken)
         reply = self.server_of.choose(first, _answered(items), body, headers)
         if not self._ready(reply):
@@ -306,7 +315,11 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.status != 200:
             self._whole(reply.status, {"error": {"message": reply.text or "scripted", "type": "server_error", "code": None}})
             return
-        self._stream(self._response_events(body, reply), reply)
+        events = self._response_events(body, reply)
+        if body.get("stream"):
+            self._stream(events, reply)
+        else:
+            self._whole(200, [*events][-1]["response"])
 
     def _response_events(self, body: dict[str, Any], reply: Reply) -> Iterator[dict[str, Any]]:
         made: dict[str, Any] = {"id": self.server_of.new_id("resp"), "object": "response", "model": body["model"], "status": "in_progress"}
@@ -338,6 +351,46 @@ class _Handler(BaseHTTPRequestHandler):
         usage = {"input_tokens": total_in, "input_tokens_details": {"cached_tokens": used.cache_read}, "output_tokens": used.output}
         usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": total_in + used.output}
         yield {"type": "response.completed", "response": {**made, "status": "completed", "output": items, "usage": usage}}
+
+    def _chat(self, body: dict[str, Any]) -> None:
+        _need(isinstance(body.get("model"), str), "no model")
+        messages = body.get("messages")
+        _need(isinstance(messages, list) and bool(messages), "no messages")
+        assert isinstance(messages, list)
+        problem = chat_problem(messages)
+        _need(not problem, problem)
+        first = " ".join(_said(m.get("content")) for m in messages if m.get("role") == "user")
+        turn = sum(1 for m in messages if m.get("role") == "assistant")
+        reply = self.server_of.choose(first, turn, body, self._named())
+        if not self._ready(reply):
+            return
+        if body.get("stream"):
+            self._data((json.dumps(event) for event in chat_events(body["model"], reply, self.server_of.new_id)), "[DONE]")
+        else:
+            self._whole(200, chat_whole(body["model"], reply, self.server_of.new_id))
+
+    # --- Google
+
+    def _gemini(self, model: str, verb: str, body: dict[str, Any]) -> None:
+        contents = body.get("contents")
+        _need(isinstance(contents, list) and bool(contents), "no contents")
+        assert isinstance(contents, list)
+        if verb == "countTokens":
+            self.server_of.count()
+            self._whole(200, {"totalTokens": 12})
+            return
+        problem = gemini_problem(contents)
+        _need(not problem, problem)
+        first = " ".join(_said(c.get("parts")) for c in contents if c.get("role") == "user")
+        turn = sum(1 for c in contents if c.get("role") == "model")
+        reply = self.server_of.choose(first, turn, body | {"model": model}, self._named())
+        if not self._ready(reply):
+            return
+        answer = gemini_whole(model, reply, self.server_of.new_id)
+        if verb == "streamGenerateContent":
+            self._data([json.dumps(answer)])
+        else:
+            self._whole(200, answer)
 
     # --- wire
 
@@ -373,14 +426,25 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _stream(self, events: Iterator[dict[str, Any]], reply: Reply) -> None:
+        def lines() -> Iterator[str]:
+            for event in events:
+                if reply.chunk_s and "delta" in event["type"]:
+                    self.server_of.ending.wait(reply.chunk_s)
+                yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+
+        self._chunks(lines())
+
+    def _data(self, events: Iterable[str], *last: str) -> None:
+        """A stream whose events have no names."""
+        self._chunks(f"data: {event}\n\n" for event in (*events, *last))
+
+    def _chunks(self, lines: Iterable[str]) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for event in events:
-            if reply.chunk_s and "delta" in event["type"]:
-                self.server_of.ending.wait(reply.chunk_s)
-            data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+        for line in lines:
+            data = line.encode()
             self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
             self.wfile.flush()
         self.wfile.write(b"0\r\n\r\n")
@@ -436,7 +500,7 @@ def _check_items(items: list[dict[str, Any]]) -> None:
 
 def _answered(items: list[dict[str, Any]]) -> int:
     """Answers among the items: what the model said and called in one go is one."""
-    mine = [i.get("type") == "function_call" or (i.get("type") == "message" and i.get("role") == "assistant") for i in items]
+    mine = [i.get("type") == "function_call" or (i.get("type", "message") == "message" and i.get("role") == "assistant") for i in items]
     return sum(1 for n, one in enumerate(mine) if one and not (n and mine[n - 1]))
 
 
