@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from console.domain.words import counted
 from console.panic import fonts
-from console.panic.event_time import moment
+from console.panic.event_time import Attention
 from console.panic.machine import PanicMachine, PanicState
 from console.panic.paint import ESTOP, PLATE, PLATE_INK, draw_line, paint_button, paint_stripes
 
@@ -111,6 +111,7 @@ class PanicControl(QWidget):
         self._frame = QTimer(self)
         self._frame.setInterval(_FRAME_MS)
         self._frame.timeout.connect(self.update)
+        self._attention = Attention(self)
         self._due = QTimer(self)
         self._due.setSingleShot(True)
         self._due.setTimerType(Qt.TimerType.PreciseTimer)
@@ -133,6 +134,7 @@ class PanicControl(QWidget):
         moving = self.machine.state is PanicState.HOLDING
         if moving != self._frame.isActive():
             self._frame.start() if moving else self._frame.stop()
+        self._attention.set_fast(self.machine.state not in (PanicState.READY, PanicState.KILLED))
         shown = self._words()
         self.setAccessibleDescription(f"{shown.head}. {shown.line}")
         self.update()
@@ -153,12 +155,12 @@ class PanicControl(QWidget):
     def _press(self, source: str, event: QInputEvent) -> None:
         self._down[source] = arms = self.machine.state is PanicState.READY
         if not arms:
-            self.machine.press_down(moment(event.timestamp(), monotonic()), source)
+            self.machine.press_down(self._attention.moment(event), source)
 
     def _release(self, source: str, event: QInputEvent, *, inside: bool = True) -> None:
         arms = self._down.pop(source, None)
         if arms is False:
-            self.machine.press_up(moment(event.timestamp(), monotonic()), source)
+            self.machine.press_up(self._attention.moment(event), source)
         elif arms and inside and self.machine.state is PanicState.READY:
             self.machine.arm()
 
@@ -172,6 +174,8 @@ class PanicControl(QWidget):
         if isinstance(event, QTouchEvent):
             self._touch(event)
             return True
+        if event.type() is QEvent.Type.Show:
+            self._attention.begin()
         return super().event(event)
 
     def _touch(self, event: QTouchEvent) -> None:
@@ -217,6 +221,7 @@ class PanicControl(QWidget):
         super().focusOutEvent(event)
 
     def hideEvent(self, event: QHideEvent) -> None:
+        self._attention.stop()
         self._lose("Hidden at", _MOUSE, _TOUCH, _KEY)
         super().hideEvent(event)
 

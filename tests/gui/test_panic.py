@@ -8,14 +8,16 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from console.domain.errors import ExitCode
-from console.domain.guard import ANSWER_S
+from console.domain.guard import ANSWER_S, HELD_GRACE_S, HOLD_S
 from console.gui import app as console_app
 from console.gui.window.main import Window
+from console.panic import event_time
 from console.panic.control import PanicControl
 from console.panic.guard_link import GuardLink
 from console.panic.machine import PanicMachine, PanicState
@@ -261,3 +263,47 @@ def test_a_kill_without_proof_is_never_green(open_panic: OpenPanic) -> None:
     window = open_panic()
     window.machine.set_kill(False, True)
     assert window.shown().band_role != "ok"
+
+
+@pytest.mark.parametrize(("age_s", "busy_s", "held_s"), [(30.0, 0.0, 0.0), (30.0, 4.0, 0.0), (3.0, 4.0, HOLD_S - HELD_GRACE_S)])
+def test_a_press_counts_from_its_own_moment_only_while_the_thread_was_busy(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, age_s: float, busy_s: float, held_s: float
+) -> None:
+    """A display whose clock is half a minute behind ours makes no tap a hold."""
+    now = monotonic()
+    monkeypatch.setattr(event_time.Attention.__init__, "__defaults__", (None, lambda: now))
+    held: list[float] = []
+    machine = PanicMachine(NoOrders(held), lambda: now)
+    control = PanicControl(machine)
+    qtbot.addWidget(control)
+    control.show()
+    machine.arm()
+    for _ in range(2):
+        now += event_time.FAST_BEAT_S
+        control._attention.timeout.emit()
+    now += busy_s
+    if busy_s:
+        control._attention.timeout.emit()  # the timer is served before what waited
+    at = QPointF(38, 28)
+    down = QMouseEvent(QEvent.Type.MouseButtonPress, at, at, LEFT, LEFT, Qt.KeyboardModifier.NoModifier)
+    down.setTimestamp(round(1000 * (now - age_s)))
+    control.mousePressEvent(down)
+    assert held == [pytest.approx(held_s, abs=0.01)]
+
+
+class NoOrders:
+    """A port that carries nothing out."""
+
+    def __init__(self, held: list[float]) -> None:
+        self.held = held
+
+    def hold(self, held_s: float, done: Callable[[str | None], None]) -> None:
+        self.held.append(held_s)
+
+    def let_go(self, hold_id: str, done: Callable[[bool], object]) -> None: ...
+
+    def press(self) -> None: ...
+
+    def make_sure(self) -> None: ...
+
+    def without_guard(self) -> None: ...

@@ -33,3 +33,8 @@ def test_zero_far_off_and_ahead_are_not(stamp: int) -> None:
 
 def test_qt_s_own_clock_since_the_start_of_the_program_is_not_taken_for_the_kernel_s() -> None:
     assert moment(61_000, 86_400.0) is None
+
+
+def test_what_happened_before_the_thread_was_last_free_is_not_believed() -> None:
+    assert moment(971_500, 1001.5, 1001.0) is None, "a clock that is 30 s behind ours"
+    assert moment(1_000_990, 1001.5, 1001.0) is None and moment(1_001_000, 1001.5, 1001.0) == 1001.0
