@@ -214,7 +214,7 @@ def pid_namespace(pid: int | str) -> int | None:
 def _namespace(pid: int | str) -> int | None:
     """None when the process is gone or hides it; OSError when we cannot look."""
     try:
-        return Path(f"/proc/{pid}/ns/pid").stat().st_ino
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino  # noqa: PTH116 - of every process, again and again
     except OSError as error:
         if error.errno in _CANNOT_LOOK:
             raise

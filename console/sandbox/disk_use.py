@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 ENTRIES_MAX = 2_000_000
@@ -161,9 +161,10 @@ class Climber:
 
 def mount_of(fd: int) -> int:
     """The id of the mount that a descriptor leads into (proc(5), fdinfo). OSError when the kernel does not say."""
-    for line in Path(f"/proc/self/fdinfo/{fd}").read_bytes().splitlines():
-        if line.startswith(b"mnt_id:"):
-            return int(line.split()[1])
+    with open(f"/proc/self/fdinfo/{fd}", "rb", buffering=0) as file:  # noqa: PTH123 - of each folder below a workspace
+        found = re.search(rb"^mnt_id:\s*(\d+)", file.readall(), re.M)
+    if found:
+        return int(found[1])
     raise OSError(errno.ENODATA, "the kernel does not say which mount a folder is in")
 
 

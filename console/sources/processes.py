@@ -125,18 +125,16 @@ class ProcessTable:
         except OSError:
             return ""
 
-    def open_files(self, pid: int) -> Iterator[tuple[Path, str]]:
+    def open_files(self, pid: int) -> Iterator[tuple[str, str]]:
         """(entry in /proc/PID/fd, path it leads to) of each open file; nothing when it cannot be read."""
-        folder = self._proc / str(pid) / "fd"
+        folder = f"{self._folder}/{pid}/fd"
         try:
-            entries = sorted(folder.iterdir())
+            entries = sorted(os.listdir(folder))  # noqa: PTH208 - see _bytes
         except OSError:
             return
         for entry in entries:
-            try:
-                yield entry, str(entry.readlink())
-            except OSError:
-                continue
+            if target := self._link(pid, f"fd/{entry}"):
+                yield f"{folder}/{entry}", target
 
     def _uids(self, pid: int) -> tuple[int, int]:
         for line in self._bytes(pid, "status").splitlines():

@@ -11,7 +11,6 @@ import struct
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from console.killswitch import processes
 
@@ -142,7 +141,7 @@ class Look:
         if ticks is None:
             return None
         try:
-            uid = Path(f"/proc/{pid}").stat().st_uid
+            uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 - see _link
             files, sockets, left_out = self._open(pid)
         except OSError:
             return None
@@ -171,7 +170,7 @@ class Look:
 
     def _socket(self, pid: int, fd: int, inode: int) -> OpenSocket:
         try:
-            namespace = Path(f"/proc/{pid}/ns/net").stat().st_ino
+            namespace = os.stat(f"/proc/{pid}/ns/net").st_ino  # noqa: PTH116 - see _link
         except OSError:
             return OpenSocket(fd, "socket")
         if namespace not in self._tables:
@@ -212,8 +211,9 @@ def shown(raw: bytes) -> str:
 
 
 def _link(path: str) -> str:
+    """Where it leads. A Path would intern each part of the path: the interpreter's table of such strings grows by steps of megabytes."""
     try:
-        return shown(os.fsencode(Path(path).readlink()))
+        return shown(os.readlink(os.fsencode(path)))  # noqa: PTH115
     except OSError:
         return ""
 

@@ -142,7 +142,7 @@ class CodexSource:
             match = _ROLLOUT.search(target)
             is_outside = self._confinement.outside and (root is None or target.startswith(f"{root}/"))
             if match and (is_outside or one.agent_id):
-                yield match[1], entry, target
+                yield match[1], Path(entry), target
 
     def _sighting(self, one: Running, thread: str, siblings: frozenset[str]) -> Sighting:
         facts = one.facts

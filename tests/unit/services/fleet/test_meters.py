@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from console.services.fleet.meters import SLICE_S, SLICES, Meter, Meters
@@ -69,3 +71,40 @@ def test_what_ended_or_is_frozen_burns_nothing_and_burns_again_when_it_goes_on()
     meters.add("b", 1001.0, 1.0)  # its last answer is priced after its end
     assert meters.rate(1001.0, {"a"}) == pytest.approx(alone) and meters.spent_today(1001.0) == 4.0
     assert meters.rate(1001.0, {"a", "b"}) == pytest.approx(alone * 4)
+
+
+def test_a_meter_takes_the_same_room_however_long_it_counts_and_what_it_gave_is_shared() -> None:
+    meter = Meter()
+
+    def room() -> int:
+        return sum(sys.getsizeof(getattr(series, slot)) for series in (meter.slices, meter.minutes) for slot in series.__slots__)
+
+    meter.add(1000.0, 0.1)
+    first = room()
+    for number in range(1, 9000):
+        meter.add(1000.0 + number, 0.1)
+    assert room() == first
+    old, new = meter.burn(9999.0), meter.burn(9999.0 + SLICE_S)
+    assert all(a is b for a, b in zip(old[1:], new[:-1], strict=True)), "lists that are kept hold the same numbers"
+    assert len(meter.per_minute(9999.0)) == 60 and sum(meter.per_minute(9999.0)) == pytest.approx(0.1 * 3580, rel=0.01)
+
+
+def test_a_clock_that_was_set_back_begins_again_or_goes_on() -> None:
+    meter = Meter()
+    meter.add(100_000.0, 1.0)
+    meter.add(100_000.0 - 2 * SLICE_S, 2.0)
+    assert meter.burn(100_000.0)[-3:] == [2.0, 0.0, 1.0] and meter.burn(100_000.0 - 2 * SLICE_S)[-1] == 2.0
+    meter.add(50_000.0, 4.0)
+    assert meter.burn(50_000.0)[-1] == 4.0 and sum(meter.burn(50_000.0)) == 4.0 and meter.burn(100_000.0) == []
+    meter.add(200_000.0, 8.0)
+    assert meter.burn(200_000.0) == [0.0] * (SLICES - 1) + [8.0]
+
+
+def test_of_agents_that_spent_nothing_for_an_hour_nothing_is_kept() -> None:
+    meters = Meters()
+    for number in range(50):
+        meters.add(f"a{number}", 1000.0, 1.0)
+    meters.add("b", 7000.0, 1.0)
+    meters.add("c", 9000.0, 1.0)
+    assert meters.by_agent.keys() == {"b", "c"} and meters.counted == {"b", "c"}
+    assert meters.rate(9000.0, {"a1", "b", "c"}) == pytest.approx(12.0)
