@@ -9,7 +9,7 @@ from console.api import messages as m
 from console.cli import demo_fleet, demo_web
 from console.cli.fleet import network_words
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, StepName, Target, decided
+from console.domain.kill import Outcome, Receipt, Target, decided
 from console.domain.verdict import verdict
 
 
@@ -130,7 +130,7 @@ def after_press(seen: AfterPress) -> list[Promise]:
     zero = receipt is not None and verdict(receipt).verified_zero and bool(receipt.targets)
     told = "no receipt"
     if receipt is not None:
-        ms = next((s.ms for s in receipt.steps if s.name is StepName.ZERO and s.ms is not None), receipt.ms_total)
+        ms = receipt.ms_total if receipt.zero.ms is None else receipt.zero.ms
         told = f"{len(receipt.targets)} targets, {len(receipt.survivors)} survivors, zero after {ms:.0f} ms"
     found = [
         _judge("One press stops everything, and zero is proven", zero, told, told),

@@ -24,6 +24,10 @@ class StepName(StrEnum):
     EVIDENCE = "evidence"
 
 
+PROOF = (StepName.ZERO, StepName.SECOND_LOOK)
+"""Steps that say whether anything may still run. The guard decides them; all others are later steps, or come before the proof."""
+
+
 class StepStatus(StrEnum):
     """``pending`` is not decided yet; ``unknown`` is amber, never green; ``skipped`` means not configured."""
 
@@ -52,6 +56,11 @@ class Step:
     status: StepStatus
     ms: float | None
     detail: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        """It is done, for certain."""
+        return self.status is StepStatus.OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +216,48 @@ class Receipt:
     daemons: tuple[Daemon, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
+    def step(self, name: StepName) -> Step:
+        """One step; pending where the receipt does not have it yet."""
+        return next((one for one in self.steps if one.name is name), Step(name, StepStatus.PENDING, None))
+
+    def with_step(self, step: Step) -> Receipt:
+        """The same with this step in the place of the one of its name."""
+        return replace(self, steps=tuple(step if one.name is step.name else one for one in self.steps))
+
+    @property
+    def latch(self) -> Step:
+        """Whether new starts are blocked, on disk."""
+        return self.step(StepName.LATCH)
+
+    @property
+    def zero(self) -> Step:
+        """Whether every process is dead, by the kernel."""
+        return self.step(StepName.ZERO)
+
+    @property
+    def second_look(self) -> Step:
+        """What was left, or came back, half a second later."""
+        return self.step(StepName.SECOND_LOOK)
+
+    @property
+    def rotation(self) -> Step:
+        """Whether the secrets of the dead were replaced."""
+        return self.step(StepName.ROTATE)
+
+    @property
+    def remote(self) -> Step:
+        """Whether other hosts were told."""
+        return self.step(StepName.REMOTE)
+
+    @property
+    def evidence(self) -> Step:
+        """Whether the case folder is written."""
+        return self.step(StepName.EVIDENCE)
+
     @property
     def proven_ms(self) -> float | None:
         """Milliseconds from the press to the last proof: the decision about zero, or a target's that was proven dead after it."""
-        zero = next((step.ms for step in self.steps if step.name is StepName.ZERO), None)
+        zero = self.zero.ms
         late = (t.ms for t in self.targets if t.outcome is Outcome.PROVEN_ZERO and t.ms is not None)
         return None if zero is None else max([zero, *late])
 

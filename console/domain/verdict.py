@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Unwatched, worst_outcomes
+from console.domain.kill import PROOF, Outcome, Receipt, StepName, StepStatus, Unwatched, worst_outcomes
 from console.domain.words import counted
 
-CHECKS = (StepName.ZERO, StepName.SECOND_LOOK)
 _OPEN = (Outcome.NOT_PROVEN, Outcome.DYING)
 _BAD = (StepStatus.FAILED, StepStatus.UNKNOWN)
 _RANK = (ExitCode.NOT_PROVEN, ExitCode.BEST_EFFORT, ExitCode.LATER_STEP)
@@ -49,7 +48,7 @@ def verdict(receipt: Receipt, at: float | None = None) -> Verdict:
 
     ``at``: now, for a headline that does not promise a return watch that is over. Without it the headline is the receipt's own.
     """
-    zero, look = (_check(receipt, name) for name in CHECKS)
+    zero, look = (_check(receipt, receipt.step(name).status) for name in PROOF)
     doubts = _doubts(receipt, zero, look)
     may_run = bool(doubts) or zero is not StepStatus.OK
     is_best_effort = any(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets)
@@ -86,9 +85,8 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
     return next((code for code in _RANK if code in found), ExitCode.DONE)
 
 
-def _check(receipt: Receipt, name: StepName) -> StepStatus:
+def _check(receipt: Receipt, status: StepStatus) -> StepStatus:
     """``ok``, ``pending`` or ``unknown``: a check that a finished receipt lacks, or that was skipped, is not known."""
-    status = next((s.status for s in receipt.steps if s.name is name), StepStatus.PENDING)
     if status is StepStatus.OK or (status is StepStatus.PENDING and not receipt.complete):
         return status
     return StepStatus.UNKNOWN
@@ -114,7 +112,7 @@ def _doubts(receipt: Receipt, zero: StepStatus, look: StepStatus) -> list[str]:
 
 def _not_done(receipt: Receipt) -> list[str]:
     """Later steps that failed or are unknown. Of an incomplete receipt that waits for no step, the end itself is unknown."""
-    bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in CHECKS]
+    bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in PROOF]
     bad += ["persistence check"] if receipt.persistence else []
     bad += ["return watch"] if receipt.not_watched else []
     return bad or (["completion"] if _is_cut_off(receipt) else [])

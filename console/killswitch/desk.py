@@ -10,7 +10,7 @@ from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
 from console.domain.guard import CAUSES, LINE_LIMIT
-from console.domain.kill import Outcome, StepName
+from console.domain.kill import Outcome
 from console.killswitch.adoption import Adoption, Asked
 from console.killswitch.calls import Calls
 from console.killswitch.counting import counts
@@ -21,7 +21,7 @@ from console.killswitch.guard import Guard, monotonic
 from console.killswitch.kill.connections import asked
 from console.killswitch.kill.orders import is_claimed, order_id
 from console.killswitch.kill.receipt import receipt_bytes
-from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.session import KillSession, zero_ms
 from console.killswitch.kill.targets import SeenAgent
 from console.killswitch.launches import Launches
 from console.killswitch.pausing import ASKED
@@ -216,14 +216,13 @@ class Desk:
 
     def _progress(self, kill: KillSession) -> dict[str, Any]:
         outcomes = [a.outcome for a in kill.aims]
-        zero = kill.steps.get(StepName.ZERO)
         return {
             "kill_id": kill.order.kill_id,
             "phase": kill.phase,
             "proven": outcomes.count(Outcome.PROVEN_ZERO),
             "best_effort": outcomes.count(Outcome.BEST_EFFORT),
             "total": len(outcomes),
-            "ms": zero.ms if zero is not None else kill.ms(),
+            "ms": zero_ms(kill),
             "done": kill.is_done,
         } | ({"exit_code": int(kill.judged.exit_code), "short": kill.judged.short} if kill.judged is not None else {})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from console.domain.kill import KILL_ID, StepName, StepStatus
+from console.domain.kill import KILL_ID
 from console.killswitch import processes
 from console.killswitch.engine_socket import EngineSilent
 from console.killswitch.guard import Guard
@@ -41,7 +41,7 @@ def _was_looked_over(guard: Guard) -> bool:
     receipt = read_receipt(guard.folder, newest) if newest else None
     if receipt is None or not receipt.complete:
         return False
-    return bool(receipt.survivors) or any(s.name is StepName.SECOND_LOOK and s.status is StepStatus.OK for s in receipt.steps)
+    return bool(receipt.survivors) or receipt.second_look.is_ok
 
 
 def _in_cgroups(guard: Guard) -> list[str]:

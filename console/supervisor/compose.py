@@ -65,6 +65,7 @@ from console.services.secrets.routes import SecretRoutes
 from console.services.sessions.metrics import MetricsPort
 from console.services.stop.journal_import import fold_journal
 from console.services.stop.ladder import LadderDesk
+from console.services.stop.later_steps import EvidenceStep, RemoteStep, RotateStep
 from console.services.stop.line import StopLine
 from console.services.stop.observed_targets import keep_naming, keep_telling
 from console.services.stop.orphan_containers import OrphanContainers
@@ -165,12 +166,11 @@ class Supervisor:
             self.places,
             it.notice,
             self.stop_line,
-            Evidence(self.core, it.witness, self.places, self.machinery.ledger, self.options.evidence, redact),
+            EvidenceStep(self.core, self.stop_line, Evidence(self.core, it.witness, self.places, it.ledger, self.options.evidence, redact)),
             daemons=it.daemons,
             hunt=it.hunt,
-            rotator=it.rotator,
-            remote=it.remote,
-            stand_ins=self.options.stand_ins,
+            remote=RemoteStep(self.core, it.remote, self.options.stand_ins),
+            later=(RotateStep(it.rotator),),
             redact=redact,
         )
 

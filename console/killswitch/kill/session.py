@@ -348,3 +348,9 @@ def _signalled(aims: list[Aim], first_ms: float | None) -> tuple[StepStatus, str
     if first_ms is not None:
         words += f"; the first {first_ms} ms after the press was heard"
     return StepStatus.FAILED if refused else StepStatus.OK, words
+
+
+def zero_ms(kill: KillSession) -> float | None:
+    """Milliseconds from the press to the decision about zero, or until now."""
+    zero = kill.steps.get(StepName.ZERO)
+    return zero.ms if zero is not None else kill.ms()

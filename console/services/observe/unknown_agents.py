@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unavailable, Unreachable
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
+from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.open_end import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
 from console.domain.verdict import judged
 from console.enforcement.state import EngineState
@@ -52,11 +52,10 @@ def beside(receipt: Receipt, targets: tuple[Target, ...]) -> Receipt:
     if not (targets := tuple(t for t in targets if t.agent_id not in known)):
         return receipt
     words = f"{len(targets)} agents that the guard does not know are not proven"
-    steps = tuple(
-        replace(s, status=StepStatus.UNKNOWN, detail=f"{s.detail}; {words}") if s.name is StepName.ZERO and s.status is StepStatus.OK else s
-        for s in receipt.steps
-    )
-    return judged(replace(receipt, steps=steps, targets=receipt.targets + targets))
+    zero = receipt.zero
+    if zero.is_ok:
+        receipt = receipt.with_step(replace(zero, status=StepStatus.UNKNOWN, detail=f"{zero.detail}; {words}"))
+    return judged(replace(receipt, targets=receipt.targets + targets))
 
 
 def kept(receipt: Receipt | None) -> tuple[Target, ...]:

@@ -25,7 +25,7 @@ from console.credentials.host_key import ensure_host_key
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
-from console.domain.kill import Receipt, Step, StepName
+from console.domain.kill import Receipt, Step
 from console.enforcement.state import EngineState
 from console.rollback.persistence import baseline
 from console.rollback.persistence.differ import bounded, report
@@ -230,8 +230,8 @@ class Hunt:
         said = self._words.get(receipt.kill_id)
         if said is None:
             return receipt
-        steps = tuple(_said(s, said) if s.name is StepName.SECOND_LOOK else s for s in receipt.steps)
-        return replace(receipt, steps=steps, persistence="unknown" if said.doubtful else "")
+        told = receipt.with_step(_said(receipt.second_look, said))
+        return replace(told, persistence="unknown" if said.doubtful else "")
 
     # --- after a session
 

@@ -21,7 +21,7 @@ from console.domain import event as e
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.failpoints import failpoint
-from console.domain.kill import Outcome, Receipt, StepName, StepStatus, Target
+from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.verdict import verdict
 from console.killswitch.client import GuardClient
 from console.killswitch.durable import Damaged, read_sealed
@@ -33,7 +33,8 @@ from console.services.records.record_writer import Scribe
 from console.services.routes.request_identity import Caller
 from console.services.secrets.rotation_step import rotate_step
 from console.services.secrets.rotator import Rotator
-from console.services.stop.service import RemoteChannel, StopDesk
+from console.services.stop.later_steps import RemoteChannel
+from console.services.stop.service import StopDesk
 from console.settings.places import Places
 
 _KILL_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6,8}\Z")
@@ -216,7 +217,7 @@ class Rearming:
     async def _new_secrets(self, kills: list[str]) -> None:
         """A new epoch: no token of before counts. Where the kill's own rotation is not proven, it is done now. Conflict when it is not."""
         receipt = self._stop.receipt(_newest(kills))
-        rotated = receipt is not None and any(s.name is StepName.ROTATE and s.status is StepStatus.OK for s in receipt.steps)
+        rotated = receipt is not None and receipt.rotation.is_ok
         await asyncio.to_thread(self._tokens.raise_epoch)
         if rotated and not unfinished(self._tokens):
             return
@@ -296,14 +297,13 @@ def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
 
 def _is_over(receipt: Receipt) -> bool:
     """Every target has ended, best effort ones as far as can be seen. What the second look left open the guard looks at again now."""
-    is_zero = any(s.name is StepName.ZERO and s.status is StepStatus.OK for s in receipt.steps)
-    return is_zero and _have_ended(receipt.targets) and all(r.proven for r in receipt.returns if r.certain)
+    return receipt.zero.is_ok and _have_ended(receipt.targets) and all(r.proven for r in receipt.returns if r.certain)
 
 
 def _lacks_only_the_registry(receipt: Receipt) -> bool:
     """All that was known has ended; that there was no more could not be proven."""
     known = tuple(t for t in receipt.targets if not t.evidence.get(UNACCOUNTED))
-    return _have_ended(known) and any(s.name is StepName.ZERO and s.status is StepStatus.UNKNOWN for s in receipt.steps)
+    return _have_ended(known) and receipt.zero.status is StepStatus.UNKNOWN
 
 
 def _have_ended(targets: tuple[Target, ...]) -> bool:

@@ -14,7 +14,8 @@ from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
 from console.services.remote.order import obey
-from console.services.stop.service import RemoteChannel, StopDesk
+from console.services.stop.later_steps import RemoteChannel
+from console.services.stop.service import StopDesk
 from console.settings.places import Places
 
 

@@ -11,7 +11,8 @@ from console.killswitch.doubts import has_receipt
 from console.remotekill.machine import Latch
 from console.services.fleet.core import Core
 from console.services.rearm.service import latched_kills
-from console.services.stop.service import RemoteChannel, StopDesk
+from console.services.stop.later_steps import RemoteChannel
+from console.services.stop.service import StopDesk
 
 
 async def obey(core: Core, guard: GuardClient, guard_dir: Path, remote: RemoteChannel, stop: StopDesk, effect: Latch) -> None:

@@ -9,10 +9,10 @@ from typing import Protocol
 from console.credentials.marker import RotationItem
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
-from console.domain.kill import Receipt, Step, StepName, StepStatus
+from console.domain.kill import Receipt, Step, StepStatus
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
-from console.services.secrets.rotation_step import DUE, step_of, verdict_of
+from console.services.secrets.rotation_step import DUE, rotation_came_to, step_of, verdict_of
 from console.services.secrets.rotator import Rotator, came_back, in_words
 
 AGAIN_S = (0.0, 5.0, 30.0, 120.0)
@@ -68,16 +68,15 @@ async def finish_rotations(rotator: Rotator, scribe: Scribe, notice: Notice, sto
 
 def _rotated(stop: Receipts) -> Receipt | None:
     """The newest kill whose receipt says that everything was rotated."""
-    proven = (r for r in stop.receipts() if r.complete and any(s.name is StepName.ROTATE and s.status is StepStatus.OK for s in r.steps))
-    return next(proven, None)
+    return next((receipt for receipt in stop.receipts() if receipt.complete and receipt.rotation.is_ok), None)
 
 
 async def _lost(scribe: Scribe, notice: Notice, stop: Receipts, receipt: Receipt, why: str, shown: list[RotationItem]) -> None:
     """The record is gone: the receipt that relies on it is not green any more."""
-    words = "; ".join([f"{s.detail}; {why}" for s in receipt.steps if s.name is StepName.ROTATE] + ([in_words(shown)] if shown else []))
+    words = "; ".join([f"{receipt.rotation.detail}; {why}", *([in_words(shown)] if shown else [])])
     notice(f"{why} (rotation-last.json): watchfloor rotation run")
     scribe.record(Record("supervisor", "secrets.record_lost", words, verdict=StepStatus.UNKNOWN, must=True))
-    await stop.correct(receipt.kill_id, Step(StepName.ROTATE, StepStatus.UNKNOWN, None, words))
+    await stop.correct(receipt.kill_id, rotation_came_to(StepStatus.UNKNOWN, words))
 
 
 async def _shown_again(rotator: Rotator, scribe: Scribe, notice: Notice, stop: Receipts, shown: list[RotationItem]) -> None:
@@ -95,7 +94,7 @@ async def _shown_again(rotator: Rotator, scribe: Scribe, notice: Notice, stop: R
     if last is not None and last.kill_id:
         first = StepStatus.OK if last.ok else StepStatus.FAILED
         status = verdict if first is StepStatus.OK else first
-        await stop.correct(last.kill_id, Step(StepName.ROTATE, status, None, f"{in_words(last.items)}; {words}"))
+        await stop.correct(last.kill_id, rotation_came_to(status, f"{in_words(last.items)}; {words}"))
     if ok or back:
         await _kept_promises(stop, verdict, words)
 
@@ -103,7 +102,7 @@ async def _shown_again(rotator: Rotator, scribe: Scribe, notice: Notice, stop: R
 async def _kept_promises(stop: Receipts, verdict: StepStatus, words: str) -> None:
     """Another rotation followed a kill's: what was presented again holds its old values too, and its receipt still promises that."""
     for receipt in stop.receipts():
-        for step in receipt.steps:
-            if step.name is StepName.ROTATE and DUE in step.detail and receipt.complete:
-                status = verdict if step.status is StepStatus.OK else step.status
-                await stop.correct(receipt.kill_id, Step(StepName.ROTATE, status, None, f"{step.detail.split(DUE)[0]}; {words}"))
+        step = receipt.rotation
+        if DUE in step.detail and receipt.complete:
+            status = verdict if step.is_ok else step.status
+            await stop.correct(receipt.kill_id, rotation_came_to(status, f"{step.detail.split(DUE)[0]}; {words}"))

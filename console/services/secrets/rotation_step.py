@@ -26,6 +26,11 @@ def verdict_of(result: RotationResult) -> StepStatus:
     return StepStatus.UNKNOWN if bad and all(words.startswith("unknown") for words in bad) else StepStatus.FAILED
 
 
+def rotation_came_to(status: StepStatus, words: str) -> Step:
+    """What the step turned out to be later; when it was decided first stays."""
+    return Step(StepName.ROTATE, status, None, words)
+
+
 def step_of(rotator: Rotator, result: RotationResult, ms: float | None) -> Step:
     """The step as a receipt shows it."""
     words = in_words(list(result.items)) or "nothing was rotated"

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from console.domain.kill import Receipt, StepName, receipt_from_json
+from console.domain.kill import Receipt, Step, receipt_from_json
 from console.domain.precedence import Precedence
 from console.killswitch.client import GuardClient
 from console.killswitch.press import place_order
@@ -66,13 +67,13 @@ class StopLine:
         """The guard's receipt as it lies on disk; None when it cannot be read."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, read_receipt_file, self.file_of(kill_id))
 
-    async def wait(self, kill_id: str, step: StepName, timeout_s: float) -> Receipt | None:
-        """The guard's receipt once ``step`` is decided in it; None after the time limit."""
+    async def wait(self, kill_id: str, step: Callable[[Receipt], Step], timeout_s: float) -> Receipt | None:
+        """The guard's receipt once ``step`` of it is decided; None after the time limit."""
         began, look = time.monotonic(), _Looks(self.file_of(kill_id))
         loop = asyncio.get_running_loop()
         while (waited := time.monotonic() - began) < timeout_s:
             receipt = await loop.run_in_executor(self._readers, look.again)
-            if receipt is not None and any(s.name is step and s.ms is not None for s in receipt.steps):
+            if receipt is not None and step(receipt).ms is not None:
                 return receipt
             await asyncio.sleep(FIRST_LOOK_S if waited < 1.0 else LOOK_S)
         return None

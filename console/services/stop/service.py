@@ -12,28 +12,25 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from console.api.messages import HostView
 from console.domain import event as e
 from console.domain.agent import AgentId, AgentState
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, TimedOut
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus
+from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus
 from console.domain.ladder import Reach, Scope
 from console.domain.verdict import judged
 from console.killswitch.client import GuardClient
 from console.killswitch.kill.receipt import new_kill_id
 from console.services.daemons.service import DaemonService
-from console.services.evidence.case import Evidence
 from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice
 from console.services.observe.unknown_agents import beside, counted, kept
 from console.services.persistence.scan import Hunt
 from console.services.records.receipt_seal import Sealer, digest_of, keep_receipt
 from console.services.records.record_writer import Scribe
-from console.services.secrets.rotation_step import rotate_step
-from console.services.secrets.rotator import Rotator
+from console.services.stop.later_steps import Followed, LaterStep, RemoteStep, came_to
 from console.services.stop.line import StopLine, read_receipt_file
 from console.services.stop.receipt_merge import together
 from console.services.stop.self_test import BY as CANARY
@@ -52,29 +49,6 @@ HALT_REST_S = 10.0
 RETRY_S = (2.0, 5.0, 15.0, 60.0)
 
 
-class Written(Protocol):
-    """Whether a write to the bucket was read back, and what there is to say of it."""
-
-    @property
-    def ok(self) -> bool: ...
-    @property
-    def detail(self) -> str: ...
-
-
-class RemoteChannel(Protocol):
-    """The bucket, as a stop and a rearm use it. All but the attributes block."""
-
-    own_documents: set[str]
-    hosts: list[HostView]
-    generation: int
-
-    def write_kill(self, reason: str, actor: str) -> Written: ...
-    def answer_order(self, order: str, receipt: Receipt) -> str: ...
-    def latched(self) -> list[str]: ...
-    def standing(self) -> str: ...
-    def check_known(self) -> None: ...
-
-
 class StopDesk:
     """Presses the guard, follows its receipts, finishes them."""
 
@@ -86,19 +60,19 @@ class StopDesk:
         places: Places,
         notice: Notice,
         line: StopLine,
-        evidence: Evidence,
+        evidence: LaterStep,
         *,
         daemons: DaemonService,
         hunt: Hunt,
-        rotator: Rotator,
-        remote: RemoteChannel | None,
-        stand_ins: Sequence[str],
+        remote: RemoteStep,
+        later: Sequence[LaterStep] = (),
         redact: Callable[[Any], Any],
     ) -> None:
-        """``stand_ins``: what stands in for a real bucket; ``redact``: takes secrets out of what is kept."""
+        """``evidence`` makes the case folder of a kill; ``later``: further steps of its receipt; ``redact``: takes secrets out of it."""
         self._core, self._scribe, self._guard, self._places, self._notice = core, scribe, guard, places, notice
-        self._line, self._case, self._daemons, self._hunt, self._rotator = line, evidence, daemons, hunt, rotator
-        self._bucket, self._stand_ins, self._redact = remote, stand_ins, redact
+        self._line, self._daemons, self._hunt, self._redact = line, daemons, hunt, redact
+        self._evidence, self._remote, self._bucket = evidence, remote, remote.channel
+        self._later = (evidence, *later, remote)
         self._receipts: dict[str, Receipt] = {}
         self._following: dict[str, asyncio.Task[None]] = {}
         self._at_zero: dict[str, asyncio.Event] = {}
@@ -108,8 +82,7 @@ class StopDesk:
         self._begun: set[str] = set()
         self.turn = asyncio.Lock()
         """Obeying a remote order and rearming take turns."""
-        self.writing = asyncio.Lock()
-        """Held while the kill is written to the bucket; a rearm takes it, so that no write lands behind its back."""
+        self.writing = remote.writing
         make_folder(places.receipts_dir)
         self._sealer = Sealer(places, scribe.audit, notice)
 
@@ -278,59 +251,38 @@ class StopDesk:
             await first
 
     async def _see_through(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str, at_zero: asyncio.Event) -> None:
-        pressed, everything = time.time(), ids is None
+        kill = Followed(kill_id, ids, reason, by, order, time.time(), at_zero)
         steps: dict[StepName, Step] = {}
-        remote = asyncio.create_task(self._remote(everything, reason, by, order, pressed))
-        evidence = asyncio.create_task(self._evidence(kill_id, ids, pressed, at_zero))
-        local = await self._line.wait(kill_id, StepName.ZERO, GUARD_RECEIPT_S)
+        tasks = {one.name: asyncio.create_task(one.run(kill)) for one in self._later if not one.after_zero}
+        local = await self._line.wait(kill_id, lambda receipt: receipt.zero, GUARD_RECEIPT_S)
         if local is None:
-            local = Receipt(kill_id, self._places.instance_id, "all" if everything else "", reason, by, pressed, order)
+            local = Receipt(kill_id, self._places.instance_id, "all" if ids is None else "", reason, by, kill.pressed, order)
         self._daemons.follow(local)
-        pressed, local = local.pressed_at, await counted(self._core, self._guard, local)
+        kill, local = replace(kill, pressed=local.pressed_at), await counted(self._core, self._guard, local)
         self._receipts[kill_id] = merged = _merged(local, steps, complete=False)
         self._core.post(e.KillJudged(*now(), local))
         at_zero.set()
         await asyncio.sleep(0)  # whoever asked is answered first
         self._put(merged)
-        rotation = asyncio.create_task(rotate_step(self._rotator, everything, pressed, kill_id))
-        hunt = asyncio.create_task(self._hunt.after_kill(kill_id, {t.agent_id for t in local.targets}.union(ids or ()), evidence))
-        for name, task in ((StepName.EVIDENCE, evidence), (StepName.ROTATE, rotation), (StepName.REMOTE, remote)):
-            steps[name] = await task
+        tasks |= {one.name: asyncio.create_task(one.run(kill)) for one in self._later if one.after_zero}
+        dead = {t.agent_id for t in local.targets}.union(ids or ())
+        hunt = asyncio.create_task(self._hunt.after_kill(kill_id, dead, tasks[self._evidence.name]))
+        for one in self._later:
+            await asyncio.wait([tasks[one.name]])
+            steps[one.name] = came_to(one, kill, tasks[one.name])
             self._put(_merged(local, steps, complete=False))
-        looked = await self._line.wait(kill_id, StepName.SECOND_LOOK, GUARD_RECEIPT_S)
+        looked = await self._line.wait(kill_id, lambda receipt: receipt.second_look, GUARD_RECEIPT_S)
         local = beside(looked or local, kept(local))
         await hunt
         final = self._hunt.into(_merged(local, steps, complete=True))
         made = await asyncio.to_thread(lambda: self._bytes(final.as_json()))
         self._core.post(e.KillJudged(*now(), final, self._put(final, made)))
         self._daemons.show(final, None)
-        if everything:
+        if ids is None:
             await self.answer(order, final)
-        if steps[StepName.REMOTE].status is StepStatus.FAILED:
-            asyncio.get_running_loop().create_task(self._retry(kill_id, reason, by))
+        if final.remote.status is StepStatus.FAILED:
+            asyncio.get_running_loop().create_task(self._retry(kill_id))
         self._amended(kill_id, await self.amend(kill_id))  # what was amended in the meantime
-
-    async def _remote(self, everything: bool, reason: str, by: str, order: str, pressed: float) -> Step:
-        desk = self._bucket
-        if not everything:
-            return Step(StepName.REMOTE, StepStatus.SKIPPED, None, "a kill of named agents concerns this host alone")
-        if desk is None:
-            return Step(StepName.REMOTE, StepStatus.SKIPPED, None, "not configured")
-        if order:
-            return Step(StepName.REMOTE, StepStatus.OK, _ms(pressed), f"obeyed {order[:40]}")
-        async with self.writing:
-            if not self._core.state.killed:
-                return Step(StepName.REMOTE, StepStatus.SKIPPED, _ms(pressed), "rearmed before it was written")
-            written = await asyncio.to_thread(desk.write_kill, reason, by)
-        words = written.detail + (f" ({self._stand_ins[0]}: a stand-in)" if self._stand_ins else "")
-        return Step(StepName.REMOTE, StepStatus.OK if written.ok else StepStatus.FAILED, _ms(pressed), words)
-
-    async def _evidence(self, kill_id: str, ids: list[AgentId] | None, pressed: float, at_zero: asyncio.Event) -> Step:
-        """Of these, or of all that lived; and of those that only the guard knows of, when it was pressed without us."""
-        state = self._core.state
-        targets, local = state.live | state.killing if ids is None else set(ids), await self._line.read(kill_id)
-        targets |= {AgentId(t.agent_id) for t in local.targets} if local is not None else set()
-        return await self._case.step(kill_id, targets, pressed, at_zero)
 
     async def answer(self, order: str, receipt: Receipt) -> None:
         """This host's answer for the other consoles, under the generation that was obeyed or written."""
@@ -340,32 +292,30 @@ class StopDesk:
         if trouble := await asyncio.to_thread(bucket.answer_order, order or f"{bucket.generation}:", receipt):
             self._notice(f"this host's receipt was not written to the bucket: {trouble}")
 
-    async def _retry(self, kill_id: str, reason: str, by: str) -> None:
+    async def _retry(self, kill_id: str) -> None:
         """The remote write again and again until it is read back, for as long as the latch holds."""
         for attempt in range(10_000):
             await asyncio.sleep(RETRY_S[min(attempt, len(RETRY_S) - 1)])
-            if not self._core.state.killed or await self._retry_once(kill_id, reason, by):
+            if not self._core.state.killed or await self._retry_once(kill_id):
                 return
 
-    async def _retry_once(self, kill_id: str, reason: str, by: str) -> bool:
+    async def _retry_once(self, kill_id: str) -> bool:
         receipt = self._receipts[kill_id]
-        if all(s.status is not StepStatus.FAILED for s in receipt.steps if s.name is StepName.REMOTE):
+        if receipt.remote.status is not StepStatus.FAILED:
             return True
-        step = await self._remote(True, reason, by, "", receipt.pressed_at)
-        if step.status is StepStatus.OK:
+        step = await self._remote.run(Followed(kill_id, None, receipt.reason, receipt.by, "", receipt.pressed_at, asyncio.Event()))
+        if step.is_ok:
             step = replace(step, detail=f"{step.detail}, after a retry")
-        receipt = self._receipts[kill_id]
-        steps = tuple(step if s.name is StepName.REMOTE else s for s in receipt.steps)
-        self._amended(kill_id, self._put(replace(receipt, steps=steps)))
+        self._amended(kill_id, self._put(self._receipts[kill_id].with_step(step)))
         if step.status is StepStatus.OK:
             await self.answer("", self._receipts[kill_id])
         return step.status is StepStatus.OK
 
     async def retry_remote(self) -> None:
         """A person asks for the retry now."""
-        failed = (r for r in self.receipts() if any(s.name is StepName.REMOTE and s.status is StepStatus.FAILED for s in r.steps))
+        failed = (receipt for receipt in self.receipts() if receipt.remote.status is StepStatus.FAILED)
         if (receipt := next(failed, None)) is not None:
-            await self._retry_once(receipt.kill_id, receipt.reason, receipt.by)
+            await self._retry_once(receipt.kill_id)
 
     async def amend(self, kill_id: str) -> str:
         """Takes over and seals what the guard amended in a receipt that was finished here. The seal's SHA-256 unless it is on record."""
@@ -373,7 +323,7 @@ class StopDesk:
         if local is None or known is None or not known.complete:
             return ""  # still being followed: the guard's file is read once more at its end
         local = beside(local, kept(known))
-        final = self._hunt.into(_merged(local, {s.name: s for s in known.steps if s.name not in _JUDGED}, complete=True))
+        final = self._hunt.into(_merged(local, {s.name: s for s in known.steps if s.name not in PROOF}, complete=True))
         self._daemons.show(final, known)
         if (final.amended, final.targets, final.verified_zero) != (known.amended, known.targets, known.verified_zero):
             self._core.post(e.KillJudged(*now(), final, self._put(final)))
@@ -383,18 +333,16 @@ class StopDesk:
     async def cancel_remote(self) -> None:
         """A rearm: every write of a kill that is still owed to the bucket is given up, durably, before anything is released."""
         for receipt in self.receipts():
-            owed = [s for s in receipt.steps if s.name is StepName.REMOTE and s.status not in (StepStatus.OK, StepStatus.SKIPPED)]
-            if receipt.scope == "all" and owed:
-                given_up = replace(owed[0], status=StepStatus.SKIPPED, detail=f"given up by a rearm ({owed[0].detail})")
-                receipt = replace(receipt, steps=tuple(given_up if s.name is StepName.REMOTE else s for s in receipt.steps))
-                await self._replace(receipt)
+            owed = receipt.remote
+            if receipt.scope == "all" and owed in receipt.steps and owed.status not in (StepStatus.OK, StepStatus.SKIPPED):
+                given_up = replace(owed, status=StepStatus.SKIPPED, detail=f"given up by a rearm ({owed.detail})")
+                await self._replace(receipt.with_step(given_up))
 
     async def correct(self, kill_id: str, step: Step) -> None:
         """One step of a finished receipt turned out otherwise later; when it was decided first stays."""
         receipt = self._receipts.get(kill_id)
         if receipt is not None and receipt.complete:
-            steps = tuple(replace(step, ms=s.ms) if s.name is step.name else s for s in receipt.steps)
-            await self._replace(replace(receipt, steps=steps))
+            await self._replace(receipt.with_step(replace(step, ms=receipt.step(step.name).ms)))
 
     async def _replace(self, receipt: Receipt) -> None:
         """Sealed again and on disk; nobody is shown a kill that is over."""
@@ -413,12 +361,8 @@ class StopDesk:
         receipt = next((r for r in self.receipts() if r.scope == "all" and r.complete), None)
         if receipt is None:
             return
-        steps = tuple(replace(s, detail=f"{s.detail}; {words}"[:1000]) if s.name is StepName.LATCH else s for s in receipt.steps)
-        self._amended(receipt.kill_id, self._put(replace(receipt, steps=steps)))
-
-
-_JUDGED = (StepName.ZERO, StepName.SECOND_LOOK)
-"""Steps that an amendment of the guard's decides anew."""
+        latch = replace(receipt.latch, detail=f"{receipt.latch.detail}; {words}"[:1000])
+        self._amended(receipt.kill_id, self._put(receipt.with_step(latch)))
 
 
 _OLDER_GUARD = (
@@ -427,15 +371,11 @@ _OLDER_GUARD = (
 )
 
 
-def _ms(pressed: float) -> float:
-    return round((time.time() - pressed) * 1000, 1)
-
-
 def _merged(local: Receipt, steps: dict[StepName, Step], *, complete: bool) -> Receipt:
     """The guard's part and ours, in the order of the step names; what is open is ``pending``, and ``unknown`` in a complete one."""
     have = {s.name: s for s in local.steps} | steps
     open_ = (StepStatus.UNKNOWN, "nothing is known") if complete else (StepStatus.PENDING, "not done yet")
-    ordered = tuple(have.get(name, Step(name, open_[0], None, open_[1])) for name in StepName)
+    ordered = tuple(have.get(name, Step(name, open_[0], None, open_[1])) for name in dict.fromkeys((*StepName, *have)))
     last = max((s.ms for s in ordered if s.ms is not None), default=local.ms_total)
     # A canary of the armed light that flew at that moment is nobody's agent; one that is not proven dead stays in the list.
     targets = tuple(t for t in local.targets if t.outcome is not Outcome.PROVEN_ZERO or not t.agent_id.startswith(f"{CANARY}-"))

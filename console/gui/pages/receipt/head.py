@@ -9,8 +9,8 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus
-from console.domain.verdict import CHECKS, verdict
+from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus
+from console.domain.verdict import verdict
 from console.gui.models.seen import running_words
 from console.gui.models.switch import STEP_TITLES, step_of
 from console.gui.pages.receipt.amended import late
@@ -41,7 +41,7 @@ def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = (
         return Headline("running", text, "SIGKILL is out; the proof is being read")
     found, reason = verdict(receipt, now), f"This host · reason “{receipt.reason}” · by {receipt.by}"
     words = found.headline
-    if step_of(receipt, StepName.ZERO) is None and not receipt.complete:
+    if receipt.zero.status is StepStatus.PENDING and not receipt.complete:
         return Headline("running", words, reason)
     kind = "proven"
     if not found.is_confirmed:
@@ -73,7 +73,7 @@ def open_points(receipt: Receipt | None, seen: Sequence[str] = ()) -> list[str]:
 
 def is_amber(step: Step) -> bool:
     """Whether a decided step is amber. What was skipped is not set up or not meant; a check that was skipped is not known."""
-    return step.status is not StepStatus.OK and (step.status is not StepStatus.SKIPPED or step.name in CHECKS)
+    return step.status is not StepStatus.OK and (step.status is not StepStatus.SKIPPED or step.name in PROOF)
 
 
 class ReceiptHead(QWidget):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from console.domain.kill import Receipt, Step, StepName, StepStatus
-from console.gui.models.switch import STEP_TITLES, step_of
+from console.domain.kill import Receipt, Step, StepStatus
+from console.gui.models.switch import STEP_TITLES
 from console.gui.pages.receipt.amended import STATES, amended_lines
 from console.gui.pages.receipt.outside import connection_lines, daemon_lines, return_lines, suspect_lines
 from console.gui.theme import fonts
@@ -141,8 +141,8 @@ def _survivor_lines(receipt: Receipt, seen: Sequence[str]) -> list[Fact]:
 
 
 def _evidence_lines(receipt: Receipt, cases: str) -> list[Fact]:
-    step = step_of(receipt, StepName.EVIDENCE)
-    if step is None:
+    step = receipt.evidence
+    if step.status is StepStatus.PENDING:
         return [Fact("Not collected yet", "", "ring")]
     good = step.status is StepStatus.OK
     lines = [Fact("Collected" if good else step.status.value, "", "check" if good else "triangle", "text2" if good else "warn")]

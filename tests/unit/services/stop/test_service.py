@@ -18,6 +18,7 @@ from console.domain.errors import ExitCode, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.domain.verdict import verdict
 from console.services.stop import service
+from console.services.stop.later_steps import RemoteStep
 from console.services.stop.line import StopLine
 from console.services.stop.service import StopDesk, _merged
 from tests.fakes.daemons import no_daemons
@@ -96,9 +97,7 @@ class Desk:
             unused,
             daemons=no_daemons(),
             hunt=hunt,
-            rotator=unused,
-            remote=None,
-            stand_ins=(),
+            remote=RemoteStep(core, None, ()),
             redact=Redactor().redact_data,
         )
 
