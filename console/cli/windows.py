@@ -48,7 +48,7 @@ def _need_display(what: str) -> None:
         raise Unavailable(f"{what} is not available here, because there is no display.", DISPLAY_REMEDY)
 
 
-def open_console(state_dir: str | None, page: str = PAGES[0]) -> int:
+def open_console(state_dir: str | None, page: str = "") -> int:
     """The console; starts an embedded supervisor when none runs."""
     _need_display("The console's window")
     places = ensure_supervisor(state_dir)

@@ -15,7 +15,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Opens the console; 1 when it cannot, with why and what to do on stderr."""
     parser = argparse.ArgumentParser(prog="watchfloor", description="Open the console.")
     parser.add_argument("--state-dir", default=None)
-    parser.add_argument("--page", default="fleet", choices=[kind.spec.name for kind in PAGES])
+    parser.add_argument(
+        "--page", default="", choices=["", *(kind.spec.name for kind in PAGES)], help="the page of the last time if none is named"
+    )
     parser.add_argument("--theme", default="system", choices=("dark", "light", "system"))
     given = parser.parse_args(arguments)
     try:

@@ -12,6 +12,7 @@ from console.gui.theme import fonts, style
 from console.gui.theme.tokens import DARK, LIGHT, ink
 from console.gui.window.main import Window
 from console.gui.window.outside import Outside
+from console.gui.window.remembered import Remembered
 from console.panic.display import check_display
 from console.settings.places import find_places
 
@@ -59,18 +60,24 @@ def _look_for_places(state_dir: str | None, window: Window) -> None:
     timer.start(1000)
 
 
-def switch_theme(app: QApplication) -> None:
-    """Dark to light and back, live."""
+def switch_theme(app: QApplication) -> str:
+    """Dark to light and back, live; returns the name of the theme in force."""
     style.apply(app, LIGHT if ink().is_dark else DARK)
+    return ink().name
 
 
 def run(state_dir: str | None, page: str, theme: style.Choice) -> int:
     """Opens the console and returns its exit code."""
-    app = make_application(theme)
+    app = make_application("system")
+    remembered = Remembered()
+    theme = remembered.theme(theme)
+    style.apply(app, style.chosen(theme, app))
     notices = Notices()
     notices.catch_slot_errors()
-    window = open_window(state_dir, page, notices)
-    window.theme_asked.connect(lambda: switch_theme(app))
+    window = open_window(state_dir, remembered.page(page), notices)
+    remembered.restore(window)
+    app.aboutToQuit.connect(lambda: remembered.keep(window))
+    window.theme_asked.connect(lambda: remembered.keep_theme(switch_theme(app)))
     if theme == "system":
         app.styleHints().colorSchemeChanged.connect(lambda scheme: _follow(app, scheme))
     window.show()

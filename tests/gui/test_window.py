@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.rearm_messages import KilledView, RearmView
 from console.gui import app as console_app
+from console.gui.pages.budgets.page import BudgetsPage
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import AgainDialog, RearmDialog
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.theme.tokens import ink
 from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.text import Text, copy_menu
 from console.gui.window.help import HelpDialog
 from console.gui.window.main import Window
 from console.gui.window.palette import KeySheet, Palette
+from console.gui.window.remembered import Remembered
 from console.settings.places import Places
 from tests.fakes.gui_fixture import HOSTILE_NAMES
 from tests.fakes.operator_server import FakeHouse
@@ -429,3 +434,83 @@ def test_f1_opens_the_document_of_the_page_in_front(make_house: Make, open_windo
     shown.choice.setCurrentText("how-to/budgets.md")
     assert shown.text.document().firstBlock().text() == "Budgets"
     shown.close()
+
+
+def test_the_palette_leads_to_actions_of_other_pages_and_says_when_nothing_matches(
+    make_house: Make, open_window: Open, qtbot: QtBot
+) -> None:
+    make_house()
+    window = open_window("fleet")
+    window.do("console.find")
+    palette = dialog(window, Palette, qtbot)
+    assert isinstance(palette, Palette)
+    QTest.keyClicks(palette.field, "zzz qqq")
+    assert palette.model.rows == [] and palette.nothing.isVisible() and "“zzz qqq”" in palette.nothing.text()
+    palette.field.setText("next order")
+    assert [found.title for found in palette.model.rows] == ["Budgets: Next order of the list"] and not palette.nothing.isVisible()
+    keys(palette.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: window.page is not None and window.page.spec.name == "budgets")
+    page = window.page
+    assert isinstance(page, BudgetsPage) and page.list.order != "time"
+
+
+def test_what_a_person_set_is_there_at_the_next_start(make_house: Make, open_window: Open, tmp_path: Path, qtbot: QtBot) -> None:
+    make_house()
+    kept = Remembered(tmp_path / "window.ini")
+    first = open_window("budgets", (800, 640))
+    table = fleet_page(first).table
+    table._sort_by("burn")
+    table.bar.search.setText("shard")
+    table.bar.pills.pills["attention"].click()
+    first.fleet.seen["gone"] = "halted"
+    budgets = first.pages["budgets"]
+    assert isinstance(budgets, BudgetsPage)
+    budgets.list.turn("project")
+    kept.keep_theme("light")
+    kept.keep(first)
+    again = Remembered(tmp_path / "window.ini")
+    assert (again.page(""), again.page("audit"), again.theme("system"), again.theme("dark")) == ("budgets", "audit", "light", "dark")
+    second = open_window("fleet")
+    again.restore(second)
+    assert second.height() == 640, "the screen of this test is 800 wide and high"
+    assert (second.fleet.sort, second.fleet.text, second.fleet.filter) == (("burn", True), "shard", "attention")
+    assert second.fleet.seen == {"gone": "halted"}
+    restored = second.pages["budgets"]
+    assert isinstance(restored, BudgetsPage) and restored.list.order == "project"
+    bar = fleet_page(second).table.bar
+    qtbot.waitUntil(lambda: bar.all.isVisible() and bar.shown.text().startswith("Filtered: "))
+    bar.all.click()
+    assert not bar.all.isVisible() and second.fleet.filter == "all" and second.fleet.text == ""
+
+
+@pytest.mark.parametrize(
+    "kept", ["x", "[]", '{"sort": 7, "filter": "no", "text": 3, "closed": "a", "seen": [1]}', '{"sort": ["<b>", true], "seen": 1}']
+)
+def test_what_cannot_be_read_of_the_last_time_is_forgotten(kept: str, make_house: Make, open_window: Open, tmp_path: Path) -> None:
+    make_house("1")
+    file = tmp_path / "window.ini"
+    settings = QSettings(str(file), QSettings.Format.IniFormat)
+    settings.setValue("pages/fleet", kept)
+    settings.setValue("window/geometry", "no geometry")
+    settings.sync()
+    window = open_window("fleet")
+    Remembered(file).restore(window)
+    assert (window.fleet.sort, window.fleet.filter, window.fleet.text, window.fleet.closed) == (("", False), "all", "", set())
+
+
+def test_a_row_its_id_and_words_can_be_copied(make_house: Make, open_window: Open) -> None:
+    make_house()
+    window = open_window("fleet")
+    page = as_they_came(window)
+    clipboard = QGuiApplication.clipboard()
+    page.view.setFocus()
+    page.view.actions()[0].trigger()
+    assert clipboard.text().startswith("release-captain (release-captain), ") and clipboard.text().count("\t") == 7
+    entry = next(one for one in page.acts.menu(page.view.current(), None).actions() if one.text() == "Copy its session")
+    entry.trigger()
+    assert clipboard.text() == page.view.current().view.session
+    words = Text("One reason\nof two lines", wrap=True, parent=window)
+    words.setSelection(4, 6)
+    assert words.hasSelectedText() and words.focusPolicy() is Qt.FocusPolicy.NoFocus
+    copy_menu(words, words.selectedText()).actions()[0].trigger()
+    assert clipboard.text() == "reason"

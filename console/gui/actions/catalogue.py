@@ -25,8 +25,74 @@ class ActionSpec:
         return self.cap or self.key.replace("+", " ").replace("Return", "Enter")
 
 
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "allow": ("approve", "allowlist"),
+    "block": ("deny", "isolate"),
+    "budget": ("limit", "forecast"),
+    "cap": ("limit", "forecast"),
+    "colour": ("dark",),
+    "cost": ("limit", "budget", "forecast"),
+    "cut": ("isolate",),
+    "daily": ("limits", "budget", "forecast"),
+    "document": ("help",),
+    "end": ("stop", "kill"),
+    "evidence": ("receipt",),
+    "export": ("copy", "receipt", "audit"),
+    "find": ("filter", "search"),
+    "halt": ("stop", "kill", "freeze"),
+    "history": ("versions", "audit", "receipt"),
+    "host": ("allowlist", "host"),
+    "inbox": ("approvals",),
+    "key": ("keys", "rotation", "passphrase"),
+    "launch": ("new agent",),
+    "log": ("audit", "record"),
+    "manual": ("help",),
+    "message": ("write to", "interrupt"),
+    "money": ("limit", "budget", "forecast"),
+    "offline": ("isolate",),
+    "output": ("wrote",),
+    "password": ("passphrase",),
+    "permission": ("approve", "rules", "scopes"),
+    "quarantine": ("isolate",),
+    "record": ("audit", "record"),
+    "refresh": ("again",),
+    "reject": ("deny",),
+    "resume": ("resume", "thaw"),
+    "revert": ("go back", "restore"),
+    "save": ("save", "copy"),
+    "search": ("filter", "find"),
+    "secret": ("secrets", "private data"),
+    "sort": ("order", "first", "arrange"),
+    "spend": ("limit", "budget", "forecast"),
+    "start": ("new agent", "resume"),
+    "stop": ("stop", "kill", "panic", "freeze"),
+    "terminate": ("stop", "kill"),
+    "theme": ("dark",),
+    "token": ("rotation", "limits"),
+    "undo": ("restore", "rollback"),
+    "unfreeze": ("resume",),
+    "unlock": ("rearm", "panic"),
+    "url": ("url", "allowlist"),
+    "violation": ("denied", "blocked", "verdicts"),
+    "website": ("url", "allowlist"),
+}
+"""Words that a person may type -> words of titles. The typed word itself is looked for too."""
+
+
 def search(actions: Sequence[ActionSpec], text: str) -> list[ActionSpec]:
-    """Actions all of whose typed words occur in title or id; those whose title starts with them first."""
+    """Actions of which title or id holds each typed word or a synonym; first those that begin with the text, then those with its words."""
     words = text.lower().split()
-    found = [a for a in actions if all(w in f"{a.title} {a.id}".lower() for w in words)]
-    return sorted(found, key=lambda a: not a.title.lower().startswith(text.lower().strip()))
+
+    def fits(action: ActionSpec, meant: bool) -> bool:
+        hay = f"{action.title} {action.id}".lower()
+        return all(word in hay or (meant and any(other in hay for other in _synonyms(word))) for word in words)
+
+    found = [a for a in actions if fits(a, meant=True)]
+    return sorted(found, key=lambda a: (not a.title.lower().startswith(text.lower().strip()), not fits(a, meant=False)))
+
+
+def _synonyms(word: str) -> tuple[str, ...]:
+    """Of the word, or of the one that it begins, once three letters are typed: ``dai`` finds what ``daily`` finds."""
+    if word in SYNONYMS or len(word) < 3:
+        return SYNONYMS.get(word, ())
+    return tuple(other for name, others in SYNONYMS.items() if name.startswith(word) for other in others)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -69,12 +69,24 @@ class Badge:
     icon: str = ""
 
 
+class Memory(Protocol):
+    """What a person set on a page, for the next start: sort, filter, order. Plain values of JSON."""
+
+    def remembered(self) -> dict[str, Any]:
+        """What is kept."""
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Takes back what ``remembered`` gave; a value that does not fit is ignored."""
+
+
 class Page(QWidget):
     """Base of all pages. ``spec`` and ``verbs`` are class data; the key of an action works only while its page is in front."""
 
     spec: ClassVar[PageSpec]
     verbs: ClassVar[tuple[ActionSpec, ...]] = ()
     badge_changed = Signal()
+    memory: Memory | None = None
+    """The part of the page that is remembered."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QContextMenuEvent, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_text, share_colours
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.gui.widgets.text import offer_copy
 from console.gui.widgets.words import usd
 from console.panic.marks import draw_mark
 
@@ -98,11 +99,18 @@ class Facts(QWidget):
         self.setAccessibleName("; ".join(f"{safe_text(f.left)} {safe_text(f.right)}".strip() for f in new))
         self.update()
 
+    def _words_at(self, y: int) -> str:
+        number = y // self._height
+        fact = self._facts[number] if 0 <= number < len(self._facts) else None
+        return safe_text(f"{fact.left} {fact.right}".strip(), 2000) if fact else ""
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        offer_copy(self, self._words_at(event.pos().y()), event.globalPos())
+
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
-            number = event.pos().y() // self._height
-            fact = self._facts[number] if 0 <= number < len(self._facts) else None
-            QToolTip.showText(event.globalPos(), tooltip(f"{fact.left} {fact.right}".strip()) if fact else "", self)
+            words = self._words_at(event.pos().y())
+            QToolTip.showText(event.globalPos(), tooltip(words) if words else "", self)
             return True
         return super().event(event)
 

@@ -11,7 +11,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPolygonF, QRegion, QResizeEvent, QStandardItemModel
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QGuiApplication,
+    QKeyEvent,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPolygonF,
+    QRegion,
+    QResizeEvent,
+    QStandardItemModel,
+)
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QTreeView, QWidget
 
 from console.gui.theme import fonts
@@ -116,6 +129,22 @@ class RowHeader(QHeaderView):
         return QSize(100, ROW)
 
 
+def _offer_copy(view: RowView) -> None:
+    """Ctrl C, and a right click, copy the current row as it is shown, its cells parted by tabs."""
+
+    def copy() -> None:
+        model, number = view.model(), view.currentIndex().row()
+        if isinstance(model, RowModel) and 0 <= number < len(model.rows):
+            QGuiApplication.clipboard().setText("\t".join(model.words(number, column) for column in range(len(model.columns))))
+
+    action = QAction("Copy this row", view)
+    action.setShortcut(QKeySequence.StandardKey.Copy)
+    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+    action.triggered.connect(copy)
+    view.addAction(action)
+    view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+
 def _lead(column: int) -> int:
     return 14 if column == 0 else 0
 
@@ -174,6 +203,7 @@ class RowView(QTreeView):
         self._title_row.sectionClicked.connect(lambda i: self.sort_asked.emit(model.columns[i].key))
         self.doubleClicked.connect(lambda _index: self.opened.emit(self.current()))
         self.verticalScrollBar().setSingleStep(row_height)
+        _offer_copy(self)
 
     def current(self) -> Any:
         """The current row's object, or None."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QContextMenuEvent, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QWidget
 
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -13,6 +13,20 @@ from console.gui.widgets.safe_text import safe_text, tooltip
 from console.panic.marks import draw_mark
 
 _FLAGS = int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | Qt.TextFlag.TextWordWrap)
+
+
+def copy_menu(widget: QWidget, words: str) -> QMenu:
+    """A menu that copies ``words``."""
+    menu = QMenu(widget)
+    menu.addAction("Copy").triggered.connect(lambda: QGuiApplication.clipboard().setText(words))
+    menu.aboutToHide.connect(menu.deleteLater)
+    return menu
+
+
+def offer_copy(widget: QWidget, words: str, at: QPoint) -> None:
+    """Opens it at a point of the screen, when there is something to copy."""
+    if words.strip():
+        copy_menu(widget, words).popup(at)
 
 
 class Text(QLabel):
@@ -46,6 +60,10 @@ class Text(QLabel):
             shape = self.sizePolicy()
             shape.setHeightForWidth(True)
             self.setSizePolicy(shape)
+            self.setWordWrap(True)
+            self.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+            self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a click on words takes no key away from the list
         self.setText(text)
 
     def say(self, text: str, role: str = "", mark: str | None = None) -> None:
@@ -89,7 +107,14 @@ class Text(QLabel):
         seen = fonts.metrics(self._face)
         return seen.boundingRect(QRect(0, 0, max(20, width - self._indent()), 100_000), _FLAGS, self.text()).height() + 3
 
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        offer_copy(self, self.selectedText() or self.text(), event.globalPos())
+
     def paintEvent(self, event: QPaintEvent) -> None:
+        if self.hasSelectedText():
+            self.setContentsMargins(self._indent(), 0, 0, 0)
+            super().paintEvent(event)  # Qt shows what is selected
+            return
         colours = ink()
         painter = QPainter(self)
         colour = getattr(colours, self._role) if self.isEnabled() else colours.text3

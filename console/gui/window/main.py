@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import time
 
 import shiboken6
@@ -175,14 +175,18 @@ class Window(QWidget):
             return "" if self.strip.notice else "There is no notice."
         if action_id == "console.new-agent":
             return self.pages["fleet"].why_not("fleet.run") if "fleet" in self.pages else "There is no fleet here."
-        if self.page is not None and any(a.id == action_id for a in self.page.verbs):
-            return self.page.why_not(action_id)
-        return ""
+        page = self._page_of(action_id)
+        return page.why_not(action_id) if page is not None else ""
+
+    def _page_of(self, action_id: str) -> Page | None:
+        """The page that lists the action, the one in front before others."""
+        pages = [self.page] if self.page is not None else []
+        return next((p for p in (*pages, *self.pages.values()) if any(a.id == action_id for a in p.verbs)), None)
 
     def do(self, action_id: str) -> None:
         """Carries an action out, from key, palette or button."""
         everywhere: dict[str, Callable[[], object]] = {
-            "console.find": lambda: Palette(self.verbs(), self.why_not, self.fleet, self._found, self).open(),
+            "console.find": lambda: Palette(_everything(self), self.why_not, self.fleet, self._found, self).open(),
             "console.help": lambda: HelpDialog(self.page.spec.help if self.page else "", self).show(),
             "console.keys": lambda: KeySheet(_all_keys(self), self).open(),
             "console.panic": self.machine.arm,
@@ -199,16 +203,14 @@ class Window(QWidget):
             if action_id == "console.panic":
                 self.plate.setFocus()
             everywhere[action_id]()
-        elif self.page is not None:
-            self._do_on_page(self.page, action_id)
-
-    def _do_on_page(self, page: Page, action_id: str) -> None:
-        why_not = page.why_not(action_id)
-        if why_not:
-            self.notices.say("info", why_not)
-        else:
-            page.do(action_id)
-            self._show_keys()
+        elif (page := self._page_of(action_id)) is not None:
+            if page is not self.page:
+                self.goto(page.spec.name, "")
+            if why_not := page.why_not(action_id):
+                self.notices.say("info", why_not)
+            else:
+                page.do(action_id)
+                self._show_keys()
 
     def _found(self, found: Found) -> None:
         if found.agent_id:
@@ -245,6 +247,12 @@ class Window(QWidget):
         self.wires.link.close()
         _leave_clipboard()
         super().closeEvent(event)
+
+
+def _everything(window: Window) -> list[ActionSpec]:
+    """What the palette finds: what works here, then the actions of the other pages, each after the name of its page."""
+    others = [(p.spec.title, a) for p in window.pages.values() if p is not window.page for a in p.verbs if a.key or not a.cap]
+    return [*window.verbs(), *(replace(a, title=f"{title}: {a.title}", key="", cap="") for title, a in others)]
 
 
 def _all_keys(window: Window) -> list[tuple[str, Sequence[ActionSpec]]]:

@@ -16,6 +16,7 @@ from console.gui.theme import fonts
 from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
+from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
 from console.gui.widgets.text import Text
 
@@ -35,6 +36,11 @@ class Found:
     @property
     def key(self) -> str:
         return self.verb or f"agent {self.agent_id}"
+
+
+def nothing_words(text: str) -> str:
+    """What stands in the list when nothing matches."""
+    return f"No action and no agent matches “{text.strip()}”. Type a name, an id, or a word such as kill, limit, log, export or help."
 
 
 def find(text: str, verbs: Sequence[ActionSpec], why_not: Callable[[str], str], fleet: Fleet) -> list[Found]:
@@ -63,6 +69,7 @@ class Palette(QDialog):
         self.view = RowView(self.model, _paint, lambda f: str(f.key), self)
         self.view.header().hide()
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.nothing = empty_note(self.view, "")
         column = QVBoxLayout(self)
         column.setContentsMargins(10, 10, 10, 10)
         column.addWidget(self.field)
@@ -76,7 +83,10 @@ class Palette(QDialog):
         self.field.setFocus()
 
     def _search(self, text: str) -> None:
-        self.view.show_rows(find(text, self._verbs, self._why_not, self._fleet))
+        found = find(text, self._verbs, self._why_not, self._fleet)
+        self.view.show_rows(found)
+        self.nothing.setText(nothing_words(text))
+        self.nothing.setVisible(not found)
         if self.model.rows:
             self.view.setCurrentIndex(self.model.index(0, 0))
 

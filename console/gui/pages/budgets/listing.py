@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
@@ -78,7 +80,8 @@ class BudgetList(QWidget):
         self.hint.hide()
         self._held.released.connect(self.show_lines, Qt.ConnectionType.QueuedConnection)
         self.moved.clicked.connect(self.arrange)
-        self.search.textChanged.connect(lambda _text: self._searched())
+        self.search.textChanged.connect(lambda _text: self.arrange())
+        self.search.textChanged.connect(lambda _text: self._at_end())
         self.search.left.connect(self.view.setFocus)
         self.pills.changed.connect(self.turn)
         self.view.chosen.connect(lambda _line: self.chosen.emit())
@@ -139,22 +142,31 @@ class BudgetList(QWidget):
         self._held.show(lines)
         self.moved.setVisible(self._held.moved)
         self._held.choose_first(lambda line: line.row is not None)
-        self.shown.setText(counted(self.data, self.order, lines))
+        words, is_filtered = counted(self.data, self.order, lines), bool(self.search.text().strip())
+        self.shown.say(
+            f"Filtered: {words}" if is_filtered else words, "warn" if is_filtered else "text2", "triangle" if is_filtered else ""
+        )
         self.empty.setText("Nothing here holds these words." if self.search.text() else _NONE_OF.get(self.order, NOBODY))
         self.empty.setVisible(not lines)
         bare = bool(lines) and not has_limits(self.data)
         self.hint.setText(NO_LIMITS if bare else "")
         self.hint.setVisible(bare)
 
+    def remembered(self) -> dict[str, Any]:
+        """Order and filter."""
+        return {"order": self.order, "text": self.search.text()}
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Takes back what ``remembered`` gave."""
+        if kept.get("order") in self.pills.pills:
+            self.turn(kept["order"])
+        self.search.setText(str(kept.get("text", ""))[:200])
+
     def reveal(self, agent_id: str) -> None:
         """Selects an agent's tree, or the agent among those that end first."""
         self.search.clear()
         if not self.view.choose(f"agent:{agent_id}"):
             self.view.choose(f"tree:{agent_id}")
-
-    def _searched(self) -> None:
-        self.arrange()
-        self._at_end()
 
     def _fold(self, line: Line, is_open: bool) -> None:
         if line.below:

@@ -55,7 +55,7 @@ class BudgetsPage(Page):
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
-        self.list = BudgetList(self)
+        self.list = self.memory = BudgetList(self)
         self.view = self.list.view
         self.pictures = Pictures(desk, self)
         self.pane = BudgetDetail(self)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from PySide6.QtCore import QPoint
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu, QWidget
 
 from console.api.ladder import ScopeBody
@@ -102,6 +103,11 @@ class FleetActs:
                 entry.setEnabled(not refused)
                 entry.setToolTip(tooltip(refused or f"{VERBS[action]}: what it will do is shown first."))
                 entry.triggered.connect(lambda _on=False, name=name: self.act(row, name))
+        for words, value in (("Copy its id", str(row.id)), ("Copy its session", str(row.view.session))):
+            entry = menu.addAction(words)
+            entry.setEnabled(bool(value))
+            entry.setToolTip(tooltip(value or "It has no session."))
+            entry.triggered.connect(lambda _on=False, value=value: QGuiApplication.clipboard().setText(safe_text(value, 200)))
         return menu
 
     def show_menu(self, row: Row, detail: AgentDetailView | None, at: QPoint) -> None:

@@ -55,7 +55,7 @@ class FleetPage(Page):
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
-        self.table = FleetTable(desk.fleet, self._mood, self)
+        self.table = self.memory = FleetTable(desk.fleet, self._mood, self)
         self.view = self.table.view
         self.pane = DetailPane(desk, self)
         self.first_run = FirstRun(desk, self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
@@ -14,12 +15,15 @@ from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
-from console.gui.widgets.buttons import Pill, Pills, SearchField
+from console.gui.widgets.buttons import Button, Pill, Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.text import Text
 
+TITLES = {"all": "All", "attention": "Attention", "full": "Full network", "deep": "Deep ≥ 3"}
+_SEEN = 1000
+"""Agents whose end was seen that are remembered, the newest."""
 _SUMMED = 2000
 """More agents than this are not summed for the line under the burn rate."""
 
@@ -35,23 +39,41 @@ class FilterBar(QWidget):
         row.setSpacing(8)
         self.search = SearchField("Filter this list", "/", parent=self)
         self.search.setMaximumWidth(191)
-        self.pills = Pills({"all": "All", "attention": "Attention", "full": "Full network", "deep": "Deep ≥ 3"}, self)
+        self.pills = Pills(TITLES, self)
         self.urgent = Pill("Attention first", self)
         self.urgent.setAutoExclusive(False)
         self.urgent.setToolTip(tooltip("Trees with an agent that needs a person come first, trees that are over come last (T)"))
         self.moved = moved_button(self)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        self.all = Button("Show all", "cross", small=True, parent=self)
+        self.all.setToolTip(tooltip("A filter hides agents. Press Esc in the filter field, or this, to see all of them."))
+        self.all.hide()
         row.addWidget(self.search, 2)
         row.addWidget(self.pills)
         row.addWidget(self.urgent)
         row.addStretch(1)
         row.addWidget(self.moved)
         row.addWidget(self.shown)
+        row.addWidget(self.all)
+
+    def say(self, filtered: str, shown: str) -> None:
+        """How many are shown; amber while a filter hides some, with what it is in the tooltip."""
+        self.shown.say(f"Filtered: {shown}" if filtered else shown, "warn" if filtered else "text2", "triangle" if filtered else "")
+        if filtered:
+            self.shown.setToolTip(tooltip(f"{filtered}. Attention, counts and Panic mean every agent, whatever the filter."))
+        self.all.setVisible(bool(filtered))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(ink().bg0))
         painter.end()
+
+
+def filter_words(fleet: Fleet) -> str:
+    """``Filter: Attention, “build”``; empty while nothing is filtered."""
+    parts = [TITLES[fleet.filter]] if fleet.filter != "all" else []
+    parts += [f"“{fleet.text.strip()}”"] if fleet.text.strip() else []
+    return f"Filter: {', '.join(parts)}" if parts else ""
 
 
 class FleetTable(QWidget):
@@ -91,11 +113,12 @@ class FleetTable(QWidget):
         self.view.pressed_at.connect(self._clicked)
         self._held.released.connect(self.refresh, Qt.ConnectionType.QueuedConnection)  # what came meanwhile takes its place now
         self.bar.moved.clicked.connect(self.arrange)
+        self.bar.all.clicked.connect(self.show_all)
         self.bar.search.textChanged.connect(self._filter)
         self.bar.search.left.connect(self.view.setFocus)
         self.bar.pills.changed.connect(lambda _key: self._filter())
         self.bar.urgent.setChecked(fleet.urgent_first)
-        self.bar.urgent.toggled.connect(self._order)
+        self.bar.urgent.toggled.connect(lambda _on: self._filter())
 
     def refresh(self) -> None:
         """Reads the fleet again: arranged when its structure changed (coalesced), repainted in any case."""
@@ -113,7 +136,7 @@ class FleetTable(QWidget):
         self._sample()
         for key, words in (("attention", "Attention"), ("full", "Full network")):
             self.bar.pills.pills[key].setText(f"{words} {fleet.count(key):,}")
-        self.bar.shown.setText(f"{len(self.model.rows):,} of {len(fleet.rows):,} shown")
+        self.bar.say(filter_words(fleet), f"{len(self.model.rows):,} of {len(fleet.rows):,} shown")
         self._held.choose_first()
 
     def look_again(self) -> None:
@@ -121,6 +144,28 @@ class FleetTable(QWidget):
         self._painted = self._mood()
         self.header.take(self._fleet, old=self._painted.stale)
         self.view.refresh()
+
+    def remembered(self) -> dict[str, Any]:
+        """Sort, filter, order, folded trees, and whose end was seen."""
+        fleet = self._fleet
+        seen = dict(list(fleet.seen.items())[-_SEEN:])
+        shown = {"sort": list(fleet.sort), "filter": fleet.filter, "text": fleet.text, "urgent": fleet.urgent_first}
+        return {**shown, "closed": sorted(fleet.closed & fleet.rows.keys()), "seen": seen}
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Takes back what ``remembered`` gave."""
+        fleet, text, closed, seen = self._fleet, kept.get("text"), kept.get("closed"), kept.get("seen")
+        match kept.get("sort"):
+            case [str() as key, bool() as descending] if key in {column.key for column in COLUMNS}:
+                fleet.sort = (key, descending)
+                self.view.show_sorted(key, descending)
+        if kept.get("filter") in self.bar.pills.pills:
+            self.bar.pills.pills[kept["filter"]].setChecked(True)
+        self.bar.search.setText(text if isinstance(text, str) else "")
+        self.bar.urgent.setChecked(kept.get("urgent") is not False)
+        fleet.closed = {str(one) for one in closed} if isinstance(closed, list) else set()
+        fleet.seen = {str(key): str(value) for key, value in seen.items()} if isinstance(seen, dict) else {}
+        self._filter()
 
     def _look_at(self, row: Row | None) -> None:
         self.leave()
@@ -137,9 +182,7 @@ class FleetTable(QWidget):
         fleet = self._fleet
         if self.view.choose(agent_id) or agent_id not in fleet.rows:
             return
-        self.bar.search.clear()
-        self.bar.pills.pills["all"].setChecked(True)
-        fleet.filter, fleet.text = "all", ""
+        self.show_all()
         at: Row | None = fleet.rows[agent_id]
         while at is not None and at.view.parent_id and at.view.parent_id in fleet.closed:
             fleet.closed.discard(at.view.parent_id)
@@ -147,9 +190,11 @@ class FleetTable(QWidget):
         self.arrange()
         self.view.choose(agent_id)
 
-    def _order(self, urgent_first: bool) -> None:
-        self._fleet.urgent_first = urgent_first
-        self.arrange()
+    def show_all(self) -> None:
+        """Takes the filter away."""
+        self.bar.search.clear()
+        self.bar.pills.pills["all"].setChecked(True)
+        self._filter()
 
     def _sample(self) -> None:
         rows = self._fleet.rows.values()
@@ -172,6 +217,7 @@ class FleetTable(QWidget):
     def _filter(self) -> None:
         self._fleet.text = self.bar.search.text()
         self._fleet.filter = self.bar.pills.chosen()
+        self._fleet.urgent_first = self.bar.urgent.isChecked()
         self.arrange()
 
     def arrange(self) -> None:

@@ -1,0 +1,63 @@
+"""What the window remembers of its user from one start to the next: place, size, page, theme, and what each page was set to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+
+from console.gui.pages.interface import Memory
+from console.gui.theme.style import Choice
+from console.gui.window.main import Window
+
+_LONGEST = 100_000
+"""Characters of what one page may remember; more is forgotten."""
+
+
+class Remembered:
+    """One per console that a person opened; pictures and tests of pages have none. What cannot be read is forgotten, never an error."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        folder = Path(QStandardPaths.writableLocation(QStandardPaths.StandardLocation.GenericConfigLocation))
+        self._kept = QSettings(str(file or folder / "watchfloor" / "window.ini"), QSettings.Format.IniFormat)
+
+    def theme(self, asked: Choice) -> Choice:
+        """The theme that was chosen last, unless the command line asked for one."""
+        kept = str(self._kept.value("window/theme", ""))
+        return asked if asked != "system" else "dark" if kept == "dark" else "light" if kept == "light" else "system"
+
+    def page(self, asked: str) -> str:
+        """The page that was in front last, unless the command line asked for one."""
+        return asked or str(self._kept.value("window/page", "")) or "fleet"
+
+    def keep_theme(self, theme: str) -> None:
+        """The person switched the theme."""
+        self._kept.setValue("window/theme", theme)
+
+    def restore(self, window: Window) -> None:
+        """Before the window is shown."""
+        geometry = self._kept.value("window/geometry")
+        if isinstance(geometry, QByteArray):
+            window.restoreGeometry(geometry)  # Qt brings it onto a screen that is there
+        for name, part in _parts(window):
+            try:
+                found = json.loads(str(self._kept.value(f"pages/{name}", "{}")))
+            except ValueError:
+                continue
+            if isinstance(found, dict) and found:
+                part.recall({str(key): value for key, value in found.items()})
+
+    def keep(self, window: Window) -> None:
+        """When the window closes. An emergency is no page to begin with."""
+        self._kept.setValue("window/geometry", window.saveGeometry())
+        if window.page is not None and window.page.spec.group:
+            self._kept.setValue("window/page", window.page.spec.name)
+        for name, part in _parts(window):
+            words = json.dumps(part.remembered())
+            self._kept.setValue(f"pages/{name}", words if len(words) <= _LONGEST else "{}")
+        self._kept.sync()
+
+
+def _parts(window: Window) -> list[tuple[str, Memory]]:
+    return [(name, page.memory) for name, page in window.pages.items() if page.memory is not None]
