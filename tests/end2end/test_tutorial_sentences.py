@@ -34,7 +34,8 @@ def shape(line: str) -> str:
     line = re.sub(r"\b(a-[0-9a-f]{8}|q-[0-9a-f]{16}|[0-9a-f]{64}|\d{8}-\d{6}-[0-9a-f]{8})\b", "ID", line)
     line = re.sub(r"\S+ \(uid \d+\)", "operator:0", line)
     line = re.sub(r"\b\d[\d.,:T+-]*", "N", line)
-    line = re.sub(r"\bN (agent|process)(e?s)?\b", r"N \1", line.replace("Connections to other programs were not recorded. ", ""))
+    line = re.sub(r"Connections to other programs were not recorded\. |, connections not recorded", "", line)
+    line = re.sub(r"\bN (agent|process)(e?s)?\b", r"N \1", line)
     return re.sub(r"\s+", " ", re.sub(r"N ms\b", "N s", line)).strip()
 
 

@@ -21,12 +21,12 @@ from PySide6.QtWidgets import QApplication  # noqa: E402
 from pytestqt.qtbot import QtBot  # noqa: E402
 
 from console.domain.errors import ConsoleError  # noqa: E402
-from console.domain.verdict import verdict  # noqa: E402
 from console.gui import app as console_app  # noqa: E402
 from console.gui.notices import Notices  # noqa: E402
 from console.gui.pages.kill_switch.rearm import RearmDialog  # noqa: E402
 from console.gui.window.main import Window  # noqa: E402
 from console.panic.machine import PanicState  # noqa: E402
+from tests.fakes.in_time import code_in_time  # noqa: E402
 from tests.fakes.instance import Instance, until  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("forked")
@@ -105,7 +105,7 @@ def test_a_hold_kills_with_proof_and_rearm_arms_again(instance: Instance, window
     assert not [pid for pid, start in alive.items() if ticks(pid) == start], "the processes are gone, whatever the window says"
     qtbot.waitUntil(lambda: window.switch.receipt is not None and window.switch.receipt.complete, timeout=LONG)
     receipt = window.switch.receipt
-    assert receipt is not None and verdict(receipt).is_confirmed and len(receipt.targets) == 3
+    assert receipt is not None and code_in_time(receipt) == 0 and receipt.verified_zero and len(receipt.targets) == 3
     assert window.page is not None and window.page.spec.name == "receipt"
     qtbot.waitUntil(lambda: not window.fleet.live(), timeout=LONG)
     window.do("receipt.rearm")
