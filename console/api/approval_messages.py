@@ -67,6 +67,10 @@ class ApprovalsView(View):
     oldest_wait_s: float | None = None
     median_decide_s: float | None = None
     """Of what people decided last (50); None when nobody has."""
+    questions_per_hour: float = 0.0
+    """Over the last day, of the newest 500."""
+    rule_share: float | None = None
+    """Of these, the share that repeated an approved request exactly, which a rule could have answered; None: nothing was asked."""
 
 
 class ApprovalPart(View):

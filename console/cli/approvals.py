@@ -14,7 +14,7 @@ from console.cli.tables import new_table
 from console.domain.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
-    from console.api.approval_messages import ApprovalDetailView, ApprovalRow, DecideBody, DecideView
+    from console.api.approval_messages import ApprovalDetailView, ApprovalRow, ApprovalsView, DecideBody, DecideView
     from console.api.client import ApiClient
 
 app = Verbs("What waits for a human: see it whole, approve it once or for its session, or deny it with a reason.")
@@ -37,6 +37,7 @@ def list_approvals(
     rows = view.decided if decided else view.waiting
     if not rows:
         out.say("Nothing was decided yet." if decided else "Nothing waits for a human.")
+        _say_questions(view)
         return 0
     table = new_table("DANGER", "ID", "EQUAL", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED")
     for row, count in _once([] if decided else rows) or [(row, 1) for row in rows]:
@@ -51,6 +52,7 @@ def list_approvals(
             out.words(row.reason if row.danger else row.rule, limit=60),
         )
     out.show(table)
+    _say_questions(view)
     return 0
 
 
@@ -132,6 +134,13 @@ def end(
     else:
         out.say(f"taken back from session {plain(session)}")
     return 0
+
+
+def _say_questions(view: ApprovalsView) -> None:
+    """How much people are asked, on stderr: it is no row."""
+    if view.rule_share is not None:
+        repeated = f"{view.rule_share:.0%} repeated an approved request exactly: a rule could have answered them"
+        out.note(f"{view.questions_per_hour:.1f} questions an hour in the last day; {repeated}.")
 
 
 def _once(rows: list[ApprovalRow]) -> list[tuple[ApprovalRow, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,6 +20,8 @@ WAITING_MAX = 100
 TTL_S = 600.0
 """How long a human has, unless the options say otherwise."""
 REASON_MAX = 1000
+DAY_S = 86_400.0
+_OPERATORS = frozenset(";|&<>$`\n")
 
 
 class ApprovalState(StrEnum):
@@ -30,6 +33,9 @@ class ApprovalState(StrEnum):
     DENIED = "denied"
     EXPIRED = "expired"
     VOID = "void"
+
+
+_APPROVED = (ApprovalState.APPROVED, ApprovalState.USED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +117,47 @@ class Approval:
         return hashlib.sha256(canonical(self.request, self.root_id, "")).hexdigest()[:16]
 
     @property
+    def may_be_rule(self) -> bool:
+        """Whether a rule for exactly these arguments may answer it: never what is dangerous, nor shell text with operators."""
+        return not self.danger and not _OPERATORS.intersection(self.request.argument)
+
+    @property
+    def exact(self) -> str:
+        """The same for requests that one rule for exactly these arguments, in this folder, would answer, whoever asks."""
+        said = self.request
+        return hashlib.sha256(f"{said.tool}\0{said.argument}\0{said.cwd}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    @property
     def group(self) -> str:
         """Requests with the same group are shown as one item: same tree, same tool, same shape."""
         return hashlib.sha256(f"{self.root_id}\0{shape(self.request)}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """How much people are asked."""
+
+    asked: int
+    per_hour: float
+    repeated: int
+    """Of these, as many as a rule for exactly their arguments in their folder could have answered: the same was approved before."""
+
+    @property
+    def share(self) -> float | None:
+        """Of those asked; None: nothing was."""
+        return self.repeated / self.asked if self.asked else None
+
+
+def questions(approvals: Iterable[Approval], at: float) -> Questions:
+    """Count what was asked in the last day, of which the first question may be younger. ``at``: now, seconds since the epoch."""
+    asked = sorted((one for one in approvals if one.asked_at > at - DAY_S), key=lambda one: one.asked_at)
+    approved: dict[str, float] = {}
+    for one in asked:
+        if one.decided_at is not None and one.state in _APPROVED and one.may_be_rule:
+            approved[one.exact] = min(one.decided_at, approved.get(one.exact, one.decided_at))
+    repeated = sum(1 for one in asked if one.may_be_rule and approved.get(one.exact, at) < one.asked_at)
+    hours = max(1.0, (at - asked[0].asked_at) / 3600) if asked else 1.0
+    return Questions(len(asked), len(asked) / hours, repeated)
 
 
 def canonical(request: PermissionRequest, agent_id: str, context_id: str) -> bytes:

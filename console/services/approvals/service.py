@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import asdict, replace
 from statistics import median
 
 from console.api import approval_messages as a
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ContextId
-from console.domain.approval import Approval, ApprovalScope, ApprovalState, Grant, session_digest
+from console.domain.approval import Approval, ApprovalScope, ApprovalState, Grant, Questions, questions, session_digest
 from console.domain.budget import share_used
 from console.domain.command import Record
 from console.domain.danger import rank_of
@@ -20,6 +21,7 @@ from console.services.fleet.core import Core, now
 from console.services.records.record_writer import Scribe
 
 DECIDED_MAX = 100
+QUESTIONS_MAX, COUNTED_S = 500, 30.0
 TREE_MAX = 30
 BEFORE_MAX = 10
 LISTED_MAX = 4096
@@ -31,6 +33,8 @@ class ApprovalDesk:
 
     def __init__(self, core: Core, scribe: Scribe) -> None:
         self._core, self._scribe = core, scribe
+        self._counted: tuple[float, Questions] | None = None
+        """Until when how much people are asked is believed, in monotonic seconds, and what it is."""
 
     async def inbox(self) -> a.ApprovalsView:
         """What waits, the worst danger first and then the least time left, and what was decided last."""
@@ -39,13 +43,24 @@ class ApprovalDesk:
         waiting = [self._row(x, boot) for x in state.approvals.by_id.values() if self._may_decide(x)]
         decided = await asyncio.to_thread(self._scribe.ledger.decided_approvals, DECIDED_MAX)
         took = [x.took_s for x in decided if x.took_s is not None][:50]
+        load = await self._questions(at)
         return a.ApprovalsView(
             waiting=sorted(map(_short, waiting), key=lambda row: (row.danger_rank, row.left_s)),
             decided=[_short(self._row(x, boot)) for x in decided],
             items=len({row.group for row in waiting}),
             oldest_wait_s=max((max(0.0, at - row.asked_at) for row in waiting), default=None),
             median_decide_s=median(took) if took else None,
+            questions_per_hour=round(load.per_hour, 2),
+            rule_share=None if load.share is None else round(load.share, 3),
         )
+
+    async def _questions(self, at: float) -> Questions:
+        """How much people are asked, counted again now and then: the inbox is asked for at each new request."""
+        if self._counted is None or time.monotonic() >= self._counted[0] or not self._counted[1].asked:
+            over = await asyncio.to_thread(self._scribe.ledger.decided_approvals, QUESTIONS_MAX)
+            waiting = [x for x in self._core.state.approvals.by_id.values() if self._may_decide(x)]
+            self._counted = time.monotonic() + COUNTED_S, questions([*over, *waiting], at)
+        return self._counted[1]
 
     async def detail(self, approval_id: str) -> a.ApprovalDetailView:
         """One request with all that is needed to decide. Raises NotFound."""

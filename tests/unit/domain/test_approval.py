@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval, canonical, digest_of, session_digest, shape
+from console.domain.approval import Approval, ApprovalState, AskedPart, canonical, digest_of, questions, session_digest, shape
 from console.domain.permission import PermissionRequest
 
 REQUEST = PermissionRequest("shell", "cargo publish --token x", "/w", '{"a":1}', "publish it", "call-1")
@@ -55,3 +55,28 @@ def test_a_group_is_a_tree_and_a_shape_and_the_time_to_decide_is_never_negative(
     assert one.group == replace(one, agent_id=AgentId("b"), request=replace(REQUEST, argument="cargo publish -q")).group
     assert one.group != replace(one, root_id=AgentId("s")).group
     assert one.took_s is None and replace(one, decided_at=90.0).took_s == 0.0 and replace(one, decided_at=130.0).took_s == 30.0
+
+
+def asked(at: float, argument: str, state: ApprovalState = ApprovalState.USED, cwd: str = "/w", danger: str = "") -> Approval:
+    """One that was decided a second later, by another agent each time."""
+    parts = (AskedPart(argument, "ask", "rule", danger=danger),)
+    request = PermissionRequest("shell", argument, cwd)
+    one = Approval("q", AgentId(f"a{at}"), AgentId("r"), ContextId("c"), request, "d", "rule", "reason", at, 0.0, parts, state)
+    return replace(one, decided_at=at + 1)
+
+
+def test_a_rule_could_have_answered_what_repeats_an_approved_request_and_nothing_dangerous_or_joined() -> None:
+    now = 1_000_000.0
+    first = now - 7200
+    plain = [asked(first, "make"), asked(first + 10, "make"), asked(first + 20, "make", cwd="/other"), asked(first + 30, "make -k")]
+    never = [asked(first + 100 + n, text, danger=danger) for text, danger in (("git push -f", "destroys"), ("a | b", "")) for n in (0, 10)]
+    denied = [asked(first + 200 + n, "make doc", ApprovalState.DENIED) for n in (0, 10)]
+    old = [asked(now - 90_000, "make -k")]
+    found = questions([*plain, *never, *denied, *old], now)
+    assert (found.asked, found.per_hour, found.repeated, found.share) == (10, 5.0, 1, 0.1)
+    assert questions([], now).share is None and questions(plain[:2], first + 20).per_hour == 2.0
+
+
+def test_what_was_approved_only_after_it_was_asked_again_is_no_repetition() -> None:
+    waits = replace(asked(50.0, "make"), decided_at=None, state=ApprovalState.WAITING)
+    assert questions([replace(asked(10.0, "make"), decided_at=60.0), waits], 100.0).repeated == 0

@@ -410,3 +410,19 @@ async def test_a_tree_of_thousands_is_cut_and_said(world: World, monkeypatch: py
     assert detail.tree == [] and detail.tree_left_out == 1
     with pytest.raises(NotFound):
         await world.desk.detail("q-none")
+
+
+async def test_the_inbox_says_how_much_people_are_asked_and_what_a_rule_could_have_answered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk_module, "COUNTED_S", 0.0)
+    assert (await world.desk.inbox()).rule_share is None
+    decided = (("make test", "approve"), ("make test", "deny"), ("make doc", "deny"), ("make test", "approve"))
+    for number, (argument, verdict) in enumerate(decided):
+        await world.ask(f"r{number}", argument)
+        await world.decide(verdict, reason="so")
+    monkeypatch.setattr(desk_module, "COUNTED_S", 1000.0)
+    view = await world.desk.inbox()
+    assert (view.questions_per_hour, view.rule_share) == (4.0, 0.5)
+    await world.ask("r9", "make test")
+    assert (await world.desk.inbox()).rule_share == 0.5, "it is counted again now and then, not at each request"
