@@ -162,7 +162,8 @@ def test_an_installed_program_of_an_ordinary_account_is_taken_over_and_confirmed
                 receipt = it.api.kill(row.id, tree=True, reason="the test")
                 assert receipt.verified_zero, receipt
                 session.process.wait(60)
-                assert it.state_becomes(row.id, "killed") and not rows(it)
+                # Its source may say that it is gone before the guard's word comes; the receipt has the proof.
+                assert it.state_becomes(row.id, "killed", "ended") and not rows(it)
         finally:
             end.set()
     model.check()
