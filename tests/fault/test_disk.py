@@ -78,6 +78,7 @@ def test_a_disk_that_takes_nothing_more_stops_no_kill_and_is_made_good_later(bro
     it = broken()
     it.start()
     it.stubborn()
+    one = it.launch("sleep", "300")
     assert it.supervisor is not None
     both = (it.supervisor.pid, it.living_guard())
     before = [resource.prlimit(pid, resource.RLIMIT_FSIZE) for pid in both]
@@ -85,6 +86,8 @@ def test_a_disk_that_takes_nothing_more_stops_no_kill_and_is_made_good_later(bro
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (NO_MORE, hard))
     with pytest.raises(ConsoleError):
         it.launch("sleep", "300")
+    it.api.kill(one, reason="its receipt has no room")
+    it.state_becomes(one, "killed")
     kill_id = it.press_guard()
     until(lambda: not living(it.places), words="nobody is left")
     assert it.api.fleet().killed or until(lambda: it.api.fleet().killed)
