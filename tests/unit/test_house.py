@@ -91,6 +91,19 @@ def _classes() -> Iterator[tuple[Path, str, tuple[int, int]]]:
                 yield file, node.name, ((node.end_lineno or node.lineno) - node.lineno + 1, len(methods))
 
 
+def test_nothing_can_be_added_to_a_service_after_it_was_made() -> None:
+    """A service is frozen or has slots; what another library made it from (a collector, a response) is its own matter."""
+    open_ones = []
+    for file in (ROOT / "console" / "services").rglob("*.py"):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.bases:
+                named = {t.id for one in node.body if isinstance(one, ast.Assign) for t in one.targets if isinstance(t, ast.Name)}
+                said = " ".join(ast.unparse(one) for one in node.decorator_list)
+                if "__slots__" not in named and "slots=True" not in said:
+                    open_ones.append(f"{file.relative_to(ROOT)}:{node.name}")
+    assert not open_ones, f"neither frozen nor with slots: {open_ones}"
+
+
 def test_every_module_says_what_it_is_for() -> None:
     silent = [str(p.relative_to(ROOT)) for p in (ROOT / "console").rglob("*.py") if not p.read_text().lstrip().startswith('"""')]
     assert not silent, f"no module docstring: {silent}"

@@ -37,6 +37,11 @@ _BROKEN = (OSError, ValueError, ArithmeticError, LookupError, TypeError, Attribu
 class Following:
     """``sighted`` and ``look_at`` come from any thread, ``read`` is for one."""
 
+    __slots__ = (
+        "_lock", "_wanted", "_rows", "_turns", "_said", "_files", "_rates", "_core", "_store", "_redact", "_heard", "_root", "_homes",
+        "_fresh", "_had", "_until"
+    )  # fmt: skip
+
     def __init__(
         self,
         core: Core,

@@ -30,6 +30,8 @@ SIZE_MAX = 64 * 1024 * 1024
 class Intake:
     """Never blocks: what it is told waits until ``taken``."""
 
+    __slots__ = ("_core", "_lock", "_waiting", "_size", "_lost", "_children", "streams", "_count", "_run_id")
+
     def __init__(self, core: Core) -> None:
         self._core = core
         self._run_id, self._count = secrets.token_hex(4), 0

@@ -16,6 +16,8 @@ Followed = tuple[str, Whereabouts]
 class Turns:
     """For one thread."""
 
+    __slots__ = ("_fresh", "_untold", "_rests", "_places", "_by_place", "_number", "_lapsed", "_all_at")
+
     def __init__(self, fresh: Freshness) -> None:
         self._fresh = fresh
         self._number, self._lapsed, self._all_at = 0, fresh.lapsed, -1e9

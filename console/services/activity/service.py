@@ -35,6 +35,8 @@ _TROUBLE = (ConsoleError, OSError, ValueError, ArithmeticError, LookupError, Typ
 class ActivityDesk:
     """One per supervisor. What comes in is taken from any thread and never blocks; what is asked for blocks."""
 
+    __slots__ = ("intake", "problem", "store", "following", "_ended", "_thread", "_core", "_redact")
+
     def __init__(
         self, file: Path, bounds: Bounds, core: Core, redact: Redact, root: Path | None, homes: Path, fresh: Freshness | None = None
     ) -> None:

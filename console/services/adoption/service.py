@@ -31,6 +31,8 @@ Kind = Literal["itself", "descendant", "orphan"]
 class AdoptDesk:
     """What the operator asks; the guard judges and moves."""
 
+    __slots__ = ("_notice", "_core", "_scribe", "_guard", "_daemons", "_places")
+
     def __init__(self, core: Core, scribe: Scribe, guard: GuardClient, daemons: DaemonService, places: Places, notice: Notice) -> None:
         self._core, self._scribe, self._guard, self._daemons, self._places = core, scribe, guard, daemons, places
         self._notice = notice

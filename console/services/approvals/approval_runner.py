@@ -37,6 +37,8 @@ CALLS_S = 0.5
 class Approving:
     """Effects of the engine's words on approvals. Each method is a task of the runner's."""
 
+    __slots__ = ("_calls", "wanted", "_in_order", "_kept", "_core", "_scribe", "_keyring", "_notice", "_judge")
+
     def __init__(self, core: Core, scribe: Scribe, keyring: Store, notice: Notice, judge: Judge) -> None:
         self._core, self._scribe, self._keyring, self._notice, self._judge = core, scribe, keyring, notice, judge
         self._calls: list[JudgedCall] = []

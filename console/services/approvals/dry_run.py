@@ -29,6 +29,8 @@ HOLDS = "Only calls that are put before the rules are held: what a program does 
 class DryRunDesk:
     """In and out, plans and decisions."""
 
+    __slots__ = ("_core", "_scribe")
+
     def __init__(self, core: Core, scribe: Scribe) -> None:
         self._core, self._scribe = core, scribe
 

@@ -35,6 +35,8 @@ Planned = d.PlanCall | d.NoteRefused
 class Planning:
     """Effects of the engine's words on dry-run. ``carry_out`` is a task of the runner's."""
 
+    __slots__ = ("_in_order", "_core", "_scribe", "_keyring", "_notice", "_of_url")
+
     def __init__(self, core: Core, scribe: Scribe, keyring: Store, notice: Notice, of_url: Callable[[str, NetworkMode], Decision]) -> None:
         """``of_url``: what the network says of a URL now."""
         self._core, self._scribe, self._keyring, self._notice, self._of_url = core, scribe, keyring, notice, of_url

@@ -32,6 +32,8 @@ REFUSED = (ApprovalState.DENIED, ApprovalState.EXPIRED)
 class Asking:
     """One agent's questions."""
 
+    __slots__ = ("_id", "_core", "_ledger")
+
     def __init__(self, agent_id: AgentId, core: Core, ledger: Ledger) -> None:
         self._id, self._core, self._ledger = agent_id, core, ledger
 

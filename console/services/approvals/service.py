@@ -31,6 +31,8 @@ LISTED_MAX = 4096
 class ApprovalDesk:
     """The operator's side. Nothing here can be reached from an agent's socket (promise 6)."""
 
+    __slots__ = ("_core", "_scribe", "_counted")
+
     def __init__(self, core: Core, scribe: Scribe) -> None:
         self._core, self._scribe = core, scribe
         self._counted: tuple[float, Questions] | None = None

@@ -25,6 +25,8 @@ from console.services.routes.responses import Handler, answer, body_of
 class AgentSpending:
     """Three routes of one agent's socket."""
 
+    __slots__ = ("_id", "_core", "_scribe")
+
     def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe) -> None:
         self._id, self._core, self._scribe = agent_id, core, scribe
 

@@ -23,6 +23,8 @@ _WIDTH = 1 + len(RESERVABLE)
 class BurnBook:
     """Use by node and minute of CLOCK_BOOTTIME; on the event loop's thread, read from others."""
 
+    __slots__ = ("since", "_nodes")
+
     def __init__(self, since: float | None = None) -> None:
         self.since = time.clock_gettime(time.CLOCK_BOOTTIME) if since is None else since
         """From when on it was looked (CLOCK_BOOTTIME): before, nothing is known."""

@@ -46,6 +46,8 @@ class Asked:
 class BudgetDesk:
     """On the event loop's thread; what blocks or takes long runs beside it."""
 
+    __slots__ = ("_turn", "_core", "_scribe", "_burn")
+
     def __init__(self, core: Core, scribe: Scribe, burn: BurnBook) -> None:
         self._core, self._scribe, self._burn = core, scribe, burn
         self._turn = asyncio.Lock()

@@ -35,6 +35,8 @@ CONFIRM_S = 10.0
 class Conversations:
     """Every started program of this supervisor; on the loop's thread, but for the following."""
 
+    __slots__ = ("_channels", "hearing", "_follower", "_core", "_scribe", "_places", "_options", "_notice")
+
     def __init__(
         self,
         core: Core,

@@ -35,6 +35,8 @@ Answer = Callable[[AgentId, list[dict[str, Any]]], None]
 class Hearing:
     """On the loop's thread, but for ``from_thread``."""
 
+    __slots__ = ("waiting", "_frozen_for", "unmeasured", "_core", "_scribe", "_notice", "_answer", "_stop", "_listeners")
+
     def __init__(self, core: Core, scribe: Scribe, notice: Notice, answer: Answer, freeze: Freeze, listeners: Sequence[Listener]) -> None:
         """``answer`` writes to a program what its own lines asked for; ``freeze`` stops one whose spend cannot be seen."""
         self._core, self._scribe, self._notice = core, scribe, notice

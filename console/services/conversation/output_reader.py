@@ -32,7 +32,7 @@ _TROUBLE = (OSError, ValueError, LookupError, TypeError, AttributeError, Arithme
 """Whatever reading one program stumbles over: the others are heard all the same, and that one counts as not heard."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Batch:
     """What one look at one program gave."""
 
@@ -63,6 +63,11 @@ class Batch:
 
 class Following:
     """One program's output: a file that only grows, up to its bound."""
+
+    __slots__ = (
+        "stream", "rates", "meter", "silent_until", "charged", "_lines", "_said_long", "_said_unpriced", "_deaf", "lock", "agent_id",
+        "path", "most", "_kept", "_kept_at"
+    )  # fmt: skip
 
     def __init__(self, agent_id: AgentId, program: Program, path: Path, most: int, rates: RateBook | None = None) -> None:
         self.agent_id, self.path, self.most = agent_id, path, most
@@ -200,6 +205,8 @@ class Following:
 
 class Follower:
     """The thread. It starts with the first program and ends with ``stop``."""
+
+    __slots__ = ("_tell", "_all", "_rates", "_ending", "_thread")
 
     def __init__(self, tell: Callable[[Batch], None]) -> None:
         """``tell`` is called in the thread."""

@@ -27,6 +27,8 @@ ROOM = 1 << 20
 class Channel:
     """One agent's. Not thread-safe: on the loop's thread."""
 
+    __slots__ = ("_fd", "_ending_fd", "ended_by", "_path", "_ending")
+
     def __init__(self, folder: Path) -> None:
         self._path, self._ending = folder / CHANNEL, folder / ENDING
         self._fd = self._ending_fd = -1

@@ -41,6 +41,8 @@ class _Known:
 class DaemonService:
     """Of one supervisor."""
 
+    __slots__ = ("_tasks", "_facts", "_known", "_followed", "_told", "_telling", "_asked", "_tell", "_record", "_notice")
+
     def __init__(
         self,
         asked: Callable[[], list[Asked]],

@@ -61,6 +61,8 @@ class _Cut(Exception):
 class Looker:
     """Looks at one workspace until ``until`` on ``clock`` (monotonic seconds) or ``files_max`` changed files."""
 
+    __slots__ = ("_hashed", "_until", "_files_max", "_clock")
+
     def __init__(self, until: float, files_max: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._until, self._files_max, self._clock = until, files_max, clock
         self._hashed = 0

@@ -33,6 +33,10 @@ DEAD = ("Z", "X")
 class Witness:
     """Roots in from the loop, what was seen out to whoever asks; every attribute is replaced whole, so no lock is needed."""
 
+    __slots__ = (
+        "_refresh_s", "_look", "_roots", "_born", "_seen", "_rest_until", "_looked_at", "_busy_since", "_ended", "_thread", "problem"
+    )  # fmt: skip
+
     def __init__(self, refresh_s: float = 5.0, processes_max: int = 500) -> None:
         self._refresh_s = refresh_s
         self._look = Look(processes_max)

@@ -24,6 +24,8 @@ Left = Callable[[], Awaitable[bool]]
 class CallJudging:
     """Asks the engine like everybody else: rules, sequences, approvals, dry-run and stops are its business."""
 
+    __slots__ = ("_core", "_approving", "_judge")
+
     def __init__(self, core: Core, approving: Approving, judge: Judge) -> None:
         self._core, self._approving, self._judge = core, approving, judge
 

@@ -46,6 +46,8 @@ class Stream:
 class CallOutput:
     """Reads both streams on the event loop; never waits for whoever listens."""
 
+    __slots__ = ("_redact", "flood_bytes", "out", "err", "_most", "_total", "_tell")
+
     def __init__(
         self, stdout: int, stderr: int, most: int, tell: Callable[[ExecuteOutput], None], redact: Callable[[bytes], bytes] = bytes
     ) -> None:

@@ -17,6 +17,8 @@ from console.services.routes.responses import body_of
 class Executing:
     """One agent's calls."""
 
+    __slots__ = ("_id", "_desk")
+
     def __init__(self, agent_id: AgentId, desk: ExecuteDesk) -> None:
         self._id, self._desk = agent_id, desk
 

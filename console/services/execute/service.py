@@ -90,6 +90,11 @@ class Clock:
 class ExecuteDesk:
     """On the event loop's thread; what blocks runs in threads."""
 
+    __slots__ = (
+        "running", "_tasks", "_asking", "_threads", "_core", "_scribe", "_client", "_rollback", "_keyring", "_places", "_all_options",
+        "_options", "_notice", "_judging"
+    )  # fmt: skip
+
     def __init__(
         self, core: Core, scribe: Scribe, guard: GuardClient, rollback: RollbackStore, keyring: Store, places: Places,
         options: Options, notice: Notice, judging: CallJudging,

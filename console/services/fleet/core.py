@@ -43,7 +43,7 @@ class Ports(Protocol):
         """Told of every event and every command, once it was carried out; never blocks."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Core:
     """Engine, hub and meters on the event loop's thread."""
 

@@ -18,6 +18,8 @@ WHOLE = 3
 class AgentDeltas:
     """Lives on the loop's thread. ``tell`` sends what is dirty; ``forget`` makes the next word of an agent a whole one."""
 
+    __slots__ = ("_core", "_told")
+
     def __init__(self, core: Core) -> None:
         self._core = core
         self._told: dict[AgentId, dict[str, Any]] = {}

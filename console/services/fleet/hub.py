@@ -44,6 +44,8 @@ QUEUE = 20_000
 class Hub:
     """Fans deltas out to any number of consoles; lives on the event loop's thread."""
 
+    __slots__ = ("seq", "_kept", "_entries_kept", "_queues")
+
     def __init__(self) -> None:
         self.seq = 0
         self._kept: deque[Sent] = deque()

@@ -60,6 +60,8 @@ class _Heard:
 class HookDesk:
     """Judges what hooks ask; knows since when they reach us."""
 
+    __slots__ = ("_core", "_heard", "_sessions", "_agents")
+
     def __init__(self, core: Core) -> None:
         self._core = core
         self._heard: dict[str, _Heard] = {}

@@ -29,6 +29,8 @@ MOST_KNOWN = 2000
 class Bounding:
     """On the event loop's thread."""
 
+    __slots__ = ("_given", "_processor", "_core", "_scribe", "_running")
+
     def __init__(self, core: Core, scribe: Scribe, running: Mapping[AgentId, Running]) -> None:
         self._core, self._scribe, self._running = core, scribe, running
         self._given: dict[AgentId, tuple[Given, ...]] = {}

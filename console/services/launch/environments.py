@@ -48,6 +48,8 @@ def _shown(variable: Variable) -> str:
 class Environments:
     """Makes them, and remembers their names; on the event loop's thread."""
 
+    __slots__ = ("_known", "_options", "_scribe", "_source")
+
     def __init__(self, options: Options, scribe: Scribe, source: Mapping[str, str] = os.environ) -> None:
         self._options, self._scribe, self._source = options, scribe, source
         self._known: dict[AgentId, Given] = {}

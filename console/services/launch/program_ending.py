@@ -41,6 +41,8 @@ class _Left:
 class Endings:
     """On the loop's thread."""
 
+    __slots__ = ("_closing", "_core", "_guard", "_scribe", "_notice", "_talk")
+
     def __init__(self, core: Core, guard: GuardClient, scribe: Scribe, notice: Notice, talk: Conversations) -> None:
         self._core, self._guard, self._scribe, self._notice, self._talk = core, guard, scribe, notice, talk
         self._closing: dict[AgentId, asyncio.Task[None]] = {}

@@ -42,6 +42,8 @@ class Plan:
 class Programs:
     """The operator's side of starting programs."""
 
+    __slots__ = ("_core", "_options", "_places", "_outlooks", "_sandboxes", "_dangers", "_talk", "_said")
+
     def __init__(
         self, outlooks: Outlooks, sandboxes: Mapping[SandboxKind, Sandbox], dangers: DangerDesk, talk: Conversations, words: Words
     ) -> None:

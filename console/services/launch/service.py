@@ -85,6 +85,12 @@ async def weigh(dangers: DangerDesk, request: LaunchRequest, by: str) -> None:
 class Launcher:
     """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
 
+    __slots__ = (
+        "_look_at_guard", "running", "cutter", "bounding", "environments", "said", "_gate", "leaving", "_core", "_scribe", "_guard",
+        "_places", "_options", "_sandboxes", "_notice", "_contexts", "_hunt", "_tokens", "_sockets", "hooks", "dangers", "sources",
+        "talk"
+    )  # fmt: skip
+
     def __init__(
         self,
         core: Core,
@@ -397,6 +403,11 @@ class Leaving:
     Agents that end while others are being released wait for the next round: a kill of hundreds is one write of the guard's registry and
     one of the revoked tokens, not hundreds.
     """
+
+    __slots__ = (
+        "_waiting", "_is_busy", "_launcher", "_core", "_guard", "_egress", "_notice", "_places", "_contexts", "_hunt", "_tokens",
+        "_sockets"
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -43,6 +43,8 @@ def memory_of(options: Options, sources: AgentSources | None) -> int:
 class TypeSources:
     """Reads the files anew for every launch: an edit holds for the next agent. A broken file refuses, it never reads as none."""
 
+    __slots__ = ("_ledger", "_own_sandbox", "_folder", "known", "_declared")
+
     def __init__(self, ledger: Ledger, places: Places, options: Options) -> None:
         self._ledger = ledger
         self._own_sandbox = frozenset(options.agents.own_sandbox)

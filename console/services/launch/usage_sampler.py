@@ -35,6 +35,8 @@ class _Clock:
 class Processor:
     """``due`` and ``news`` on the loop's thread, ``read`` in any, one after the other."""
 
+    __slots__ = ("_clocks",)
+
     def __init__(self) -> None:
         self._clocks: dict[AgentId, _Clock] = {}
 

@@ -44,6 +44,8 @@ class Running:
 class Cutter:
     """Whatever asks, a change looks at what holds at its own turn: so the last word is the engine's, not the slowest thread's."""
 
+    __slots__ = ("narrowings", "_turns", "_core", "_scribe", "_guard", "_egress", "_engine", "_notice", "_running")
+
     def __init__(
         self, core: Core, scribe: Scribe, guard: GuardClient, egress: Egress, engine: str, notice: Notice, running: dict[AgentId, Running]
     ) -> None:

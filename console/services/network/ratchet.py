@@ -61,6 +61,8 @@ class Asked:
 class TightenDesk:
     """Tightens sessions; there is no way back from here."""
 
+    __slots__ = ("_core", "_scribe")
+
     def __init__(self, core: Core, scribe: Scribe) -> None:
         self._core, self._scribe = core, scribe
 

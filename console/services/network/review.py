@@ -27,6 +27,8 @@ SHOWN_MAX = 200
 class ReviewDesk:
     """Works on the live list of a NetworkDesk, through the same gate as every change."""
 
+    __slots__ = ("_scribe", "_network")
+
     def __init__(self, scribe: Scribe, network: NetworkDesk) -> None:
         self._scribe = scribe
         self._network = network

@@ -18,6 +18,8 @@ from console.services.routes.responses import answer, body_of, number_in
 class AllowlistRoutes:
     """Body in, one call, view out. ``by`` names who asks."""
 
+    __slots__ = ("_network", "_review", "_by")
+
     def __init__(self, network: NetworkDesk, review: ReviewDesk, by: Callable[[Request], str]) -> None:
         self._network = network
         self._review = review

@@ -52,6 +52,11 @@ class Wanted:
 class NetworkDesk:
     """Holds the live list; one change at a time."""
 
+    __slots__ = (
+        "allowlist", "_newest", "kill_file_hosts", "_lock", "_since_of", "_overlaps_of", "_core", "_scribe", "_egress", "_options",
+        "_notice"
+    )  # fmt: skip
+
     def __init__(self, core: Core, scribe: Scribe, egress: Egress, options: Options, notice: Notice, allowlist: Allowlist) -> None:
         self._core, self._scribe, self._egress, self._options, self._notice = core, scribe, egress, options, notice
         self.allowlist = allowlist

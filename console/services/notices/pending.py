@@ -24,6 +24,8 @@ class _Waiting:
 class PendingNotices:
     """On the loop's thread."""
 
+    __slots__ = ("_of",)
+
     def __init__(self) -> None:
         self._of: dict[AgentId, _Waiting] = {}
 

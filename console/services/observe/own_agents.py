@@ -35,6 +35,8 @@ class _Known:
 class OwnAgents:
     """Told by the loop who lives, asked by the sources' threads."""
 
+    __slots__ = ("_leaf", "_known", "_adopted", "_facts", "_places", "_table")
+
     def __init__(self, places: Places, table: ProcessTable | None = None) -> None:
         self._places, self._table = places, table or ProcessTable()
         leaves = rf"/watchfloor-{re.escape(places.instance_id)}/agents/"

@@ -24,6 +24,8 @@ ALONE = 200
 class Counting:
     """On the loop's thread. Beside the heartbeat, never before it: a guard that is slow to count must not look like one that is gone."""
 
+    __slots__ = ("_counted", "_anew", "_core", "_guard", "_notice", "_heartbeat_s")
+
     def __init__(self, core: Core, guard: GuardClient, notice: Notice, heartbeat_s: float) -> None:
         self._core, self._guard, self._notice, self._heartbeat_s = core, guard, notice, heartbeat_s
         self._counted: float | None = None

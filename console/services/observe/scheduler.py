@@ -57,6 +57,8 @@ class _Watched:
 class Lookout:
     """All sources of one supervisor, on its loop."""
 
+    __slots__ = ("_notice", "_all", "_news", "_taken", "_core", "_scribe", "_sources", "_spend", "_own_agents")
+
     def __init__(
         self, core: Core, scribe: Scribe, sources: tuple[Source, ...], spend: SessionSpend | None, own_agents: OwnAgents, notice: Notice
     ) -> None:

@@ -24,6 +24,8 @@ DISK_S = 5.0
 class Kept:
     """Read once, when somebody first asks."""
 
+    __slots__ = ("_places", "_task")
+
     def __init__(self, places: Places) -> None:
         self._places = places
         self._task: asyncio.Task[dict[str, Report]] | None = None

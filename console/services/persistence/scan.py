@@ -71,6 +71,11 @@ def writers_of(state: EngineState, options: Options, context_id: str) -> Writers
 class Hunt:
     """Baselines and looks of one instance. On the loop's thread; what reads or writes runs in threads."""
 
+    __slots__ = (
+        "_hide", "_folder", "_begun", "_words", "_ended", "_settling", "_turn", "_thread", "reports", "_places", "_options", "_state",
+        "_record", "_notice"
+    )  # fmt: skip
+
     def __init__(
         self,
         places: Places,

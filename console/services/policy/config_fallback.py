@@ -31,6 +31,8 @@ class LastGood:
     """Not thread-safe: its desk has a lock. ``say`` is told what a person must know though nothing is denied by it; ``meanwhile`` ends the
     words of what is not kept at all."""
 
+    __slots__ = ("_reserve", "_owed", "_second", "_again_at", "trouble", "_size", "_is_reserved", "_source", "_path", "_say", "_meanwhile")
+
     def __init__(self, source: Path, path: Path, say: Callable[[str], None] = lambda _words: None, meanwhile: str = DENIED) -> None:
         self._source, self._path, self._say, self._meanwhile = source, path, say, meanwhile
         self._reserve = path.with_name(f"{path.name}-reserve")

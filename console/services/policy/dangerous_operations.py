@@ -32,6 +32,8 @@ TOLD_MAX = 12
 class OwnList:
     """The product's list and an operator's own. A broken file takes nothing away: what was good last stays, and everybody is told."""
 
+    __slots__ = ("_notice", "_file", "_name", "_kept", "_lock", "_stamp", "_all", "problem")
+
     def __init__(self, places: Places, notice: Notice) -> None:
         self._notice = notice
         self._file = places.policy_file.with_name(OWN_FILE)
@@ -87,6 +89,8 @@ class OwnList:
 
 class DangerDesk:
     """Asked before anything is started and before anything is said."""
+
+    __slots__ = ("list", "_scribe", "_notice")
 
     def __init__(self, places: Places, scribe: Scribe, notice: Notice) -> None:
         self._scribe, self._notice = scribe, notice

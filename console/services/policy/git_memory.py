@@ -21,6 +21,8 @@ TRIGGERS_MAX = 2_000
 class GitMemory:
     """Thread-safe. Lost with the supervisor: then what changed since a session began asks once more."""
 
+    __slots__ = ("_began", "_lock", "_sessions")
+
     def __init__(self, began: Callable[[Agent], float]) -> None:
         self._began = began
         self._lock = threading.Lock()
@@ -43,6 +45,8 @@ class GitMemory:
 
 class _Session:
     """One session's beginning."""
+
+    __slots__ = ("began_ns", "_there")
 
     def __init__(self, began: float) -> None:
         self.began_ns = int(began * 1e9)

@@ -28,6 +28,8 @@ COMPILED_MAX = 64
 class _File:
     """One file: what of it is in force."""
 
+    __slots__ = ("_kept", "_stamp", "good", "problem", "_compiled", "_lost", "path", "_name", "_alarm")
+
     def __init__(self, path: Path, alarm: Callable[[str], None]) -> None:
         self.path, self._name, self._alarm = path, str(path), alarm
         self._kept = LastGood(path, path.with_name(f".{path.stem}-last-good.json"), alarm)
@@ -107,6 +109,8 @@ class _File:
 
 class MatrixDesk:
     """Thread-safe: calls are judged in threads."""
+
+    __slots__ = ("_lock", "_all", "_types", "_folder", "_alarm", "_type_of")
 
     def __init__(self, places: Places, alarm: Callable[[str], None], type_of: Callable[[Agent], str] = lambda _agent: "") -> None:
         self._folder, self._alarm, self._type_of = places.state_dir / "matrix", alarm, type_of

@@ -42,6 +42,8 @@ _JUDGED = {
 class PolicyLook:
     """The operator's reading side of the rules."""
 
+    __slots__ = ("_core", "_scribe", "_desk")
+
     def __init__(self, core: Core, scribe: Scribe, desk: PolicyDesk) -> None:
         self._core, self._scribe, self._desk = core, scribe, desk
 

@@ -39,6 +39,8 @@ class Types(Protocol):
 class Profiles:
     """Thread-safe. ``types`` says which type an agent was started with."""
 
+    __slots__ = ("_lock", "_choices", "_accepted", "_table", "_ledger", "_scribe", "_types")
+
     def __init__(self, table: ProfileTable, ledger: Ledger, scribe: Scribe, types: Types) -> None:
         self._table, self._ledger, self._scribe, self._types = table, ledger, scribe, types
         self._lock = threading.Lock()

@@ -38,6 +38,8 @@ class _Unknown(Exception):
 class PolicyReview:
     """The operator's side of the rules."""
 
+    __slots__ = ("_core", "_places", "_scribe", "_desk")
+
     def __init__(self, core: Core, places: Places, scribe: Scribe, desk: PolicyDesk) -> None:
         self._core, self._places, self._scribe, self._desk = core, places, scribe, desk
 

@@ -22,6 +22,8 @@ SWITCH_S = 30.0
 class Tainting:
     """Carries out ``KeepMarks``."""
 
+    __slots__ = ("_core", "_scribe")
+
     def __init__(self, core: Core, scribe: Scribe) -> None:
         self._core, self._scribe = core, scribe
 

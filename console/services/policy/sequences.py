@@ -27,6 +27,8 @@ from console.settings.places import Places
 class SequenceDesk:
     """Thread-safe: calls are judged in threads."""
 
+    __slots__ = ("_name", "_kept", "_lock", "_stamp", "_good", "_patterns", "problem", "_file", "_alarm")
+
     def __init__(self, places: Places, alarm: Callable[[str], None]) -> None:
         self._file, self._alarm = places.state_dir / "sequences.yaml", alarm
         self._name = str(self._file)

@@ -72,6 +72,8 @@ _NO_SESSION = NothingKnown()
 class _Container:
     """A container's own file system: read-only but for its workspace, which lies here. What is not in the workspace is what it says."""
 
+    __slots__ = ("_workspace", "_disk", "_nothing")
+
     def __init__(self, workspace: Path) -> None:
         self._workspace, self._disk, self._nothing = f"{workspace}/", Disk(), NoFiles()
 
@@ -96,6 +98,11 @@ class _Container:
 
 class PolicyDesk:
     """Thread-safe: calls are judged in threads."""
+
+    __slots__ = (
+        "_last", "sequences", "matrix", "_lock", "_stamp", "kept", "_begun", "_compiled", "_said", "_file", "_name", "_workspaces",
+        "_alarm", "_declared_of", "_known_of", "_profiles", "dangers", "_above"
+    )  # fmt: skip
 
     def __init__(
         self,

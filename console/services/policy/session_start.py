@@ -16,6 +16,8 @@ _LEVELS = 40
 class SessionStart:
     """Called with an agent; 0.0 when the time is not known, so that nothing counts as having been there before."""
 
+    __slots__ = ("_created", "_ledger", "_above")
+
     def __init__(self, ledger: Ledger, above: Callable[[AgentId], Agent | None]) -> None:
         self._ledger, self._above = ledger, above
         self._created: dict[str, float] = {}

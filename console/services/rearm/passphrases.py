@@ -20,6 +20,8 @@ from console.settings.places import Places
 class Passphrases:
     """Whether one is set, and its change."""
 
+    __slots__ = ("_core", "_scribe", "_guard", "_places", "_notice", "_stop")
+
     def __init__(self, core: Core, scribe: Scribe, guard: GuardClient, places: Places, notice: Notice, stop: StopDesk) -> None:
         self._core, self._scribe, self._guard, self._places, self._notice, self._stop = core, scribe, guard, places, notice, stop
 

@@ -29,6 +29,8 @@ _BACK = (AgentState.KILLED, AgentState.LOST, AgentState.HALTED)
 class Relaunch:
     """Who ran before a kill, and its start by a person."""
 
+    __slots__ = ("_core", "_scribe", "_stop")
+
     def __init__(self, core: Core, scribe: Scribe, stop: StopDesk) -> None:
         self._core, self._scribe, self._stop = core, scribe, stop
 

@@ -67,6 +67,8 @@ class RearmAsk:
 class Rearming:
     """The un-kill of this host. ``remote``: the bucket whose orders hold it too; None: none is set."""
 
+    __slots__ = ("_core", "_scribe", "_guard", "_places", "_stop", "_remote", "_tokens", "_rotator")
+
     def __init__(
         self,
         core: Core,

@@ -19,6 +19,8 @@ RECORDS_S = 2.0
 class AuditDesk:
     """The log, and what was found of it last. Thread-safe."""
 
+    __slots__ = ("verdict", "losses", "_scribe", "_places")
+
     def __init__(self, scribe: Scribe, places: Places) -> None:
         self._scribe, self._places = scribe, places
         self.verdict: m.AuditVerdict | None = None

@@ -32,6 +32,8 @@ _WORDS = 200
 class EgressSeal:
     """Collects what the ledger took; one thread at a time."""
 
+    __slots__ = ("_clock", "_digest", "_count", "_first", "_last", "_row", "_blocked", "_since")
+
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._begin(clock())

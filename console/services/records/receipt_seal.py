@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 class Sealer:
     """Holds the key. Without one a kill goes its way all the same: its receipt is not sealed, and that is shown."""
 
+    __slots__ = ("_key", "_stamp", "_places", "_audit", "_notice")
+
     def __init__(self, places: Places, audit: AuditLog, notice: Notice) -> None:
         self._places, self._audit, self._notice = places, audit, notice
         self._key: Ed25519PrivateKey | None = None

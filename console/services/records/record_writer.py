@@ -66,6 +66,8 @@ def note_head(ledger: Ledger, audit: AuditLog) -> tuple[int, str]:
 class HeadNote:
     """The newest record as the ledger knows it: an older copy of the log betrays itself though its checkpoints fit."""
 
+    __slots__ = ("_noted", "_next", "_ledger", "_audit", "_queue_job")
+
     def __init__(self, ledger: Ledger, audit: AuditLog, queue_job: Callable[[Job], None]) -> None:
         self._ledger, self._audit, self._queue_job = ledger, audit, queue_job
         self._noted: tuple[int, str] | None = None
@@ -84,6 +86,11 @@ class HeadNote:
 
 class Scribe:
     """Owns the writing side of ledger and audit."""
+
+    __slots__ = (
+        "_on_trouble", "_jobs", "_dirty", "_events", "_egress", "_spend", "_books", "_day", "_network", "_seal", "_owed", "_pay_at",
+        "_noted", "_lock", "_thread", "ledger", "audit", "_recorded", "_redact"
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -24,6 +24,8 @@ _UNREAD = Standing("the audit log cannot be read")
 class RollbackDesk:
     """Rows, one with its diff, and the way back. Thread-safe."""
 
+    __slots__ = ("_scribe", "_store", "_name_of", "_publish", "_book", "_lock")
+
     def __init__(self, scribe: Scribe, store: RollbackStore, name_of: Callable[[str], str], publish: Publish) -> None:
         """``publish`` takes a kind and its data to every console."""
         self._scribe, self._store, self._name_of, self._publish = scribe, store, name_of, publish

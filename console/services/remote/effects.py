@@ -22,6 +22,8 @@ from console.settings.places import Places
 class RemoteEffects:
     """Called in the poller's thread; a ConsoleError makes the poller tell it again, so nothing is lost while the guard is away."""
 
+    __slots__ = ("_core", "_scribe", "_guard", "_places", "_notice", "_remote", "_stop", "_lease")
+
     def __init__(
         self,
         core: Core,

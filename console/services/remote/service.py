@@ -42,6 +42,11 @@ LATEST = 32_503_680_000
 class RemoteDesk:
     """Store, poller and keys of one host. Methods block: call them from threads, but for the views."""
 
+    __slots__ = (
+        "keys", "store", "_state_file", "poller", "_turn", "_ending", "_waiter", "_keys_seen", "own_documents", "_unwritten", "hosts",
+        "generation", "_watched", "_roster", "options", "host", "_keys_dir", "_stand_in"
+    )  # fmt: skip
+
     def __init__(self, options: RemoteOptions, keys_dir: Path, state_file: Path, host: str, stand_in: bool) -> None:
         self.options, self.host, self._keys_dir, self._stand_in = options, host, keys_dir, stand_in
         self.keys = _keys(keys_dir, options.fleet)

@@ -45,6 +45,8 @@ def served(operator_sock: Path, token: str) -> bool:
 class Rotator:
     """Blocking; call from threads. One rotation at a time: a second one waits for the first."""
 
+    __slots__ = ("verifiers", "_lock", "_turn", "_process", "_has_kept", "raised", "_trouble", "tokens", "plan_file")
+
     def __init__(self, tokens: Tokens, plan_file: Path, operator_sock: Path) -> None:
         self.tokens, self.plan_file = tokens, plan_file
         self.verifiers: dict[str, Verifier] = {"operator.sock": lambda token: served(operator_sock, token)}

@@ -28,6 +28,8 @@ from console.services.secrets.rotator import Rotator, in_words
 class SecretRoutes:
     """Body in, one call, view out. What replaces or gives out a secret is recorded first; a revocation acts first."""
 
+    __slots__ = ("_agent_or_404", "_scribe", "_keyring", "_rotator", "_revoke_agent", "_correct", "_tokens", "_api_key")
+
     def __init__(
         self,
         agent_or_404: Callable[[str], AgentId],

@@ -73,6 +73,8 @@ def exposition(rows: list[ContextRow], room: Room, namespace: str, looks: Mappin
 class MetricsPort:
     """GET /metrics on 127.0.0.1, and nothing else."""
 
+    __slots__ = ("_server", "_open", "_contexts", "_port", "_looks")
+
     def __init__(self, contexts: Contexts, port: int, looks: Callable[[], Mapping[str, float]]) -> None:
         self._contexts, self._port, self._looks = contexts, port, looks
         self._server: asyncio.Server | None = None

@@ -58,6 +58,8 @@ class Room:
 class Contexts:
     """The workspaces of one supervisor. Methods block (disk, ledger) unless they are coroutines."""
 
+    __slots__ = ("_locks", "room", "_owed", "over", "root", "options", "_ledger", "_state", "_record_first", "_notice", "_clock")
+
     def __init__(
         self,
         root: Path,

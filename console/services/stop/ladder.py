@@ -52,6 +52,8 @@ ACT_S = 30.0
 class LadderDesk:
     """Freeze, isolate, kill; thaw, reconnect; over an agent, a tree, a session, this host, everything."""
 
+    __slots__ = ("_core", "_scribe", "_guard", "_places", "_egress", "_stop", "_daemons", "_counting", "_look_at_guard")
+
     def __init__(
         self,
         core: Core,

@@ -32,6 +32,8 @@ def receipt_answer(receipt: Receipt) -> Response:
 class LadderRoutes:
     """Body in, one call, view out."""
 
+    __slots__ = ("_ladder",)
+
     def __init__(self, ladder: LadderDesk) -> None:
         self._ladder = ladder
 

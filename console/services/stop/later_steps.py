@@ -71,6 +71,8 @@ def came_to(step: LaterStep, kill: Followed, done: asyncio.Task[Step]) -> Step:
 class EvidenceStep:
     """The case folder, of those that are meant, and of all that lived where everything is."""
 
+    __slots__ = ("_core", "_line", "_case")
+
     name, after_zero = StepName.EVIDENCE, False
 
     def __init__(self, core: Core, line: StopLine, case: Evidence) -> None:
@@ -86,6 +88,8 @@ class EvidenceStep:
 
 class RotateStep:
     """Secrets that the dead held."""
+
+    __slots__ = ("_rotator",)
 
     name, after_zero = StepName.ROTATE, True
 
@@ -122,6 +126,8 @@ class RemoteChannel(Protocol):
 
 class RemoteStep:
     """The order to other hosts, in the bucket."""
+
+    __slots__ = ("writing", "_core", "channel", "_stand_ins")
 
     name, after_zero = StepName.REMOTE, False
 

@@ -33,6 +33,8 @@ ASK_S = 0.5
 class StopLine:
     """Orders to the guard, and the guard's receipts."""
 
+    __slots__ = ("_places", "precedence", "_orders", "_readers")
+
     def __init__(self, places: Places) -> None:
         self._places = places
         self.precedence = Precedence()
@@ -112,6 +114,8 @@ class StopLine:
 
 class _Looks:
     """Reads a file again only when it is another one."""
+
+    __slots__ = ("_path", "_seen")
 
     def __init__(self, path: Path) -> None:
         self._path = path

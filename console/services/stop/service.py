@@ -52,6 +52,11 @@ RETRY_S = (2.0, 5.0, 15.0, 60.0)
 class StopDesk:
     """Presses the guard, follows its receipts, finishes them."""
 
+    __slots__ = (
+        "_later", "_receipts", "_following", "_at_zero", "orders", "_begun", "turn", "writing", "_sealer", "_core", "_scribe", "_guard",
+        "_places", "_notice", "_line", "_daemons", "_hunt", "_redact", "_evidence", "_remote", "_bucket"
+    )  # fmt: skip
+
     def __init__(
         self,
         core: Core,

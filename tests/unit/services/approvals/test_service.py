@@ -29,6 +29,7 @@ from console.services.approvals.service import ApprovalDesk
 from console.services.fleet.core import Core, now
 from console.services.policy.evaluate import Judged
 from tests.fakes.core_ports import NoServices
+from tests.fakes.patched import patch
 
 ASK = Judged(
     Decision(Verdict.ASK, "shell(cargo publish:*)", "the ask list has it"),
@@ -191,7 +192,7 @@ async def test_a_use_that_cannot_be_recorded_is_a_denial(world: World) -> None:
         world.disk_is_full = True
         await use(command)
 
-    world.approving.use = when_full  # type: ignore[method-assign]
+    patch(world.approving, use=when_full)
     await world.decide()
     decision = await future
     assert isinstance(decision, Decision) and decision.verdict is Verdict.DENY

@@ -19,6 +19,7 @@ from console.services.evidence import snapshot_cache as witness_module
 from console.services.evidence.process_snapshot import AgentSeen, ProcessSeen, Root
 from console.services.evidence.snapshot_cache import Witness, folded, keep_watch, roots_of
 from console.services.fleet.core import Core
+from tests.fakes.patched import patch
 
 
 def process(pid: int, at: float) -> ProcessSeen:
@@ -114,7 +115,7 @@ async def test_it_is_aimed_from_the_loop_looks_in_its_thread_and_ends(monkeypatc
     assert witness._thread is not None and witness._thread.daemon and witness._thread is not threading.current_thread()
     assert not said
     witness._busy_since = time.monotonic() - 100
-    monkeypatch.setattr(witness, "look", lambda roots: time.sleep(0.01))
+    patch(witness, look=lambda roots: time.sleep(0.01))
     assert witness.hangs()
     watch.cancel()
     await asyncio.wait([watch])
@@ -131,7 +132,7 @@ def test_a_look_that_fails_is_told_and_the_next_one_goes_on(monkeypatch: pytest.
         if len(calls) == 1:
             raise OSError(5, "no /proc")
 
-    monkeypatch.setattr(witness, "look", look)
+    patch(witness, look=look)
     witness.aim([Root("a-1", os.getpid(), 1)])
     until = time.monotonic() + 60
     while len(calls) < 2 and time.monotonic() < until:

@@ -16,6 +16,7 @@ from console.services.fleet import deltas
 from console.services.fleet.core import Core
 from console.services.fleet.deltas import SHIFT, AgentDeltas
 from tests.fakes.core_ports import NoServices
+from tests.fakes.patched import patch
 
 A = AgentId("a-1")
 
@@ -28,7 +29,7 @@ class Told:
         for agent in agents:
             self.put(agent)
         self.published: list[dict[str, Any]] = []
-        self.core.hub.publish = lambda kind, data: self.published.append(data)  # type: ignore[method-assign]
+        patch(self.core.hub, publish=lambda kind, data: self.published.append(data))
         self.deltas = AgentDeltas(self.core)
 
     def put(self, agent: Agent) -> None:

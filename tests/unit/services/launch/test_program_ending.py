@@ -18,6 +18,7 @@ from console.domain.errors import Denied, NotFound, NotRecorded, TimedOut, Unrea
 from console.services.conversation.messaging import ended_key
 from console.services.launch import program_ending
 from console.services.launch.program_ending import Endings
+from tests.fakes.patched import patch
 from tests.fakes.program_stage import ID, Stage
 
 Answer = Callable[[], dict[str, Any]]
@@ -36,7 +37,7 @@ class House:
         self.talk = self.stage.talk()
         self.talk.prepare(self.stage.agent(), folder, os.geteuid(), os.getegid())
         self.busy = False
-        monkeypatch.setattr(self.talk, "is_busy", lambda _agent: self.busy)
+        patch(self.talk, is_busy=lambda _agent: self.busy)
         it = self.stage.parts
         self.endings = Endings(it.core, guard, it.scribe, it.notice, self.talk)
 

@@ -15,6 +15,7 @@ from console.services.launch import programs
 from console.services.launch.programs import Programs, memory_free_mib
 from console.services.policy.dangerous_operations import DangerDesk
 from console.sources.codex.stream import TRUSTED
+from tests.fakes.patched import patch
 from tests.fakes.program_stage import ID, Stage
 
 
@@ -29,7 +30,7 @@ def desk(stage: Stage) -> tuple[Programs, list[LaunchRequest]]:
         stage.agent()
         return ID
 
-    stage.core.ask_launch = ask_launch  # type: ignore[method-assign]
+    patch(stage.core, ask_launch=ask_launch)
     return Programs(stage.outlooks(), stage.parts.sandboxes, dangers, stage.talk(), lambda _agent: ("", "a note")), asked
 
 

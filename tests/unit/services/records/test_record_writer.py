@@ -23,6 +23,7 @@ from console.services.records import audit_log
 from console.services.records import record_writer as module
 from console.services.records.audit_log import AuditDesk
 from console.services.records.record_writer import Scribe
+from tests.fakes.patched import patch
 
 
 class Stubborn(AuditLog):
@@ -167,7 +168,7 @@ def test_whoever_reads_the_audit_finds_what_acted_before_and_a_disk_that_hangs_h
         hangs.set()
 
 
-def test_nothing_to_write_wakes_nobody(kept: tuple[Scribe, Stubborn, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_to_write_wakes_nobody(kept: tuple[Scribe, Stubborn, list[str]]) -> None:
     scribe, _, _ = kept
     assert scribe.settle()
     writes: list[str] = []
@@ -177,7 +178,7 @@ def test_nothing_to_write_wakes_nobody(kept: tuple[Scribe, Stubborn, list[str]],
         writes.append("write")
         real()
 
-    monkeypatch.setattr(scribe, "_write", counted)
+    patch(scribe, _write=counted)
     scribe.flush()
     assert scribe.settle() and writes == []
     scribe.event("a-1", 1.0, "kind", "text")

@@ -22,6 +22,7 @@ from console.services.stop.later_steps import RemoteStep
 from console.services.stop.line import StopLine
 from console.services.stop.service import StopDesk, _merged
 from tests.fakes.daemons import no_daemons
+from tests.fakes.patched import patch
 
 
 def local(*targets: Target, zero: bool = True) -> Receipt:
@@ -148,7 +149,7 @@ def halted(tmp_path: Path, guard: Guard, ids: list[AgentId], live: set[AgentId])
     it, began = Desk(tmp_path), list[str]()
     it.desk._line = guard  # type: ignore[assignment]
     it.desk._core.state = SimpleNamespace(live=live)  # type: ignore[assignment, misc]
-    it.desk.began = lambda kill_id, *_: began.append(kill_id)  # type: ignore[method-assign]
+    patch(it.desk, began=lambda kill_id, *_: began.append(kill_id))
     asyncio.run(it.desk.halt(tuple(ids), "day limit cost_usd: 5 of 5 (2026-11-22)"))
     return began
 
