@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from console.sources.activity_files import Activity
+from console.sources.activity.files import Activity
+from console.sources.activity.program_stream import Stream
 from console.sources.daemons.interface import Daemons
 from console.sources.homes import OwnHome
 from console.sources.hook_settings import HookCommand
 from console.sources.interface import Source
-from console.sources.program_stream import Stream
 from console.sources.programs import Program, Programs
 from console.sources.quota import Window
-from console.sources.session_spend import SessionSpend
-from console.sources.telemetry import Telemetry
-from console.sources.transcript_files import Transcripts
+from console.sources.spend.of_session import SessionSpend
+from console.sources.spend.transcript_files import Transcripts
+from console.sources.telemetry.dialect import Telemetry
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from console.sources.kind import Outlook
 from console.sources.plain_processes import folded
 from console.sources.processes import ticks_of_boot
 from console.sources.programs import Program, Running
-from console.sources.session_spend import SessionSpend, Spent, acted, usage
+from console.sources.spend.of_session import SessionSpend, Spent, acted, usage
 
 LOOK_S = 1.0
 """Between two looks for the session of one process."""

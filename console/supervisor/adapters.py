@@ -18,11 +18,11 @@ from console.sources.docker import DockerSource
 from console.sources.interface import Source
 from console.sources.kind import Lacks, Outlook
 from console.sources.kinds import KINDS, PROGRAMS, TRANSCRIPTS, VENDORS
-from console.sources.otlp import OtlpSource
+from console.sources.otlp.source import OtlpSource
 from console.sources.plain_processes import ProcessSource
 from console.sources.programs import Programs
-from console.sources.rates import RateBook
-from console.sources.session_spend import SessionSpend
+from console.sources.spend.of_session import SessionSpend
+from console.sources.spend.rates import RateBook
 
 
 def keep_trials_in(places: Places) -> None:

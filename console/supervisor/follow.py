@@ -35,7 +35,7 @@ from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.interface import Source
-from console.sources.session_spend import SessionSpend
+from console.sources.spend.of_session import SessionSpend
 from console.supervisor.revive import ensure_guard
 
 if TYPE_CHECKING:  # its module loads the client of the bucket

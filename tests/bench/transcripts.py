@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from console.sources.kinds import TRANSCRIPTS, VENDORS  # noqa: E402
-from console.sources.rates import RateBook  # noqa: E402
-from console.sources.spend_reader import SpendReader  # noqa: E402
-from console.sources.spend_store import SpendStore  # noqa: E402
+from console.sources.spend.rates import RateBook  # noqa: E402
+from console.sources.spend.reader import SpendReader  # noqa: E402
+from console.sources.spend.store import SpendStore  # noqa: E402
 
 REAL = ROOT / "tests" / "data" / "claude-code" / "projects-tree" / "-home-dev-proj"
 WORDS = ("the", "build", "fails", "in", "module", "seven", "because", "of", "a", "missing", "import", "def", "return", "self", "None")

@@ -19,8 +19,8 @@ import pytest
 
 from console.api.messages import AgentView, SourceView
 from console.settings.options import Options, merged, save_options
-from console.sources.otlp_book import TelemetryBook
-from console.sources.otlp_http import Receiver
+from console.sources.otlp.book import TelemetryBook
+from console.sources.otlp.http import Receiver
 from tests.end2end.test_codex_hook_sentences import start_codex
 from tests.fakes.instance import ROOT, Instance, free_port, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene

@@ -28,7 +28,7 @@ from console.sources.kind import Kind, Lacks
 from console.sources.programs import Program
 from console.sources.reading import at_of, count, records
 from console.sources.session_files import SessionFiles, Written, newest
-from console.sources.transcript_files import Folder, Transcripts
+from console.sources.spend.transcript_files import Folder, Transcripts
 
 PROGRAM = Program("toy", "Toy")
 NONE = Lacks("a toy does not have it")

@@ -127,8 +127,8 @@ from console.sources.folder_watch import FolderWatch
 from console.sources.kinds import KINDS, PROGRAMS, TRANSCRIPTS, VENDORS
 from console.sources.plain_processes import ProcessSource
 from console.sources.programs import Programs
-from console.sources.rates import RateBook
-from console.sources.session_spend import SessionSpend
+from console.sources.spend.rates import RateBook
+from console.sources.spend.of_session import SessionSpend
 home, programs = Path(sys.argv[1]), Programs(PROGRAMS)
 spend = SessionSpend(home / "cost.db", TRANSCRIPTS, RateBook(VENDORS, lambda: None), home)
 source = ClaudeCodeSource(home, spend=spend, programs=programs)

@@ -57,7 +57,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "panic/machine:PanicMachine": (200, 23, ONE_STATE),
     "panic/window:PanicWindow": (200, 18, ON_SCREEN),
     "settings/places:Places": (200, 22, ONE_DOOR),
-    "sources/otlp_book:TelemetryBook": (200, 17, ONE_DOOR),
+    "sources/otlp/book:TelemetryBook": (200, 17, ONE_DOOR),
     "services/activity/follow:Following": (200, 17, DESK),
     "services/budgets/views:Snapshot": (270, 19, DESK),
     "supervisor/compose:Supervisor": (320, 22, DESK),

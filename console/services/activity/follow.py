@@ -16,10 +16,10 @@ from console.ledger.activity import ActivityStore
 from console.services.activity.clean import Redact, dated
 from console.services.activity.schedule import Followed, Turns
 from console.services.fleet.core import Core
-from console.sources.activity_files import AgentFiles, Whereabouts, whereabouts
+from console.sources.activity.files import AgentFiles, Whereabouts, whereabouts
 from console.sources.freshness import Freshness
 from console.sources.kinds import ACTIVITIES, VENDORS
-from console.sources.rates import RateBook
+from console.sources.spend.rates import RateBook
 
 log = logging.getLogger(__name__)
 PASS_S = 0.25

@@ -19,7 +19,7 @@ from console.domain.network import EgressRecord
 from console.services.activity.clean import shortened
 from console.services.activity.internal import Said, of_egress, of_record, of_step
 from console.services.fleet.core import Core
-from console.sources.stream_activity import entries_of_told
+from console.sources.activity.stream import entries_of_told
 
 WAITING_MAX = 20_000
 """Entries that wait to be written; what comes beyond is counted and said."""

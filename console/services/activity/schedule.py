@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from console.sources.activity_files import AgentFiles, Whereabouts
+from console.sources.activity.files import AgentFiles, Whereabouts
 from console.sources.freshness import Freshness
 
 LOST_S = 2.0

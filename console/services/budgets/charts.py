@@ -21,7 +21,7 @@ from console.sources.homes import homes
 from console.sources.kind import Lacks
 from console.sources.kinds import KINDS
 from console.sources.quota import Window
-from console.sources.spend_store import SpendStore
+from console.sources.spend.store import SpendStore
 
 SLICE_S = 900.0
 DAYS = 7

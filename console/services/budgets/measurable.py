@@ -12,7 +12,7 @@ from console.domain.spend import Answer, Tokens
 from console.sources.kind import Kind, Lacks
 from console.sources.kinds import KINDS, VENDORS
 from console.sources.processes import ProcessFacts
-from console.sources.rates import RateBook
+from console.sources.spend.rates import RateBook
 
 REMEDY = "Limit its time (--limit wall=SECONDS), or add --unmeasured: the limit on cost is then shown as not measured."
 _SHEBANG_MAX = 256

@@ -26,7 +26,7 @@ from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.program_stream import encoded
+from console.sources.activity.program_stream import encoded
 
 CONFIRM_S = 10.0
 """How long an interrupt waits for the program's own word."""

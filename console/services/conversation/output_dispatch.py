@@ -1,7 +1,7 @@
 """What started programs wrote, where it goes: to whoever listens, to the agent's recent events, to the budget, and back as an answer.
 
 ``Hearing``'s listeners are the seam for whoever keeps the whole feed: each is called on the loop's thread as ``on_event(agent_id, event)``
-with the events of ``console.sources.program_stream``, and ``at`` (seconds since the epoch), ``offset`` (of the line behind it in the
+with the events of ``sources/activity/program_stream``, and ``at`` (seconds since the epoch), ``offset`` (of the line behind it in the
 agent's output) and ``n`` (its place in the line): after a crash of the supervisor the last two seconds may be told twice.
 """
 
@@ -22,7 +22,7 @@ from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
-from console.sources.program_stream import Event
+from console.sources.activity.program_stream import Event
 
 NOTED = 40
 """Events of one look that go into the agent's list of recent events."""

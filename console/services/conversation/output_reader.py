@@ -15,10 +15,10 @@ from typing import Any
 from console.domain.agent import AgentId
 from console.domain.conversation import Program
 from console.domain.spend import NANO
+from console.sources.activity.program_stream import Event, Heard, Lines
+from console.sources.activity.stream_meter import StreamMeter
 from console.sources.kinds import STARTS, VENDORS
-from console.sources.program_stream import Event, Heard, Lines
-from console.sources.rates import RateBook
-from console.sources.stream_meter import StreamMeter
+from console.sources.spend.rates import RateBook
 
 log = logging.getLogger(__name__)
 LOOK_S = 0.15

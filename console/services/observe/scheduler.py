@@ -20,9 +20,9 @@ from console.services.records.record_writer import Scribe
 from console.sources.folder_watch import FolderWatch
 from console.sources.interface import GONE, Source
 from console.sources.kinds import WOKEN_BY_SUMS
-from console.sources.otlp import OtlpSource
+from console.sources.otlp.source import OtlpSource
 from console.sources.plain_processes import ProcessSource
-from console.sources.session_spend import SessionSpend
+from console.sources.spend.of_session import SessionSpend
 
 log = logging.getLogger(__name__)
 PERIOD_S = 1.0

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from console.sources.foreign_text import plain
 from console.sources.session_files import Written
-from console.sources.session_spend import Spent
+from console.sources.spend.of_session import Spent
 
 FILE = ".aider.chat.history.md"
 TAIL_MAX = 4 << 20

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.activity import Entry, Kind, source_id
-from console.sources.activity_files import Activity, Price, Whereabouts
-from console.sources.activity_text import arguments, changed_lines, dict_of, record_of, spend_of, text_of, unreadable, words
+from console.sources.activity.files import Activity, Price, Whereabouts
+from console.sources.activity.text import arguments, changed_lines, dict_of, record_of, spend_of, text_of, unreadable, words
 from console.sources.claude_code import transcripts as claude_transcripts
 from console.sources.reading import Reading, at_of
 

@@ -15,7 +15,7 @@ from console.domain.agent import Sighting
 from console.sources.claude_code.notes import Notes
 from console.sources.claude_code.subagents import Tree, again, sightings
 from console.sources.farewell import Farewells
-from console.sources.session_spend import SessionSpend, Spent
+from console.sources.spend.of_session import SessionSpend, Spent
 
 
 @dataclass(frozen=True, slots=True)

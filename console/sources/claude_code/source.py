@@ -22,7 +22,7 @@ from console.sources.homes import OwnHome, is_below
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, SAYS_OF_A_ROW, UNVERIFIED, Confinement, Pids
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
-from console.sources.session_spend import NOT_READ, SessionSpend
+from console.sources.spend.of_session import NOT_READ, SessionSpend
 
 _SEEN_ONLY = "Seen through its session file: Watchfloor shows it and has no control over it."
 _OURS = "Its session is seen too, through the files of its home."

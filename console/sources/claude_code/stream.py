@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from console.domain.spend import ID_PARTS, MOST_TOKENS, Answer, Tokens
-from console.sources.program_stream import Event, Heard, bounded, count, output_event, parsed, part, shown, word
+from console.sources.activity.program_stream import Event, Heard, bounded, count, output_event, parsed, part, shown, word
 
 SOURCE = "claude_code"
 WORDS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages")

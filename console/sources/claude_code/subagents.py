@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from console.domain.agent import Sighting
 from console.sources.claude_code.notes import SubAgent
 from console.sources.interface import FINISHED
-from console.sources.session_spend import Spent, acted, usage
+from console.sources.spend.of_session import Spent, acted, usage
 
 MOST = 200
 """Shown at a time per session; more are said."""

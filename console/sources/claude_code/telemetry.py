@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from console.domain.spend import NANO
 from console.sources.foreign_text import plain
-from console.sources.otlp_items import Item, stamp_of
-from console.sources.otlp_sums import MOST_USD, counts, number
-from console.sources.telemetry import Heard, Telemetry
+from console.sources.telemetry.dialect import Heard, Telemetry
+from console.sources.telemetry.items import Item, stamp_of
+from console.sources.telemetry.sums import MOST_USD, counts, number
 
 COST, TOKENS = "claude_code.cost.usage", "claude_code.token.usage"
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from console.domain.activity import Entry, Kind, source_id
 from console.domain.spend import Answer
-from console.sources.activity_files import Activity, Whereabouts
-from console.sources.activity_text import arguments, dict_of, paths_of_patch, record_of, spend_of, text_of, unreadable, words
+from console.sources.activity.files import Activity, Whereabouts
+from console.sources.activity.text import arguments, dict_of, paths_of_patch, record_of, spend_of, text_of, unreadable, words
 from console.sources.codex import transcripts as codex_usage
 from console.sources.reading import Reading, at_of
 

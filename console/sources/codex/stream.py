@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
-from console.sources.program_stream import Event, Heard, bounded, count, output_event, parsed, part, shown, word
+from console.sources.activity.program_stream import Event, Heard, bounded, count, output_event, parsed, part, shown, word
 
 SOURCE = "codex"
 HELD_BY_SANDBOX = ("-c", "approval_policy=never", "-c", "sandbox_mode=danger-full-access")

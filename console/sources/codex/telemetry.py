@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from console.domain.spend import Answer, Tokens
 from console.sources.codex.transcripts import TRANSCRIPTS
-from console.sources.otlp_items import Item, stamp_of
-from console.sources.otlp_sums import Refused, counts
-from console.sources.telemetry import Heard, Telemetry
+from console.sources.telemetry.dialect import Heard, Telemetry
+from console.sources.telemetry.items import Item, stamp_of
+from console.sources.telemetry.sums import Refused, counts
 
 
 def _answer(session: str, model: str, item: Item) -> Heard | None:

@@ -14,7 +14,7 @@ from typing import Any
 from console.domain.spend import Answer, Tokens, with_input
 from console.sources.foreign_text import plain
 from console.sources.reading import TOLERANT_MAX, Reading, at_of
-from console.sources.transcript_files import Folder, Opened, Transcripts
+from console.sources.spend.transcript_files import Folder, Opened, Transcripts
 
 SOURCE = "codex"
 FOLDERS = (".codex", ".watchfloor/codex")

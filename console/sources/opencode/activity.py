@@ -12,14 +12,14 @@ from typing import Any
 
 from console.domain.activity import Entry, FilePlace
 from console.domain.spend import Answer
-from console.sources.activity_files import Activity, Whereabouts
-from console.sources.activity_records import RecordLines, call, message, result, thinking
-from console.sources.activity_tail import Tailed
-from console.sources.activity_text import dict_of, text_of
+from console.sources.activity.files import Activity, Whereabouts
+from console.sources.activity.records import RecordLines, call, message, result, thinking
+from console.sources.activity.tail import Tailed
+from console.sources.activity.text import dict_of, text_of
 from console.sources.foreign_text import plain
 from console.sources.opencode.transcripts import KILO, ROW_MAX, SOURCE, connect, tokens_of
 from console.sources.reading import reported
-from console.sources.transcript_files import Folder, Opened
+from console.sources.spend.transcript_files import Folder, Opened
 
 ROWS_MAX = 500
 """Parts of one reading; the next goes on."""

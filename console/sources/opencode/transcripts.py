@@ -17,7 +17,7 @@ from urllib.parse import quote
 from console.domain.spend import Answer, Tokens
 from console.sources.foreign_text import plain
 from console.sources.reading import count, reported
-from console.sources.transcript_files import Folder, Opened, Transcripts
+from console.sources.spend.transcript_files import Folder, Opened, Transcripts
 
 if TYPE_CHECKING:
     import sqlite3

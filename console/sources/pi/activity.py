@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.activity import Entry
-from console.sources.activity_files import Activity, Whereabouts
-from console.sources.activity_records import RecordLines, call, message, result, thinking
-from console.sources.activity_text import dict_of, text_of, words
+from console.sources.activity.files import Activity, Whereabouts
+from console.sources.activity.records import RecordLines, call, message, result, thinking
+from console.sources.activity.text import dict_of, text_of, words
 from console.sources.pi.transcripts import SOURCE, TRANSCRIPTS, SessionLines
 
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z")

@@ -14,11 +14,11 @@ from console.services.observe.own_agents import workspaces_with_transcripts
 from console.settings.options import load_options
 from console.settings.places import Places
 from console.sources.kinds import TRANSCRIPTS, VENDORS
-from console.sources.rates import RateBook
-from console.sources.spend_reader import SpendReader
-from console.sources.spend_store import SpendStore
-from console.sources.spend_sums import Sum
-from console.sources.transcript_files import Found
+from console.sources.spend.rates import RateBook
+from console.sources.spend.reader import SpendReader
+from console.sources.spend.store import SpendStore
+from console.sources.spend.sums import Sum
+from console.sources.spend.transcript_files import Found
 from console.supervisor.verbs.printing import show
 
 _SHOWN = 12

@@ -16,12 +16,12 @@ import pytest
 
 from console.domain.activity import Entry
 from console.sources import kinds
-from console.sources.activity_files import Whereabouts
+from console.sources.activity.files import Whereabouts
 from console.sources.kind import Kind, Lacks
 from console.sources.kinds import ACTIVITIES, HOOKS, KINDS, TRANSCRIPTS, VENDORS
-from console.sources.rates import RateBook
-from console.sources.spend_reader import SpendReader
-from console.sources.spend_store import SpendStore
+from console.sources.spend.rates import RateBook
+from console.sources.spend.reader import SpendReader
+from console.sources.spend.store import SpendStore
 from console.wording.agent_kinds import PLACES
 
 DATA = Path(__file__).parents[2] / "data"

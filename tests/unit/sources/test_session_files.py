@@ -17,9 +17,9 @@ from console.sources.kind import Lacks, Outlook
 from console.sources.kinds import KINDS, PROGRAMS, TRANSCRIPTS, VENDORS
 from console.sources.processes import ProcessTable, ticks_of_boot
 from console.sources.programs import Programs
-from console.sources.rates import RateBook
 from console.sources.session_files import newest
-from console.sources.session_spend import SessionSpend
+from console.sources.spend.of_session import SessionSpend
+from console.sources.spend.rates import RateBook
 from tests.fakes.proc import FakeProc
 
 CLI = "/usr/lib/node_modules/@mariozechner/pi-coding-agent/dist/cli.js"

@@ -8,7 +8,7 @@ import pytest
 
 from console.services.activity.schedule import LOST_S, Followed, Turns
 from console.sources import freshness
-from console.sources.activity_files import AgentFiles, Whereabouts
+from console.sources.activity.files import AgentFiles, Whereabouts
 from console.sources.claude_code.activity import ACTIVITY
 from console.sources.freshness import Freshness
 

@@ -24,7 +24,7 @@ from console.ledger.activity_file import Bounds
 from console.services.activity import follow as activity_follow
 from console.services.activity import intake as activity_intake
 from console.services.activity.service import ActivityDesk
-from console.sources import activity_files
+from console.sources.activity import files as activity_files
 from console.sources.freshness import Freshness
 
 PROGRAM = ("/bin/sh", "-c", TALKING, "claude-code", "", "hi")

@@ -12,7 +12,7 @@ from console.ledger.spending import SpendSample
 from console.ledger.store import Ledger
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.charts import MODELS, OTHERS, REPORTED, SLICE_S, Charts, _length, _midnight
-from console.sources.spend_store import SpendStore
+from console.sources.spend.store import SpendStore
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 

@@ -17,7 +17,7 @@ from console.domain.errors import ConsoleError
 from console.enforcement.charging import nodes_of
 from console.services.conversation.output_dispatch import NOTED, Answer, Freeze, Hearing, Listener, in_words, kept_key
 from console.services.conversation.output_reader import Batch
-from console.sources.stream_activity import entries_of_told
+from console.sources.activity.stream import entries_of_told
 from tests.fakes.program_stage import ID, Stage, unasked
 
 

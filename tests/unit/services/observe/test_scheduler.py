@@ -20,11 +20,11 @@ from console.enforcement.engine import Engine
 from console.services.fleet.meters import Meters
 from console.services.observe import scheduler
 from console.services.observe.scheduler import Lookout
-from console.sources import otlp
 from console.sources.interface import Source
 from console.sources.kinds import VENDORS
-from console.sources.otlp import OtlpSource
-from console.sources.rates import RateBook
+from console.sources.otlp import source as otlp
+from console.sources.otlp.source import OtlpSource
+from console.sources.spend.rates import RateBook
 from tests.fakes.instance import free_port
 
 

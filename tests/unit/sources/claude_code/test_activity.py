@@ -11,7 +11,7 @@ import pytest
 from console.domain.activity import Entry, Kind
 from console.sources.claude_code.activity import ClaudeLines, transcript
 from console.sources.kinds import VENDORS
-from console.sources.rates import RateBook
+from console.sources.spend.rates import RateBook
 
 TREE = Path(__file__).parents[3] / "data" / "claude-code" / "projects-tree"
 MAIN = next(TREE.rglob("ca*.jsonl"))

@@ -17,8 +17,8 @@ from console.sources.claude_code.notes import Notes
 from console.sources.claude_code.rows import Proven, Rows
 from console.sources.interface import GONE
 from console.sources.kinds import TRANSCRIPTS, VENDORS
-from console.sources.rates import RateBook
-from console.sources.session_spend import SessionSpend, Spent
+from console.sources.spend.of_session import SessionSpend, Spent
+from console.sources.spend.rates import RateBook
 
 ME = os.geteuid()
 SPENT = Spent(100, 0.5, 1, 0, "claude-sonnet-4-5", 1.0)

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from console.domain.spend import Tokens
+from console.sources.activity.program_stream import Heard
 from console.sources.claude_code.stream import ClaudeStream
-from console.sources.program_stream import Heard
 
 USAGE = {"input_tokens": 12, "cache_read_input_tokens": 4096, "cache_creation_input_tokens": 2048, "output_tokens": 1}
 FULL = {**USAGE, "cache_creation": {"ephemeral_5m_input_tokens": 2048, "ephemeral_1h_input_tokens": 0}, "service_tier": "standard"}

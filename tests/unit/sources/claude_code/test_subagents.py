@@ -14,7 +14,7 @@ from console.domain.budget import Usage
 from console.sources.claude_code.notes import Notes, SubAgent
 from console.sources.claude_code.subagents import LIFE, MOST, Tree, sightings
 from console.sources.interface import FINISHED
-from console.sources.session_spend import Spent, acted, usage
+from console.sources.spend.of_session import Spent, acted, usage
 
 DATA = Path(__file__).parents[3] / "data" / "claude-code" / "projects-tree"
 SESSION = Sighting("claude_code", "0-7-1", "s", ProcessIdentity(7, 1), "s1", "/home/dev/proj", 1.0, status="busy", detail="Seen.")

@@ -9,7 +9,7 @@ from typing import Any
 from console.domain.activity import Entry, Kind
 from console.sources.codex.activity import CodexLines, rollout
 from console.sources.kinds import VENDORS
-from console.sources.rates import RateBook
+from console.sources.spend.rates import RateBook
 
 ROLLOUT = next((Path(__file__).parents[3] / "data" / "codex").rglob("rollout*.jsonl"))
 

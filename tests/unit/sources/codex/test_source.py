@@ -13,7 +13,7 @@ from console.domain.agent import ProcessIdentity, Sighting
 from console.sources.codex.source import CodexSource
 from console.sources.interface import GONE
 from console.sources.processes import ProcessTable
-from console.sources.session_spend import Spent
+from console.sources.spend.of_session import Spent
 from tests.fakes.proc import FakeProc
 
 MAIN = "01a1ffcf-dfdd-77a3-ace2-eaa2ca9f7954"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.spend import Tokens
+from console.sources.activity.program_stream import Heard
 from console.sources.codex.stream import CodexStream, provider
-from console.sources.program_stream import Heard
 
 SAMPLE = Path(__file__).parents[3] / "data" / "codex" / "exec-json.jsonl"
 

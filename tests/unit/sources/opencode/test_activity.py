@@ -12,7 +12,7 @@ import pytest
 
 from console.domain.activity import Entry, Kind
 from console.domain.spend import Answer
-from console.sources.activity_files import AgentFiles, Whereabouts
+from console.sources.activity.files import AgentFiles, Whereabouts
 from console.sources.opencode.activity import ACTIVITY, ROWS_MAX
 
 DATA = Path(__file__).parents[3] / "data" / "opencode" / "activity.sql"

@@ -1,0 +1,1 @@
+"""What agents spent: transcripts read, prices, and the store of both."""

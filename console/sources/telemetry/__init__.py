@@ -1,0 +1,1 @@
+"""What telemetry says: items, sums, and the words that an agent kind has for them."""
