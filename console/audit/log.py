@@ -16,7 +16,6 @@ from console.audit.checkpoints import Checkpoint, CheckpointFile, Checkpoints, b
 from console.audit.database import COLUMNS, damaged, is_damage, open_writer, reason
 from console.audit.reading import PAGE_MAX, AuditReader
 from console.audit.record import GENESIS, Draft, Record, digest, draft, shortened, text_of
-from console.audit.reserve import Reserve
 from console.audit.verify import Verdict, verify_file
 from console.domain.errors import Conflict, NotRecorded, UsageProblem
 from console.domain.failpoints import failpoint
@@ -337,3 +336,40 @@ def _fail(batch: list[_Pending], problem: str) -> None:
     for pending in batch:
         if not pending.settled:
             pending.problem = problem
+
+
+# --- Room kept on the disk for the records that must still be written when it is full: kills and stops.
+
+
+class Reserve:
+    """A file of real blocks. While it is not whole nothing but a kill or stop is recorded, so that it is never eaten by the rest."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path = path
+        self._size = size
+        self.whole = False
+
+    def take(self) -> bool:
+        """Makes it whole again if there is room; True when it is."""
+        if self.whole:
+            return True
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return False
+        try:
+            os.posix_fallocate(fd, 0, self._size)
+            self.whole = True
+        except OSError:
+            os.ftruncate(fd, 0)  # what it got in part is of use to others
+        finally:
+            os.close(fd)
+        return self.whole
+
+    def free(self) -> None:
+        """Gives the room back to the disk. Never raises: it is called on the way to a kill's record."""
+        self.whole = False
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError:
+            return

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 from console.api.client import ApiClient
-from console.audit.anchors import anchor_of
-from console.audit.judging import Judged
+from console.audit.anchors import Anchor, anchor_of
+from console.audit.judging import Judged, beside
 from console.audit.reading import AuditReader
 from console.audit.record import Record
+from console.audit.verify import verify_file
 from console.cli import out
-from console.cli.audit_judge import exit_code, judge
 from console.cli.options import Json, StateDir, existing_places
 from console.cli.plain import moment, plain
 from console.cli.syntax import Argument, Option, Verbs
 from console.cli.tables import Text
-from console.domain.errors import ConsoleError, NotFound, UsageProblem
+from console.domain.errors import ConsoleError, ExitCode, NotFound, UsageProblem
 from console.domain.words import counted
+from console.settings.places import Places
 
 app = Verbs("The append-only record of who did what, hash-chained.")
 _LOOK_S = 0.5
@@ -166,3 +168,32 @@ def _show(record: Record, as_json: bool) -> None:
     verdict = f" [{plain(record.verdict, 20)}]" if record.verdict else ""
     agent = f" {plain(record.agent_id, 70)}" if record.agent_id else ""
     out.say(f"{record.seq:>6}  {when}  {plain(record.actor, 60)}  {plain(record.kind, 60)}{agent}{verdict}  {plain(record.what, 300)}")
+
+
+# --- What ``watchfloor audit verify`` finds: the file by itself, then what the running supervisor remembers, then everything else here.
+
+
+def judge(places: Places, kept: Sequence[Path], anchors: Sequence[Anchor]) -> Judged:
+    """The file first: whoever can write file and checkpoints can put both back to older ones, or rewrite both. Never raises on content."""
+    verdict = verify_file(places.audit_db)
+    compared = [f"its checkpoints (the newest at record {verdict.checkpoint_seq})"]
+    if not verdict.whole:
+        return Judged(verdict, tuple(compared))
+    found = beside(places, verdict, kept, anchors)
+    try:
+        said = ApiClient(places).verify_audit()
+    except ConsoleError as error:
+        compared.append(f"no supervisor's memory ({plain(error.what, 200)})")
+    else:
+        compared.append("what the running supervisor remembers")
+        if not said.whole:  # its memory names the first bad record
+            worse = replace(found.verdict, whole=False, records=said.records, first_bad=said.first_bad, why=said.why)
+            found = replace(found, verdict=worse)
+    return replace(found, compared=(*compared, *found.compared))
+
+
+def exit_code(seen: Judged) -> ExitCode:
+    """Unknown is never green."""
+    if not seen.verdict.whole:
+        return ExitCode.FAILURE
+    return ExitCode.PENDING if seen.unknown else ExitCode.DONE

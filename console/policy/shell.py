@@ -16,17 +16,15 @@ from console.policy.argv import HERE, Reading, Use, read_argv
 from console.policy.commands import CommandRules, Program, find_program
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.declared import Declared
-from console.policy.git.calls import Known, NothingKnown, judge_git
+from console.policy.git.calls import Known, NothingKnown, judge_git, overrides
 from console.policy.hosts import HostRules
-from console.policy.lexer import Refused, check_text
+from console.policy.lexer import Refused, Target, check_text
 from console.policy.lines import Simple, simple_commands
 from console.policy.loading import Settings
-from console.policy.made_steps import DEPTH, StepMaker
 from console.policy.mcp import McpRules
 from console.policy.paths import FileRules, Files, Once, absolute
 from console.policy.profiles import NOT_CONTAINED, WORK, Profile
 from console.policy.programs import Catalogue, Description
-from console.policy.redirects import judge_redirect
 from console.policy.rules import Rule, read_rule
 from console.policy.uses import UseRules
 from console.policy.verdicts import NO_RULE, Judgement, Part, Redirect, Step, denied, worst
@@ -315,3 +313,65 @@ def _never(program: Program, argv: tuple[str, ...], place: Place, builtins: froz
     if program.name.startswith(("ld-", "ld.so")) or (program.path and "/proc/" in absolute(argv[0], place.cwd)):
         return "it runs a program by a way around its name"
     return ""
+
+
+# --- What is executed of a command that was judged: its file as it was looked at, and variables without which it would run others.
+
+
+DEPTH = 6
+"""Commands within commands."""
+
+
+class StepMaker:
+    """By one catalogue of programs and one disk."""
+
+    def __init__(self, catalogue: Catalogue, files: Files) -> None:
+        self._catalogue, self._files = catalogue, files
+
+    def made(self, argv: tuple[str, ...], program: Program, cwd: str, joined: str = "", redirects: tuple[Redirect, ...] = ()) -> Step:
+        """The step of one command; ``joined`` as in ``Step``."""
+        facts = program.facts
+        file = (*facts.inode, facts.changed_ns) if facts is not None and facts.inode is not None else None
+        return Step(argv, program.path, cwd, joined, redirects, self.environment(argv, program, cwd), file)
+
+    def environment(self, argv: tuple[str, ...], program: Program, cwd: str, depth: int = 0) -> tuple[tuple[str, str], ...]:
+        """Variables without which it, or what it runs in its turn, would run others. ``depth``: commands around it."""
+        described = self._catalogue.of(program.name)
+        if described is None or described.operands[:1] != ("inner",) or depth > DEPTH:
+            return self._own(argv, described, cwd) if described else ()
+        inners = [inner for inner in read_argv(argv, described).inners if inner and inner[0]]
+        found = [self.environment(inner, find_program(inner[0], cwd, self._files), cwd, depth + 1) for inner in inners]
+        return tuple(dict.fromkeys(pair for pairs in found for pair in pairs))
+
+    def _own(self, argv: tuple[str, ...], described: Description, cwd: str) -> tuple[tuple[str, str], ...]:
+        """A program's own variables; git's with settings that take from the repository there whatever would run a program."""
+        known = dict(described.environment)
+        if "GIT_CONFIG_COUNT" not in known:
+            return described.environment
+        count = int(known["GIT_CONFIG_COUNT"])
+        for key, value in overrides(absolute(read_argv(argv, described).base or ".", cwd), self._files):
+            known |= {f"GIT_CONFIG_KEY_{count}": key, f"GIT_CONFIG_VALUE_{count}": value}
+            count += 1
+        return tuple({**known, "GIT_CONFIG_COUNT": str(count)}.items())
+
+
+# --- A shell's redirect, judged as the read or write that it is.
+
+
+def judge_redirect(target: Target, cwd: str, rules: FileRules, files: Files) -> tuple[Part, list[Redirect]]:
+    """(the verdict, what becomes of descriptors: real paths or other descriptors); what is not certain is denied."""
+    word, operator = target.word, target.operator
+    descriptor = target.descriptor if target.descriptor is not None else (0 if operator.startswith("<") else 1)
+    shown = f"{operator} {word.value}"
+    if operator in (">&", "<&") and word.value in ("-", "0", "1", "2"):
+        mode = "close" if word.value == "-" else "copy"
+        moved = Redirect(descriptor, mode=mode, source=-1 if mode == "close" else int(word.value))
+        return Part(shown, Verdict.ALLOW, "descriptors", "redirect", "one descriptor becomes another"), [moved]
+    if word.pattern or word.tilde or operator == "<&" or (operator == ">&" and (word.value.isdigit() or target.descriptor is not None)):
+        return Part(shown, Verdict.DENY, "static shell only", "redirect", "which file it names is not certain"), []
+    use = "read" if operator == "<" else "write"
+    mode = "read" if operator == "<" else "append" if ">>" in operator else "write"
+    redirects = [Redirect(descriptor, files.look(absolute(word.value, cwd)).real, mode)]
+    if operator.startswith("&") or operator == ">&":
+        redirects.append(Redirect(2, mode="copy", source=1))
+    return replace(rules.judge(use, word.value, cwd, files), step="redirect", action=use), redirects

@@ -22,8 +22,7 @@ from docker import APIClient
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import Allowlist
 from console.egress import config, envoy_process, live
-from console.egress.envoy_container import LABEL, WHERE, find_image
-from console.egress.envoy_record import FILE, note, noted
+from console.egress.envoy_container import FILE, LABEL, WHERE, find_image, note, noted
 from console.egress.service import Egress
 from console.sandbox.image import ensure_image
 from tests.fakes.egress_box import Box

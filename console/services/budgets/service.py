@@ -7,18 +7,32 @@ from dataclasses import dataclass
 
 from console.api import budgets as b
 from console.domain import event as e
-from console.domain.agent import AgentId, AgentState
-from console.domain.budget import LIMIT_LABELS, LIMIT_NAMES, LIMIT_WORDS, UNCAPPED, Limits, parse_limit, share_used, with_limit
+from console.domain.agent import AgentId, AgentState, ControlLevel
+from console.domain.budget import (
+    GAUGES,
+    LIMIT_LABELS,
+    LIMIT_NAMES,
+    LIMIT_WORDS,
+    SUMMED,
+    UNCAPPED,
+    Limits,
+    first_breach,
+    parse_limit,
+    share_used,
+    with_limit,
+)
 from console.domain.command import Record
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.ids import CONTEXT_ID
 from console.domain.words import counted
+from console.enforcement import charging, limiting
+from console.enforcement.budget_state import Node
+from console.enforcement.state import EngineState
 from console.ledger.budgets import LimitChange
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import gauges
 from console.services.budgets.views import AT_FULL, Snapshot
-from console.services.budgets.what_if import foresee, foreseen
 from console.services.fleet.core import Core, now
 from console.services.records.record_writer import Scribe
 
@@ -257,3 +271,61 @@ def _node(seen: Snapshot, scope: b.BudgetScope, key: str) -> b.BudgetNodeView:
         facts = seen.wide_facts(scope, key, live > 0 or scope == "day")
         row = seen.wide_row(scope, key, live, len(seen.members(scope, key)))
     return b.BudgetNodeView(row=row, gauges=gauges(facts), spenders=spenders, others=others, others_usd=others_usd, at_full=AT_FULL)
+
+
+# --- What a change of limits would do, before anybody makes it: whom it would halt now, and who would go on though it does not allow it.
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """Agents that are live now; a moment later there may be others."""
+
+    halted: tuple[AgentId, ...]
+    observed: tuple[AgentId, ...]
+    """Over it, and only observed: they cannot be stopped."""
+    used: tuple[tuple[str, float, float], ...]
+    """(limit, used, cap) of each limit that would hold."""
+
+
+def foresee(state: EngineState, scope: str, key: str, limits: Limits) -> Foresight:
+    """By the rules of ``limiting``, with ``limits`` in the place of what holds there. Reads only."""
+    if scope == "type":  # limits of a type are given to agents at their start
+        return Foresight((), (), ())
+    node = ("day", state.budget.day.date) if scope == "day" else (scope, key)
+    over = _over(state, node, limits)
+    live = [i for i in over if i in state.live and i not in state.halting and state.agents[i].state is not AgentState.STARTING]
+    seen = tuple(i for i in live if state.agents[i].control_level is ControlLevel.OBSERVED)
+    usage = charging.usage_at(state, node)
+    used = tuple(
+        (name, float(getattr(usage, name)), float(cap))
+        for name in LIMIT_NAMES
+        if (cap := getattr(limits, name)) is not None and (name not in GAUGES or scope == "agent")
+    )
+    return Foresight(tuple(i for i in live if i not in seen), seen, used)
+
+
+def _over(state: EngineState, node: Node, limits: Limits) -> list[AgentId]:
+    inside = limiting.members(state, node)
+    names = LIMIT_NAMES if node[0] == "agent" else SUMMED
+    if first_breach(charging.usage_at(state, node), limits, node[0], names=names):
+        return inside
+    if node[0] == "agent":
+        return []
+    steps = [i for i in inside if i in state.live and first_breach(state.agents[i].usage, limits, node[0], names=GAUGES)]
+    return sorted({below for i in steps for below in state.subtree(i)})
+
+
+def foreseen(seen: Foresight) -> str:
+    """One sentence for the person."""
+    if not seen.halted and not seen.observed:
+        return "Nobody is halted by it now."
+    parts = []
+    if seen.halted:
+        parts.append(f"{_agents(len(seen.halted))} {'has' if len(seen.halted) == 1 else 'have'} used it up and will be halted at once")
+    if seen.observed:
+        parts.append(f"{_agents(len(seen.observed))} only observed would be over it and cannot be stopped")
+    return f"{'; '.join(parts)}."
+
+
+def _agents(number: int) -> str:
+    return "1 agent" if number == 1 else f"{number:,} agents"

@@ -7,6 +7,7 @@ time, or after whoever asked has gone; a kill or freeze of the agent takes its c
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from collections import Counter
@@ -23,8 +24,10 @@ from console.credentials.keyring_store import Store
 from console.domain import command as c
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Denied, Frozen, Killed, TooMany, Unavailable
+from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.client import GuardClient
+from console.policy.commands import SEARCH
 from console.policy.verdicts import Part
 from console.rollback.store import RollbackStore
 from console.sandbox import execution
@@ -34,7 +37,6 @@ from console.sandbox.plans import TOOLS, Plan, plan_of
 from console.services.execute.judgement import CallJudging, Left
 from console.services.execute.output import CallOutput
 from console.services.execute.rollback import Kept, keep, note_after
-from console.services.execute.sandbox import spec_of
 from console.services.fleet.core import Core
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
@@ -376,3 +378,36 @@ def _record_of_end(call: Running, line: ExecuteEnded) -> c.Record:
     data = {**_data(call), **line.model_dump(exclude={"event"})}
     verdict = "ok" if line.proven else "not_proven"
     return c.Record(f"agent:{call.agent_id}", "execute.ended", what, verdict=verdict, agent_id=call.agent_id, data=data)
+
+
+# --- What the sandbox of one executed call is made of: the agent's account and workspace, an environment made from nothing, bounds.
+
+
+def spec_of(places: Places, options: Options, agent: Agent, call_id: str) -> CallSpec:
+    """No socket, no token, no proxy, no key: what an agent has and a call of it does not need is not in there."""
+    root = os.geteuid() == 0
+    workspace = (places.workspaces_dir / agent.context_id).resolve()
+    env = {
+        # Where the policy looked for programs, in the same order: what a wrapper runs is what was judged.
+        "PATH": ":".join(SEARCH),
+        "HOME": "/tmp",  # noqa: S108 - the sandbox's own, empty: nobody's settings are read there
+        "TMPDIR": "/tmp",  # noqa: S108
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "WATCHFLOOR_WORKSPACE": str(workspace),
+        # By these the second look of a kill knows whatever should ever be found outside of its cgroup.
+        AGENT_VARIABLE: agent.agent_id,
+        INSTANCE_VARIABLE: places.instance_id,
+    }
+    return CallSpec(
+        agent_id=agent.agent_id,
+        workspace=workspace,
+        uid=options.agents.uid if root else os.geteuid(),
+        gid=options.agents.gid if root else os.getegid(),
+        env=env,
+        hide=places.hidden,
+        pids_max=options.execute.pids_max,
+        memory_max_bytes=options.execute.memory_max_mib << 20,
+        cpus=options.agents.cpus,
+        scratch=places.output_dir / f".{agent.agent_id}.{call_id}",
+    )

@@ -21,6 +21,7 @@ from console.domain.approval import AskedPart
 from console.domain.errors import ConsoleError
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.domain.profile import is_contained
+from console.killswitch import processes
 from console.policy.dangers import Danger
 from console.policy.declared import Declared
 from console.policy.disk import Disk
@@ -40,7 +41,6 @@ from console.services.policy.evaluate import Judged
 from console.services.policy.matrix import MatrixDesk
 from console.services.policy.profiles import Profiles
 from console.services.policy.sequences import SequenceDesk
-from console.services.policy.working_folder import working_folder
 from console.settings.places import Places
 
 COMPILED_MAX = 64
@@ -333,3 +333,35 @@ def _is_inside(request: PermissionRequest, workspace: Path, files: Files) -> boo
     path = request.argument if request.argument.startswith("/") else f"{request.cwd or workspace}/{request.argument}"
     real, root = files.look(path).real, files.look(str(workspace)).real
     return bool(real and root) and real.startswith(root.rstrip("/") + "/")
+
+
+# --- Where an agent that is only seen works: its process's own folder, by the kernel's word; a transcript is the agent's to write.
+
+
+NOWHERE = Path("/nonexistent")
+"""No rule on a workspace holds for anything: what it would allow asks."""
+_LEVELS = 40
+
+
+def working_folder(agent: Agent, above: Callable[[AgentId], Agent | None]) -> Path:
+    """The folder of its process, or, of a sub-agent, of the process that it runs in; NOWHERE when that is not known for certain.
+
+    Never ``/``: everything lies below that. ``above`` finds a parent by its id.
+    """
+    found: Agent | None = agent
+    for _ in range(_LEVELS):
+        if found is None or found.process is not None:
+            break
+        found = above(found.parent_id) if found.parent_id is not None else None
+    if found is None or found.process is None:
+        return NOWHERE
+    pid = found.process.pid
+    try:
+        folder = Path(f"/proc/{pid}/cwd").readlink()
+        # In a mount namespace of its own the same words are another folder.
+        is_here = Path(f"/proc/{pid}/ns/mnt").stat().st_ino == Path("/proc/self/ns/mnt").stat().st_ino
+    except OSError:
+        return NOWHERE
+    is_one = folder.is_absolute() and folder != Path("/") and not folder.name.endswith(" (deleted)")
+    is_same = processes.start_ticks(pid) == found.process.start_ticks  # looked at last: the pid was its own all the while
+    return folder if is_one and is_here and is_same else NOWHERE

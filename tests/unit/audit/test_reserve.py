@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.audit.reserve import Reserve
+from console.audit.log import Reserve
 
 
 def test_it_holds_real_blocks_and_gives_them_back(tmp_path: Path) -> None:

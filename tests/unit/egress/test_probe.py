@@ -9,8 +9,8 @@ import pytest
 
 from console.domain.errors import ConsoleError
 from console.domain.network import Allowlist, AllowlistEntry
-from console.egress import probe
-from console.egress.probe import forbidden_name, must_refuse
+from console.egress import portals as probe
+from console.egress.portals import forbidden_name, must_refuse
 
 BODY = b'{"error":"Destination not in allowlist","rule_needed":{"host":"NAME"}}'
 HEAD = b"HTTP/1.1 403 Forbidden\r\ncontent-length: LENGTH\r\ncontent-type: application/json\r\n\r\n"

@@ -1,7 +1,7 @@
 """What is executed: the file that was judged, with the variables that keep it, and what it runs in its turn, from running others."""
 
 from console.policy.commands import find_program
-from console.policy.made_steps import DEPTH, StepMaker
+from console.policy.shell import DEPTH, StepMaker
 from console.policy.verdicts import Redirect
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import catalogue

@@ -5,7 +5,7 @@ import pytest
 from console.domain.permission import Verdict
 from console.policy.lines import simple_commands
 from console.policy.paths import FileRules
-from console.policy.redirects import judge_redirect
+from console.policy.shell import judge_redirect
 from console.policy.verdicts import Part, Redirect
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from console.domain.errors import Unreachable
 from console.remotekill.document import Order
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Released, SoftStop
-from console.remotekill.outbox import Outbox
+from console.remotekill.poller import Outbox
 
 A, B = Order("1:sha256:" + "a" * 64), Order("2:sha256:" + "b" * 64)
 

@@ -9,10 +9,10 @@ import pytest
 
 from console.domain.errors import Denied
 from console.domain.rollback import RollbackKind
-from console.rollback import seen
+from console.rollback import store as seen
 from console.rollback.images import ABSENT, Image, look
 from console.rollback.journal import Entry, Journal
-from console.rollback.seen import Seen
+from console.rollback.store import Seen
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, ContextId, ControlLevel
 from console.domain.budget import Limits
-from console.services.budgets.what_if import foresee, foreseen
+from console.services.budgets.service import foresee, foreseen
 from tests.fakes.playbook import Playbook
 
 

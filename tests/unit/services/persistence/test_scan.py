@@ -19,8 +19,7 @@ from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.enforcement.state import EngineState
 from console.rollback.persistence.findings import Report
 from console.services.persistence import scan as hunts
-from console.services.persistence.paths import host_roots
-from console.services.persistence.scan import Hunt, words_of, writers_of
+from console.services.persistence.scan import Hunt, host_roots, words_of, writers_of
 from console.settings.options import Options, PersistenceOptions
 from console.settings.places import Places
 

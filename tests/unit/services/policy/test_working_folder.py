@@ -12,7 +12,7 @@ import pytest
 
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
 from console.killswitch import processes
-from console.services.policy.working_folder import NOWHERE, working_folder
+from console.services.policy.service import NOWHERE, working_folder
 from tests.fakes.playbook import Playbook
 
 

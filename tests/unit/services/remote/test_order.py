@@ -14,7 +14,7 @@ from console.domain.kill import Receipt
 from console.killswitch.durable import seal
 from console.remotekill.document import Order
 from console.remotekill.machine import Latch
-from console.services.remote.order import obey
+from console.services.remote.effects import obey
 
 OLD, NEW = "20260101-000000-aaaaaaaa", "20260102-000000-bbbbbbbb"
 ORDER = "7:" + "ab" * 32

@@ -8,7 +8,7 @@ from console.domain.agent import AgentId
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
 from console.domain.verdict import verdict
-from console.services.stop.receipt_merge import DETAIL_LENGTH, together
+from console.services.stop.service import DETAIL_LENGTH, together
 
 
 def receipt(kill_id: str, **statuses: StepStatus) -> Receipt:

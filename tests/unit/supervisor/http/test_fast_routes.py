@@ -13,8 +13,8 @@ from starlette.routing import Route
 
 from console.domain.errors import Killed
 from console.services.routes.responses import refusals
+from console.supervisor.agent_door import quick
 from console.supervisor.http.asgi import App
-from console.supervisor.http.fast_routes import quick
 
 
 async def usage(request: Request) -> Response:

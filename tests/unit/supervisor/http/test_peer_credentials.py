@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.supervisor.http.peer_credentials import PIECE, NamedListener, NamedSocket
+from console.supervisor.http.asgi import PIECE, NamedListener, NamedSocket
 
 
 @pytest.fixture
