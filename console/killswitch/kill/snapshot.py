@@ -162,10 +162,6 @@ class Snapshot:
             return None
         return found[1]
 
-    def made_in(self, cgroups: Collection[int]) -> set[int]:
-        """TCP sockets that were made in one of these cgroups."""
-        return {inode for inode, (_, one) in self.tcp.items() if one.cgroup in cgroups}
-
 
 def _may_hear(listener: Tcp, at: Address) -> bool:
     return listener.local[0] == at[0] or not any(listener.local[0])

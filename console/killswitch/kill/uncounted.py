@@ -14,7 +14,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-OWN_PARTS = "a part of Watchfloor: it starts nothing on an agent's word that it does not hold itself"
 DNS_PORTS = frozenset({53})
 
 

@@ -69,11 +69,6 @@ def _with_statement(tool: Tool, argument: str, detail: str) -> Tool:
     return replace(made, kinds=("database",))
 
 
-def reads_only(tool: Tool) -> bool:
-    """Whether the words of its name say nothing but that it reads."""
-    return _verb(tool) == "read"
-
-
 def danger_of(tool: Tool, tools: Tools) -> Kind | None:
     """The worst kind of a call that does more than read or draft; None: it is none of these."""
     if tool.statement is not None and not tool.statement.writes:
