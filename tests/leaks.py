@@ -26,7 +26,7 @@ GRACE_S = 60.0
 _LOCK = Path("/tmp/.watchfloor-test-sessions.lock")  # noqa: S108 - the same for every session of the machine
 _LABEL = "io.watchfloor.instance"
 _AHEAD = (b"/egress/nsbind.py", b"/egress/portal.py")
-"""The next helper and relay of whoever has sandboxes: renewed at any time, and over with their parent (egress/warm.py)."""
+"""The next helper and relay of whoever has sandboxes: renewed at any time, and over with their parent (egress/envoy/prestart.py)."""
 _THREADS_OF_LIBRARIES = ("Dummy-", "pytest_timeout", "asyncio_", "AnyIO worker thread", "pydevd", "QtThread")
 
 

@@ -10,10 +10,10 @@ from typing import Any
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing, narrow
 from console.domain.network import Allowlist, Sensitivity
-from console.egress.admin import Admin, Taken
-from console.egress.config import clusters, listeners, route_config
-from console.egress.files import Files
-from console.egress.parts import Slot, Surroundings
+from console.egress.envoy.admin import Admin, Taken
+from console.egress.envoy.config import clusters, listeners, route_config
+from console.egress.envoy.files import Files
+from console.egress.envoy.fragments import Slot, Surroundings
 
 CONFIRM_S = 20.0
 _POLL_S = 0.005

@@ -13,8 +13,8 @@ from console.domain.ids import AGENT_ID
 from console.domain.narrowing import Narrowing
 from console.domain.network import Sensitivity
 from console.egress.access_log import AccessLog
+from console.egress.envoy.fragments import Slot
 from console.egress.live import LiveConfig
-from console.egress.parts import Slot
 from console.egress.relays import Relays
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from console.domain.errors import ConsoleError
 from console.egress.children import Identity, end, launch
+from console.egress.envoy.prestart import Warm
 from console.egress.portal import EXIT_DETACHED, EXIT_SANDBOX_GONE
 from console.egress.ports import Helper, Port, open_door
-from console.egress.warm import Warm
 
 _READY_S, _REQUEST_S = 10.0, 1.0
 _WORDS = 300

@@ -13,11 +13,11 @@ from console.egress.access_log import AccessLog
 from console.egress.addresses import host_addresses
 from console.egress.answers import Applied, Availability, Validation
 from console.egress.children import identities
-from console.egress.config import whole
-from console.egress.envoy_process import EnvoyProcess
-from console.egress.files import Files
+from console.egress.envoy.config import whole
+from console.egress.envoy.files import Files
+from console.egress.envoy.fragments import Slot, Surroundings
+from console.egress.envoy.process import EnvoyProcess
 from console.egress.live import LiveConfig, shrank
-from console.egress.parts import Slot, Surroundings
 from console.egress.portals import Portals
 from console.egress.relays import Relays
 from console.egress.resolver_process import ResolverProcess, system_servers

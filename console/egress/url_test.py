@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from console.domain.errors import UsageProblem
 from console.domain.network import Allowlist, Judgement
-from console.egress.parts import TLS_PORT
+from console.egress.envoy.fragments import TLS_PORT
 
 _AUTHORITY = re.compile(r"^([a-z0-9*_.-]{1,253})(?::([1-9][0-9]{0,4}))?\Z")
 _UNRESERVED = re.compile(r"%(2[de]|3[0-9]|4[1-9a-f]|5[0-9af]|6[1-9a-f]|7[0-9ae])", re.IGNORECASE)

@@ -34,9 +34,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from console.domain.network import Allowlist  # noqa: E402 - needs the line above to find the project
-from console.egress.config import whole  # noqa: E402
-from console.egress.envoy_process import find_envoy  # noqa: E402
-from console.egress.parts import Slot  # noqa: E402
+from console.egress.envoy.config import whole  # noqa: E402
+from console.egress.envoy.fragments import Slot  # noqa: E402
+from console.egress.envoy.process import find_envoy  # noqa: E402
 from tests.bench.egress_client import END  # noqa: E402
 from tests.fakes.egress_box import Box  # noqa: E402
 from tests.fakes.egress_stage import Stage, entry, stage  # noqa: E402

@@ -16,7 +16,7 @@ import pytest
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import Allowlist, Sensitivity
 from console.egress import live
-from console.egress.config import route_config
+from console.egress.envoy.config import route_config
 from tests.fakes.egress_stage import Stage, entry, stage
 
 pytestmark = pytest.mark.envoy
@@ -73,7 +73,7 @@ def test_an_entry_that_is_not_acceptable_is_refused_and_the_old_list_stays(runni
 
 
 def test_envoys_own_validation_has_the_last_word(running: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.egress.config._destinations", lambda a: [(e.host, e.port) for e in a.entries])
+    monkeypatch.setattr("console.egress.envoy.config._destinations", lambda a: [(e.host, e.port) for e in a.entries])
     twice = Allowlist(9, (*GOOD.entries, entry("e9", "good.test", 80, "GET")))
     said = running.egress.validate(twice)
     assert not said.ok

@@ -21,8 +21,10 @@ from docker import APIClient
 
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import Allowlist
-from console.egress import config, envoy_process, live
-from console.egress.envoy_container import FILE, LABEL, WHERE, find_image, note, noted
+from console.egress import live
+from console.egress.envoy import config
+from console.egress.envoy import process as envoy_process
+from console.egress.envoy.container import FILE, LABEL, WHERE, find_image, note, noted
 from console.egress.service import Egress
 from console.sandbox.image import ensure_image
 from tests.fakes.egress_box import Box
@@ -174,7 +176,7 @@ def test_no_image_counts_but_the_one_that_was_built_for_this_instance(world: Wor
 def test_its_own_validation_has_the_last_word(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     twice = Allowlist(9, (entry("e1", "site.test", 80), entry("e9", "site.test", 80, "GET")))
     assert world.egress.validate(twice).ok
-    monkeypatch.setattr("console.egress.config._destinations", lambda a: [(e.host, e.port) for e in a.entries])
+    monkeypatch.setattr("console.egress.envoy.config._destinations", lambda a: [(e.host, e.port) for e in a.entries])
     said = world.egress.validate(twice)
     assert not said.ok and "domain" in said.words.lower()
 

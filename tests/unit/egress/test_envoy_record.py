@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.egress.envoy_container import FILE, Built, note, noted, recipe
+from console.egress.envoy.container import FILE, Built, note, noted, recipe
 
 BUILT = Built("sha256:" + "1" * 64, ("sha256:" + "2" * 64,), "3" * 64, recipe())
 

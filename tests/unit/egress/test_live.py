@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from console.domain.network import Allowlist, AllowlistEntry
-from console.egress.admin import Taken
+from console.egress.envoy.admin import Taken
+from console.egress.envoy.fragments import Slot, Surroundings
 from console.egress.live import LiveConfig, shrank
-from console.egress.parts import Slot, Surroundings
 
 ONE = AllowlistEntry("e1", "a.test", 80, ("GET",), ("/v1",), "reason", "owner", private_networks=("10.0.0.0/8",))
 TWO = AllowlistEntry("e2", "b.test", reason="reason", owner="owner")

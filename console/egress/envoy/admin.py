@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from console.egress.config import ADMIN_SOCKET
+from console.egress.envoy.config import ADMIN_SOCKET
 
 _STATS = r"\.(version_text|update_rejected|update_failure)$"
 TIMEOUT_S = 2.0

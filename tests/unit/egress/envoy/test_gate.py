@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from console.domain.network import Allowlist, AllowlistEntry
-from console.egress.gate import gate
-from console.egress.parts import Slot, Surroundings
+from console.egress.envoy.fragments import Slot, Surroundings
+from console.egress.envoy.gate import gate
 
 
 def entry(entry_id: str, host: str, port: int, *networks: str) -> AllowlistEntry:

@@ -9,13 +9,13 @@ import time
 from importlib import metadata
 from pathlib import Path
 
-from console.egress.admin import Admin
 from console.egress.answers import Availability, Validation
 from console.egress.children import Child, Identity, KeptProcess, end, launch
-from console.egress.envoy_container import Child as Container
-from console.egress.envoy_container import Containers, find_image
-from console.egress.files import Files
-from console.egress.parts import Json
+from console.egress.envoy.admin import Admin
+from console.egress.envoy.container import Child as Container
+from console.egress.envoy.container import Containers, find_image
+from console.egress.envoy.files import Files
+from console.egress.envoy.fragments import Json
 
 _FLAGS = [
     *("--reject-unknown-dynamic-fields", "--disable-hot-restart", "--concurrency", "1", "--drain-time-s", "0"),

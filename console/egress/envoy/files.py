@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from console.egress.children import Identity
-from console.egress.config import CLUSTER, ROUTES, bootstrap, discovery
-from console.egress.gate import LISTENER
-from console.egress.parts import ACCESS_LOG, Json, Slot
+from console.egress.envoy.config import CLUSTER, ROUTES, bootstrap, discovery
+from console.egress.envoy.fragments import ACCESS_LOG, Json, Slot
+from console.egress.envoy.gate import LISTENER
 
 _LOG_MAX = 1_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from console.domain.network import Allowlist
 from console.egress.addresses import permission
-from console.egress.parts import (
+from console.egress.envoy.fragments import (
     GATE_LINE,
     IDLE,
     RBAC_FILTER,

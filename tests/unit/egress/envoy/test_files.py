@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from console.egress.children import Identity
-from console.egress.files import Files
-from console.egress.parts import Slot
+from console.egress.envoy.files import Files
+from console.egress.envoy.fragments import Slot
 
 US = Identity(os.geteuid(), os.getegid())
 

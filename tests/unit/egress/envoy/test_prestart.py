@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from console.domain.errors import ConsoleError
-from console.egress import warm
-from console.egress.warm import Warm
+from console.egress.envoy import prestart as warm
+from console.egress.envoy.prestart import Warm
 
 
 class Made:

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from console.domain.network import AMBIGUOUS_PATH, Allowlist, AllowlistEntry
-from console.egress.config import bootstrap, clusters, discovery, listeners, route_config, whole
-from console.egress.parts import RBAC_FILTER, STATE_HOST, STATE_ID, Json, Slot, Surroundings
+from console.egress.envoy.config import bootstrap, clusters, discovery, listeners, route_config, whole
+from console.egress.envoy.fragments import RBAC_FILTER, STATE_HOST, STATE_ID, Json, Slot, Surroundings
 
 SLOT = Slot("s1", "agent-1")
 AROUND = Surroundings(("192.0.2.2/32",), ("127.0.0.1", 5300))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.egress.admin import Admin, Taken
+from console.egress.envoy.admin import Admin, Taken
 
 STATS = {
     "stats": [

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from console.domain.network import AMBIGUOUS_PATH, Allowlist, AllowlistEntry
 from console.egress.addresses import permission
-from console.egress.gate import LISTENER, gate
-from console.egress.parts import (
+from console.egress.envoy.fragments import (
     HTTP_LINE,
     IDLE,
     RBAC_FILTER,
@@ -27,6 +26,7 @@ from console.egress.parts import (
     dns_cache,
     typed,
 )
+from console.egress.envoy.gate import LISTENER, gate
 
 CLUSTER = TYPE + "envoy.config.cluster.v3.Cluster"
 ROUTES = TYPE + "envoy.config.route.v3.RouteConfiguration"

@@ -1,0 +1,1 @@
+"""Envoy: its configuration, its process or container, its own interface."""
