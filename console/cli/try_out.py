@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from console.cli.demo import DemoOptions, run_demo
+from console.cli.demo.course import DemoOptions, run_demo
 from console.cli.syntax import Option
 from console.domain.errors import UsageProblem
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import console
 from console.api.client import ApiClient
-from console.cli import demo_witness
+from console.cli.demo import witness as demo_witness
 from console.domain.errors import ConsoleError, TimedOut
 from console.egress.children import readable
 from console.settings.places import Places, find_places

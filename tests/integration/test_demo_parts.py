@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from console.cli import demo_web, demo_witness
-from console.cli.demo_standins import BUCKET, Bucket, WebHosts, bucket_program, start_bucket, start_web_hosts
+from console.cli.demo import web as demo_web
+from console.cli.demo import witness as demo_witness
+from console.cli.demo.standins import BUCKET, Bucket, WebHosts, bucket_program, start_bucket, start_web_hosts
 from console.cli.embedded import child_environment
 from console.domain.errors import Unavailable
 from tests.leaks import SESSION_VARIABLE
@@ -49,7 +50,7 @@ def test_the_bucket_is_there_and_gone_after_its_stop(bucket: Bucket) -> None:
 
 
 def test_a_missing_wheel_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.cli.demo_standins.PACKAGE", "no_such_package")
+    monkeypatch.setattr("console.cli.demo.standins.PACKAGE", "no_such_package")
     with pytest.raises(Unavailable, match="pip install no-such-package"):
         bucket_program()
 
@@ -71,7 +72,7 @@ def test_web_hosts_answer_in_their_own_namespace_alone_and_log_what_arrived(web:
 
 @needs_root
 def test_web_hosts_end_when_whoever_started_them_is_killed(tmp_path: Path) -> None:
-    code = "import sys, time, pathlib; from console.cli.demo_standins import *\n"
+    code = "import sys, time, pathlib; from console.cli.demo.standins import *\n"
     code += "w = start_web_hosts(pathlib.Path(sys.argv[1])); print(w.child.pid, flush=True); time.sleep(60)"
     starter = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "web.log")], stdout=subprocess.PIPE, env=child_environment())
     assert starter.stdout is not None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from console.api.messages import FleetView
 from console.cli import out
-from console.cli.demo_checks import Promise, Verdict
+from console.cli.demo.checks import Promise, Verdict
 from console.cli.fleet import in_tree_order, network_words
 from console.cli.tables import Table, Text, new_table
 

@@ -1,6 +1,6 @@
 """The demo's stand-in web hosts: a program of its own, in a network namespace of its own, that no packet leaves.
 
-``python -m console.cli.demo_web LOG`` makes the namespace (root only), gives loopback the demo's addresses, serves each host on
+``python -m console.cli.demo.web LOG`` makes the namespace (root only), gives loopback the demo's addresses, serves each host on
 port 80 and writes one JSON line to LOG per request: what really arrived, whoever claims what. It ends with the demo (PDEATHSIG).
 The namespace lives exactly as long as this process; others find it at ``/proc/PID/ns/net``.
 """

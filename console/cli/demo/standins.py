@@ -16,7 +16,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.cli import demo_web, out
+from console.cli import out
+from console.cli.demo import web as demo_web
 from console.cli.embedded import child_environment
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, Unavailable

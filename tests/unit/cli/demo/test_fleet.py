@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from console.cli import demo_fleet, demo_web
-from console.cli.demo_fleet import Toy, allowlist_entry, box_launch, root_launch, trees
+from console.cli.demo import fleet as demo_fleet
+from console.cli.demo import web as demo_web
+from console.cli.demo.fleet import Toy, allowlist_entry, box_launch, root_launch, trees
 from console.domain.network import AllowlistEntry
 from console.integrations import client
 

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from console.api.messages import AuditVerdict, EgressView, FleetView, LaunchBody
-from console.cli import demo_checks, demo_fleet, demo_web, demo_witness, out
-from console.cli.demo_checks import AfterPress, BeforePress, Promise, Verdict
-from console.cli.demo_hosts import Host, engine_socket_here, host_environment, make_host, make_keys
-from console.cli.demo_standins import BUCKET_WORDS, WEB_WORDS, StandIns
+from console.cli import out
+from console.cli.demo import checks as demo_checks
+from console.cli.demo import fleet as demo_fleet
+from console.cli.demo import web as demo_web
+from console.cli.demo import witness as demo_witness
+from console.cli.demo.checks import AfterPress, BeforePress, Promise, Verdict
+from console.cli.demo.hosts import Host, engine_socket_here, host_environment, make_host, make_keys
+from console.cli.demo.standins import BUCKET_WORDS, WEB_WORDS, StandIns
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Target, receipt_from_json
 from console.domain.words import counted

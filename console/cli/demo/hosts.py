@@ -13,7 +13,7 @@ from pathlib import Path
 
 from console.api.client import ApiClient
 from console.api.messages import StatusView
-from console.cli import demo_witness
+from console.cli.demo import witness as demo_witness
 from console.cli.embedded import child_environment
 from console.cli.plain import plain
 from console.domain.errors import ConsoleError, TimedOut, Unreachable

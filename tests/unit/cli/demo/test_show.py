@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from console.api.messages import AgentView, FleetView
-from console.cli import demo_show
-from console.cli.demo_checks import Promise, Verdict
+from console.cli.demo import show as demo_show
+from console.cli.demo.checks import Promise, Verdict
 
 
 def test_the_commands_can_be_pasted_whatever_the_folder_is_called() -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from console.api import messages as m
-from console.cli import demo_fleet, demo_web
+from console.cli.demo import fleet as demo_fleet
+from console.cli.demo import web as demo_web
 from console.cli.fleet import network_words
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Target, decided

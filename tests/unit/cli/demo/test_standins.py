@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from console.cli import demo_standins
-from console.cli.demo_standins import Bucket, StandIns
+from console.cli.demo import standins as demo_standins
+from console.cli.demo.standins import Bucket, StandIns
 from console.domain.errors import ConsoleError
 
 

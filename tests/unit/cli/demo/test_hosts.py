@@ -6,7 +6,7 @@ import socket
 from contextlib import closing
 from pathlib import Path
 
-from console.cli.demo_hosts import make_host
+from console.cli.demo.hosts import make_host
 from console.settings.options import load_options
 
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from console.cli import demo_show, out
-from console.cli.demo_checks import exit_code
-from console.cli.demo_hosts import host_environment
-from console.cli.demo_stage import Stage
+from console.cli import out
+from console.cli.demo import show as demo_show
+from console.cli.demo.checks import exit_code
+from console.cli.demo.hosts import host_environment
+from console.cli.demo.stage import Stage
 from console.cli.receipts import show_receipt
 from console.cli.windows import has_display
 from console.domain.errors import ExitCode, UsageProblem

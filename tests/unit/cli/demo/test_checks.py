@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from console.api.messages import AgentView, AuditVerdict, EgressView, FleetView
-from console.cli import demo_checks, demo_fleet, demo_web
-from console.cli.demo_checks import AfterPress, BeforePress, Promise, Verdict
+from console.cli.demo import checks as demo_checks
+from console.cli.demo import fleet as demo_fleet
+from console.cli.demo import web as demo_web
+from console.cli.demo.checks import AfterPress, BeforePress, Promise, Verdict
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
 from console.domain.verdict import verdict

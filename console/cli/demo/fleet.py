@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import console
 from console.api.messages import AllowlistEntryBody, LaunchBody
-from console.cli import demo_web
+from console.cli.demo import web as demo_web
 
 MAX_CHILDREN = 6
 SPENDER, ESCAPER, WRITER, REACHER, TOO_DEEP = "deep-reader", "stray", "report-writer", "docs-reader", "fact-checker"

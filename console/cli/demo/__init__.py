@@ -1,0 +1,1 @@
+"""What ``watchfloor demo`` shows: harmless agents, two hosts, promises that are checked."""
