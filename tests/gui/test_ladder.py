@@ -185,7 +185,7 @@ def test_the_kill_switch_page_chooses_a_scope_first(make_house: Make, open_windo
     assert page.ladder.scope.target == "support-triage" and page.ladder._over.text() == "over support-triage and 4 agents below it"
     window.do("switch.kill")
     dialog = asked(window, qtbot)
-    assert dialog.main.text() == "Kill 5 agents" and "does not latch" in words_of(dialog)
+    assert dialog.main.text() == "Kill 5 agents" and "New agents can still start" in words_of(dialog)
     dialog.main.click()
     qtbot.waitUntil(lambda: acts(house) == [("kill", "support-triage", "tree")])
     qtbot.waitUntil(lambda: window.strip.notice is not None and bool(window.strip.notice.receipt))

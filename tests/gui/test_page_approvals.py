@@ -21,6 +21,7 @@ from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.pages.approvals.rule import RuleDialog
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.widgets.safe_text import is_plain
+from console.gui.widgets.words import day_clock
 from console.gui.window.alerts import Alerts
 from console.gui.window.desktop import Alert
 from console.gui.window.main import Window
@@ -120,6 +121,19 @@ def test_approved_once_by_its_key_with_the_digest_that_was_shown(desk: FakeAppro
     key(page.inbox.view, Qt.Key.Key_Down)
     qtbot.waitUntil(lambda: "ap-0002" not in page.book.entries)
     assert len(desk.log) == 1 and current(page).first.row.agent_name == "cve-lookup"
+
+
+def test_an_expired_request_is_announced_once_and_listed_with_its_time(
+    house: FakeHouse, desk: FakeApprovals, open_window: Opener, qtbot: QtBot
+) -> None:
+    window = open_window("approvals")
+    page = page_of(window)
+    look_at(page, "r:ap-0001", qtbot)
+    house.on_loop(lambda: desk.end("ap-0002", "expired"))
+    qtbot.waitUntil(lambda: window.strip.notice is not None and "dependency-audit expired and was denied" in window.strip.notice.text)
+    first = page.inbox.decided_model.rows[0]
+    assert (first.id, page.inbox.decided_model.words(0, 0)) == ("ap-0002", day_clock(first.decided_at)) and not page.book.expired
+    assert page.inbox.decided_model.words(0, 2).startswith("Expired")
 
 
 def test_a_denial_needs_a_reason(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:

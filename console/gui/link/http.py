@@ -76,7 +76,7 @@ class _Asked:
 
 
 class Link(QObject):
-    """Requests to one supervisor. ``heard`` is emitted with every answer, ``silent`` with every request nobody answered."""
+    """Requests to one supervisor. ``heard`` is emitted with every answer, ``silent`` with every request that got no answer."""
 
     heard = Signal()
     silent = Signal(str)

@@ -1,4 +1,4 @@
-"""What every agent is, by id, kept true by whoever reads the stream, in its thread: the window's thread only hears what that changes.
+"""What every agent is, by id, kept true by the reader of the stream, in its thread: the window's thread only hears what that changes.
 
 Numbers that move all the time are written straight into the views that the rows show; a patch of one agent is one update of a
 dictionary, which no other thread sees half done. What a row is counted under, and where it stands, the window works out by itself.
@@ -18,17 +18,17 @@ from console.gui.models.row import Row
 
 @dataclass(slots=True)
 class News:
-    """What one message changed that somebody other than a painter must know of. In the order of the stream."""
+    """What one message changed beyond what is only painted. In the order of the stream."""
 
     generation: int
     """The snapshot it was written on; news of an earlier one are in the later one already."""
     judged: list[Row] = field(default_factory=list)
-    """Whole agents, and those of which more changed than numbers far from a cap: what is derived of them, worked out anew."""
+    """Whole agents, and those of which more changed than numbers far from a cap: with what is derived of them."""
     remove: list[str] = field(default_factory=list)
     moved: bool = False
     """Numbers changed, which a list sorted by them follows."""
     known: bool = True
-    """False: it spoke of an agent nobody was told of; the fleet must be read anew."""
+    """False: it named an unknown agent; the fleet must be read again."""
     spend_today_usd: float | None = None
     burn_usd_per_h: float | None = None
 

@@ -19,7 +19,7 @@ from console.gui.models.row import CALM, FELL, Row, is_full, needs_attention, ur
 __all__ = ["FILTERS", "NEWS", "Fleet", "Row", "is_full", "needs_attention", "urgency", "view_mode"]
 
 NEWS = 1000
-"""Changes of state that are kept for whoever tells a person of them."""
+"""Changes of state that are kept until the notifications read them."""
 
 FILTERS: dict[str, Callable[[Row], bool]] = {
     "all": lambda row: True,
@@ -61,17 +61,17 @@ class Fleet:
         self.filter = "all"
         self.sort: tuple[str, bool] = ("", False)
         self.urgent_first = True
-        """Attention first: trees with somebody in them who needs a person stand before calm ones, trees that are over last."""
+        """Attention first: trees with an agent that needs a person come before calm ones, trees that are over last."""
         self.structure_changed = True
         """The list must be arranged again; else a repaint is enough."""
         self.seen: dict[str, str] = {}
         """Agents whose end a person has seen: id -> one of FELL."""
         self.news: list[tuple[Row, str]] = []
-        """Who came into which state since somebody last took this list away; what a first reading brings is none."""
+        """Agents that changed their state since the list was last emptied; a first reading adds none."""
         self._tally: Counter[str] = Counter()
         self._states: Counter[str] = Counter()
         self._kids: dict[str, list[Row]] | None = None
-        """Children by parent, roots under ""; None: somebody came, went or moved."""
+        """Children by parent, roots under ""; None: an agent came, went or moved."""
 
     def replace(self, views: Iterable[AgentView], seq: int = 0) -> None:
         """A whole snapshot, true up to ``seq``; a row that was there stays the same object, so that no list shows the facts of before."""
@@ -98,7 +98,7 @@ class Fleet:
             self.take(news)
 
     def apply(self, changes: FleetChanges) -> bool:
-        """A delta; False when it speaks of an agent nobody was told of: the fleet must be read anew."""
+        """A delta; False when it names an unknown agent: the fleet must be read again."""
         news = self.facts.write(changes)
         return news is None or self.take(news)
 

@@ -56,7 +56,7 @@ class Row:
         self.is_open = True
         self.guides = 0
         self.is_whole = False
-        """It came whole, not as a patch: it may be an agent nobody spoke of before."""
+        """It came whole, not as a patch: it may be a new agent."""
         self.view = view
         self.state, self.parent = view.state, view.parent_id
         """As it was counted: the view may be newer already."""

@@ -74,7 +74,7 @@ class Dialog(QDialog):
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody still looks at it: an answer may come after it was closed, and Qt deletes it then."""
+        """Whether it is still open: an answer may come after it was closed, and Qt deletes it then."""
         return shiboken6.isValid(self) and self.isVisible()
 
     def refused(self, error: ConsoleError) -> None:

@@ -68,7 +68,7 @@ class RowModel(QStandardItemModel):
         self._words = words
 
     def replace(self, rows: list[Any]) -> None:
-        """Swaps the list. As many rows as before need no layout, only a repaint; whoever keeps a row finds it again by its key."""
+        """Swaps the list. As many rows as before need no layout, only a repaint; a kept row is found again by its key."""
         self.rows = rows
         if self.rowCount() != len(rows):
             self.setRowCount(len(rows))

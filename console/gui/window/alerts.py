@@ -76,7 +76,7 @@ class Alerts(QObject):
         self._told_of = ""
         """The kill whose end was told."""
         self._asked: dict[str, float] = {}
-        """Agent id -> when somebody was told that it asks (monotonic seconds)."""
+        """Agent id -> when a person was notified of its request (monotonic seconds)."""
 
     def asked(self, rows: Sequence[ApprovalRow]) -> None:
         """Requests that have just come in."""

@@ -45,7 +45,7 @@ class Wires:
 
 
 def wire(places: Places | None) -> Wires:
-    """Connections to the instance of ``places``; None: there is none, and every request says so."""
+    """Connections to the instance of ``places``; None: there is none, and every request fails."""
     link = Link(places.operator_sock if places else None)
     return Wires(link, Events(link), GuardLink(places.guard_sock if places else None))
 

@@ -71,7 +71,7 @@ class StateView(QObject):
         self.refresh()
 
     def refresh(self) -> None:
-        """Everything anew; cheap, and called at every change and every second."""
+        """Refresh the whole frame; cheap, and called at every change and every second."""
         window, switch, now = self._window, self._window.switch, time()
         window.machine.set_guard(switch.guard.alive)
         window.machine.set_kill(switch.is_killing, switch.is_killed)

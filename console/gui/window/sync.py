@@ -179,7 +179,7 @@ class Sync(QObject):
         try:
             self._apply(delta)
         except (ValidationError, KeyError, TypeError, ValueError):
-            self._notices.say("amber", "A message of the supervisor could not be read.", "The fleet was read anew.")
+            self._notices.say("amber", "A message of the supervisor could not be read.", "The fleet was read again.")
             self.read_all()
             return
         self._heard()

@@ -23,7 +23,7 @@ LOOK_MS = 10_000
 
 
 def light_icon(state: str) -> QIcon:
-    """A dark plate with the light's shape: readable on a light and on a dark panel; a state nobody knows is doubt."""
+    """A dark plate with the light's shape: readable on a light and on a dark panel; an unknown state is doubt."""
     shape, role = _LIGHTS.get(state, ("triangle", "warn"))
     picture = QPixmap(QSize(SIDE, SIDE))
     picture.fill(Qt.GlobalColor.transparent)

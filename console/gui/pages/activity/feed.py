@@ -43,7 +43,7 @@ _READING = "Reading…"
 
 
 class FeedModel(RowModel):
-    """A list that grows and shrinks at its ends without being built anew."""
+    """A list that grows and shrinks at its ends without a rebuild."""
 
     def append(self, items: list[Item]) -> None:
         """Below."""
@@ -82,7 +82,7 @@ class Feed(QWidget):
         self.loaded = False
         self.following = True
         self.waiting = 0
-        """Entries that came since somebody scrolled up."""
+        """Entries that came since the person scrolled up."""
         self._serial = 0
         self._searched_to = 0
         self._older_asked = self._newer_asked = self._quiet = False

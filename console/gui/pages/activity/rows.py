@@ -57,7 +57,7 @@ def lines_of(item: Item) -> Lines:
 
 
 def money(row: ActivityRow) -> str:
-    """``$0.0101``; without a price it says so, never $0."""
+    """``$0.0101``; without a price the word for that, never $0."""
     if row.kind != "spend":
         return ""
     if row.cost_usd is None:

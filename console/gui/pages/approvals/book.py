@@ -52,13 +52,15 @@ class Book:
     decided: list[ApprovalRow] = field(default_factory=list)
     loaded: bool = False
     is_old: bool = False
-    """Nobody tells what waits any more: that nothing waits is not known either."""
+    """The list is stale: an empty one does not mean that nothing waits."""
     problem: str = ""
     """Why it could not be read the last time."""
     items_waiting: int = 0
     oldest_at: float | None = None
     """Monotonic moment since which the oldest waits."""
     median_s: float | None = None
+    expired: list[ApprovalRow] = field(default_factory=list)
+    """Requests that expired and of which no person was told yet."""
 
     def take(self, view: ApprovalsView, at: float) -> list[ApprovalRow]:
         """The inbox as it is now; returns requests that are new since the last look."""
@@ -70,6 +72,8 @@ class Book:
         for approval_id, entry in self.entries.items():
             if approval_id not in waiting:
                 found = ended.get(approval_id)
+                if found is not None and found.state == "expired" and not entry.gone:
+                    self.expired.append(found)
                 entry.gone = entry.gone or (gone_words(found) if found is not None else "not waiting any more")
                 entry.row = found or entry.row
         self.decided, self.loaded = view.decided, True

@@ -42,7 +42,7 @@ class DenyDialog(_ReasonDialog):
 
 
 class TakeBackDialog(_ReasonDialog):
-    """All that one session was given is asked anew from then on."""
+    """Each request of the session needs its own approval from then on."""
 
     def __init__(self, desk: Desk, session: str, grants: list[GrantRow], then: Callable[[GrantsView], None], parent: QWidget) -> None:
         self._desk, self._session, self._then = desk, session, then

@@ -37,7 +37,7 @@ TABS = {"waiting": "Waiting", "decided": "Decided", "given": "Given"}
 _NOTHING = "Nothing waits for you. What no rule allows or denies is asked here, and is denied by itself when its time is over."
 _NOT_KNOWN = "Not known: what waits is not told now. What is not answered in its time is denied by itself."
 _NONE_DECIDED = "Nothing was decided yet."
-_NONE_GIVEN = "No session was given anything: each request is asked anew."
+_NONE_GIVEN = "No session has a standing approval: each request needs its own."
 
 
 class Head(QWidget):
@@ -225,7 +225,7 @@ class Inbox(QWidget):
 
     def _say(self) -> None:
         nothing = _NOT_KNOWN if self._book.is_old else _NOTHING
-        self.empty.setText("No request holds these words." if self.search.text() and self._book.entries else nothing)
+        self.empty.setText("No requests match the filter." if self.search.text() and self._book.entries else nothing)
         self.empty.setVisible(self._book.loaded and not self.model.rows)
         self._none_decided.setVisible(self._book.loaded and not self.decided_model.rows)
         self._none_given.setVisible(self._book.loaded and not self.given_model.rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -28,13 +29,13 @@ from console.gui.pages.approvals.detail import DetailPane
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.inbox import WIDTH, Inbox
 from console.gui.pages.approvals.rule import RuleDialog
-from console.gui.pages.approvals.words import end_words, gone_words
+from console.gui.pages.approvals.words import end_words, expired_words, gone_words
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.widgets.words import plural
 
 SOON_MS = 200
 QUIET_S = 0.5
-"""After a request slid in: whoever was about to press a key saw another list."""
+"""After a request slid in: a key that was about to be pressed meant another list."""
 AGAIN_S, RETRY_S = 15.0, 3.0
 AT_A_TIME = 6
 """Details of a group that are read at once."""
@@ -79,18 +80,9 @@ class ApprovalsPage(Page):
         row.setSpacing(0)
         row.addWidget(self.inbox, 1)
         row.addWidget(self.pane, 2)
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(SOON_MS)
-        self._soon.timeout.connect(self._read)
-        self._hush = QTimer(self)
-        self._hush.setSingleShot(True)
-        self._hush.setInterval(int(QUIET_S * 1000) + 20)
-        self._hush.timeout.connect(self._allow)
-        self._sweep = QTimer(self)
-        self._sweep.setSingleShot(True)
-        self._sweep.setInterval(0)
-        self._sweep.timeout.connect(self._forget_gone)
+        self._soon = _once(self, SOON_MS, self._read)
+        self._hush = _once(self, int(QUIET_S * 1000) + 20, self._allow)
+        self._sweep = _once(self, 0, self._forget_gone)
         self.inbox.chosen.connect(self._moved)
         self.inbox.tab_changed.connect(lambda _tab: self._turned())
         self.inbox.opened.connect(lambda: self.do("approvals.detail"))
@@ -275,6 +267,8 @@ class ApprovalsPage(Page):
         new = self.book.take(view, at)
         self.book.problem, self.book.is_old = "", False
         self.inbox.head.fail("")
+        while self.book.expired:
+            self.desk.notices.say("amber", expired_words(self.book.expired.pop(0)))
         if new:
             self._quiet_until = at + QUIET_S
             self.arrived.emit(new)
@@ -302,7 +296,7 @@ class ApprovalsPage(Page):
         self.inbox.front().setFocus()
 
     def _moved(self) -> None:
-        """Somebody looks at something else: what is over goes from the list."""
+        """Another request is looked at: what is over goes from the list."""
         self._show()
         self._sweep.start()
 
@@ -358,7 +352,7 @@ class ApprovalsPage(Page):
             self.pane.show_problem(f"It could not be read: {error}")
 
     def _count(self) -> None:
-        """The clock runs down to a denial; what is over says so in its place."""
+        """The clock runs down to a denial; what is over has its result in that place."""
         current, at = self.inbox.current(), time.monotonic()
         if isinstance(current, Item):
             entry = min(current.live or current.entries, key=lambda one: one.ends_at)
@@ -402,3 +396,12 @@ class ApprovalsPage(Page):
             self._show_over(False)
         else:
             super().keyPressEvent(event)
+
+
+def _once(page: ApprovalsPage, ms: int, then: Callable[[], None]) -> QTimer:
+    """A timer that does it once, so long after each start."""
+    timer = QTimer(page)
+    timer.setSingleShot(True)
+    timer.setInterval(ms)
+    timer.timeout.connect(then)
+    return timer

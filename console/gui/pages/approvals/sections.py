@@ -190,7 +190,7 @@ class _Icon(QWidget):
 
 
 class Blast(QWidget):
-    """What it could touch, from the judged parts; what is not known is amber and says so."""
+    """What it could touch, from the judged parts; what is not known is amber."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -35,7 +35,7 @@ def end_words(row: ApprovalRow) -> tuple[str, str, str]:
 
 
 def gone_words(row: ApprovalRow) -> str:
-    """What became of a request that somebody looked at: ``denied by operator:0: too wide``."""
+    """What became of a request that is shown: ``denied by operator:0: too wide``."""
     word = {"approved": f"approved {_scope(row)}", "used": f"approved {_scope(row)} and used", "expired": "expired: denied by itself"}
     who = f" by {row.decided_by}" if row.decided_by else ""
     why = f": {row.words}" if row.words else ""
@@ -111,6 +111,11 @@ def call_line(row: ApprovalRow | GrantRow) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def expired_words(row: ApprovalRow) -> str:
+    """The notice that a request was not answered in time."""
+    return f"A request of {safe_text(row.agent_name or row.agent_id, 60)} expired and was denied: {call_line(row)}"
 
 
 def whole_input(detail: ApprovalDetailView) -> str:

@@ -15,7 +15,7 @@ _WHAT = (
 
 
 class AcknowledgeDialog(Dialog):
-    """What the page shows changes once the status says so."""
+    """The page changes with the next status."""
 
     def __init__(self, desk: Desk, why: str, parent: QWidget) -> None:
         super().__init__("Acknowledge the loss of records?", "Acknowledge", "primary", parent, width=560)

@@ -23,7 +23,7 @@ OVERDUE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the chain; ``whole`` None: nobody verified it since the supervisor started."""
+    """What is known of the chain; ``whole`` None: it was not verified since the supervisor started."""
 
     whole: bool | None = None
     records: int | None = None
@@ -33,7 +33,7 @@ class Known:
     at: float | None = None
     ms: float | None = None
     is_lost: bool = False
-    """Records of before are lost, and nobody acknowledged it."""
+    """Earlier records are lost, and the loss was not acknowledged."""
     unknown: tuple[str, ...] = ()
     """What cannot be told though the chain is whole; never green."""
 
@@ -115,7 +115,7 @@ class ChainBar(QWidget):
         row.addWidget(self.verify)
 
     def say(self, known: Known, total: int, now: float, *, silent: bool) -> None:
-        """``silent``: nobody answers, so what was known is old and nothing is green."""
+        """``silent``: the supervisor does not answer, so everything is stale and nothing is green."""
         self.known = known
         words, more, shape, role = chain_words(known, total, now)
         if self._problem:

@@ -1,4 +1,4 @@
-"""The table of records: reads pages as they are needed, lets new ones wait while somebody reads, filters on the supervisor's side."""
+"""The table of records: reads pages as they are needed, lets new ones wait while a person reads, filters on the supervisor's side."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NONE = "No record holds these words in actor, kind, what or agent."
 
 
 class LogModel(RowModel):
-    """A list that can grow at its end without being built anew."""
+    """A list that can grow at its end without a rebuild."""
 
     def grow(self, rows: list[AuditRow]) -> None:
         """``rows`` were appended to the list already."""

@@ -61,7 +61,7 @@ class BudgetHead(QWidget):
         self._old = False
 
     def set_old(self, old: bool) -> None:
-        """Nobody says so any more: nothing is green."""
+        """The data is stale: nothing is green."""
         if old and not self._old:
             self._old = True
             self.update()

@@ -36,7 +36,7 @@ class Target:
 
 
 def targets_of(row: BudgetRow | None) -> dict[str, Target]:
-    """What can be chosen from a selected row: itself, every day, or somebody by name, who may come later only."""
+    """What can be chosen from a selected row: itself, every day, or an agent by name, which may start later."""
     found: dict[str, Target] = {}
     if row is not None and row.scope in ("agent", "tree"):
         tree, alone = Target("tree", row.key, "With all below it"), Target("agent", row.key, "This agent alone")
@@ -50,7 +50,7 @@ def targets_of(row: BudgetRow | None) -> dict[str, Target]:
 
 
 class LimitsDialog(Dialog):
-    """Nothing is sent without a reason, and what it does is shown first: whom it halts, what it raises."""
+    """Nothing is sent without a reason, and what it does is shown first: which agents it halts, what it raises."""
 
     def __init__(self, desk: Desk, row: BudgetRow | None, parent: QWidget) -> None:
         name = f" of {safe_text(row.name or row.key, 60)}" if row is not None and row.scope != "day" else ""
@@ -277,7 +277,7 @@ class LimitsDialog(Dialog):
         self._late.stop()
         self.problem.hide()
         self.main.allow("It is being done.")
-        self._say("It is being done. Closing this window does not stop it.", "text2", "ring")
+        self._say("In progress. You can close this window.", "text2", "ring")
         self.desk.requests.budgets.change(body).then(self._done).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
@@ -297,7 +297,7 @@ class LimitsDialog(Dialog):
 
 
 def would_lines(view: BudgetSetView, desk: Desk) -> list[Fact]:
-    """Each limit as it is and would be, then whom it halts and who cannot be stopped, by name."""
+    """Each limit as it is and would be, then the agents that it halts or cannot stop, by name."""
     lines = [Fact(f"{label(c.limit)}: {_cap(c.limit, c.old)} → {_cap(c.limit, c.new)}", _turn(c.old, c.new)) for c in view.changes[:8]]
     for ids, words in ((view.halted, "halted at once"), (view.cannot_stop, "only observed: goes on")):
         lines += [Fact(_name(i, desk), words, "triangle", "warn", right_role="warn") for i in ids[:_LISTED]]

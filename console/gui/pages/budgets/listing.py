@@ -32,7 +32,7 @@ _NONE_OF = {
 
 
 class BudgetList(QWidget):
-    """``chosen`` when another line is current; ``order_changed`` when the trees have to be read anew."""
+    """``chosen`` when another line is current; ``order_changed`` when the trees have to be read again."""
 
     chosen = Signal()
     order_changed = Signal(str)
@@ -130,7 +130,7 @@ class BudgetList(QWidget):
             self.order_changed.emit(order)
 
     def arrange(self) -> None:
-        """Shows the list in the order of now, wherever the pointer is."""
+        """Shows the list in its present order, wherever the pointer is."""
         self._held.ask()
         self.show_lines()
 
@@ -146,7 +146,7 @@ class BudgetList(QWidget):
         self.shown.say(
             f"Filtered: {words}" if is_filtered else words, "warn" if is_filtered else "text2", "triangle" if is_filtered else ""
         )
-        self.empty.setText("Nothing here holds these words." if self.search.text() else _NONE_OF.get(self.order, NOBODY))
+        self.empty.setText("No row matches the filter." if self.search.text() else _NONE_OF.get(self.order, NOBODY))
         self.empty.setVisible(not lines)
         bare = bool(lines) and not has_limits(self.data)
         self.hint.setText(NO_LIMITS if bare else "")

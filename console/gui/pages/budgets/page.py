@@ -48,7 +48,7 @@ class BudgetsPage(Page):
         ActionSpec("budgets.detail", "Show or hide the detail pane", "", "", cap="Enter"),
         ActionSpec("budgets.pictures", "Show the pictures alone, or the list again", "C", "pictures"),
         ActionSpec("budgets.order", "Next order of the list", "O", ""),
-        ActionSpec("budgets.arrange", "Arrange the list again: order of now", "R", ""),
+        ActionSpec("budgets.arrange", "Arrange the list again", "R", ""),
         ActionSpec("budgets.fleet", "Open this agent in the fleet", "G", ""),
         ActionSpec("budgets.filter", "Filter this list", "/", ""),
     )
@@ -67,7 +67,7 @@ class BudgetsPage(Page):
         self._front = False
         self._wanted = ""
         self._all = False
-        """More than the first trees are read: somebody searches, or has scrolled to their end."""
+        """More than the first trees are read: the person searches, or has scrolled to their end."""
         self._pane_turned = False
         """Turned by Enter: hidden when wide, shown when narrow."""
         self._pictures_alone = False

@@ -1,4 +1,4 @@
-"""Subscription windows: how much of each is used and when it is renewed, or why nobody can say."""
+"""Subscription windows: how much of each is used and when it is renewed, or why that is not known."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HEIGHT = 116
 
 
 def renewal(at: float | None, now: float) -> str:
-    """``at 16:00`` within a day, else ``Mon 09:00``; what is over says so."""
+    """``at 16:00`` within a day, else ``Mon 09:00``; or that it is over."""
     if at is None or not math.isfinite(at):
         return ""
     if at <= now:

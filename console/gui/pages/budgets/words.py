@@ -80,7 +80,7 @@ def left_words(seconds: float) -> str:
 
 
 def ends_words(row: BudgetRow) -> tuple[str, str, str]:
-    """(words, shape, role) of the column ``Ends in``; no words are ever a promise: what is not known says so."""
+    """(words, shape, role) of the column ``Ends in``; unknown is a word of its own, never a promise."""
     if row.done:
         at = f" {day_minute(row.ended_at)}" if row.ended_at else ""
         return (f"Halted{at}", "diamond", "danger") if row.level == "over" else (f"Done{at}", "check", "text3")

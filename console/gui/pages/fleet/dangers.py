@@ -36,7 +36,7 @@ class DangerBox(QWidget):
         self.hide()
 
     def say(self, named: list[str]) -> None:
-        """What the supervisor found. Other dangers than before are confirmed anew."""
+        """What the supervisor found. Other dangers than before need a new confirmation."""
         if named != self.named:
             self.named = named
             self.reason.clear()

@@ -1,4 +1,4 @@
-"""Dry-run in the detail pane: whether the agent is in it and because of whom, its plan call by call, and the decision on the whole."""
+"""Dry-run in the detail pane: whether the agent is in it and with which agent, its plan call by call, and the decision on the whole."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class EnginesCard(Card):
         self.column.addWidget(self.facts)
 
     def say(self, status: StatusView | None, *, known: bool) -> None:
-        """Not ``known``: nobody says so any more."""
+        """Not ``known``: the state is stale."""
         engines = list(status.engines.items())[:MOST] if status is not None else []
         if known:
             facts = [Fact(n, w or "works", "ring" if w else "check", right_role="text2" if w else "text") for n, w in engines]

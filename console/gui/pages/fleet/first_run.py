@@ -30,7 +30,7 @@ _WHY_TERMINAL = "starts harmless agents to watch, stop and roll back: in a termi
 
 
 def unread(why: str) -> FirstRunView:
-    """The same rows where nobody tells how they are."""
+    """The same rows where their state is not known."""
     return FirstRunView(looks=[SourceView(source=name, available=False, reason=why, state="unknown") for name in UNREAD])
 
 
@@ -154,7 +154,7 @@ class FirstRun(QWidget):
         HookDialog(self._desk, program, self.window()).open()
 
     def on_models(self) -> None:
-        """Reads the models again; of what nobody tells any more nothing stays ticked."""
+        """Refresh; unknown items are shown unchecked."""
         switch, now = self._desk.switch, self._desk.clock()
         state, words = switch.light(now)
         known = state != "unknown"

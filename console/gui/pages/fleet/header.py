@@ -35,7 +35,7 @@ class FleetHeader(QWidget):
         self._history: list[float] = []
 
     def take(self, fleet: Fleet, *, old: bool = False) -> None:
-        """Reads the fleet again; ``old``: nobody says so any more, and nothing is green."""
+        """Reads the fleet again; ``old``: the data is stale, and nothing is green."""
         new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words, _lacks(fleet, self._unread))
         if new == (self._stats, self._spend, self._burn, self._day, self._lacks):
             return

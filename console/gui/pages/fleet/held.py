@@ -28,7 +28,7 @@ _ORIGINS = {
 
 
 def measure_lines(hardening: list[HardeningView]) -> list[Line]:
-    """What is missing first, then what nobody could look at, what is not to be had here, and what is given."""
+    """What is missing first, then what could not be checked, what is not to be had here, and what is given."""
     order = {"missing": 0, "unknown": 1, "not_available": 2}
     return [_measure(view) for view in sorted(hardening, key=lambda view: order.get(view.state, 3))]
 

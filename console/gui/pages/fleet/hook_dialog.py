@@ -20,7 +20,7 @@ WHY_NOT_HERE = (
 
 
 class HookDialog(Dialog):
-    """Asks anew whenever it is turned to another program; nothing is written from here."""
+    """Asks again for each program; nothing is written from here."""
 
     def __init__(self, desk: Desk, program: str, parent: QWidget) -> None:
         super().__init__("", "Copy the command", "primary", parent, width=min(860, max(520, parent.width() - 80)))

@@ -39,11 +39,11 @@ class FleetPage(Page):
         ActionSpec("fleet.pause", "Pause or resume this agent and all below it…", "P", "pause…"),
         ActionSpec("fleet.stop-tree", "Stop this agent and all below it…", "X", "stop tree…"),
         ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…"),
-        ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose over whom…", "M", "ladder…"),
+        ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose the scope…", "M", "ladder…"),
         ActionSpec("fleet.run", "New agent…", "N", "new agent…"),
         ActionSpec("fleet.urgent", "Attention first, or as they came", "T", ""),
         ActionSpec("fleet.seen", "Mark what was halted, failed or lost as seen", "S", ""),
-        ActionSpec("fleet.arrange", "Arrange the list again: order of now", "R", ""),
+        ActionSpec("fleet.arrange", "Arrange the list again", "R", ""),
         ActionSpec("fleet.data", "Register private data in this agent's session…", "D"),
         ActionSpec("fleet.adopt", "Adopt this agent, which was only seen…", "U"),
         ActionSpec("fleet.verdicts", "Go to the verdicts on this agent's calls", "V", ""),
@@ -189,7 +189,7 @@ class FleetPage(Page):
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _looks(self) -> dict[str, Callable[[], None]]:
-        """What changes nothing. Before the first agent D is the demo: there is nobody whose data could be registered."""
+        """What changes nothing. Before the first agent D is the demo: no agent's data could be registered."""
         found: dict[str, Callable[[], None]] = {
             "fleet.filter": self.table.bar.search.setFocus,
             "fleet.urgent": self.table.bar.urgent.toggle,

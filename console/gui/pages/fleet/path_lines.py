@@ -46,7 +46,7 @@ class PathLines(QWidget):
         self.setFixedHeight(0)
 
     def say(self, paths: Sequence[PathView], now: float, *, known: bool = True) -> None:
-        """Shows them; not ``known``: nobody says so any more, and nothing is ticked."""
+        """Shows them; not ``known``: they are stale, and nothing is ticked."""
         rows = [path_words(path, now, known=known) for path in paths]
         if rows != self._rows:
             self._rows = rows

@@ -56,7 +56,7 @@ _LOOKS = ("agent_sockets", "remote_file")
 
 
 def now_words(source: SourceView, *, known: bool = True) -> tuple[str, str, str]:
-    """(word, shape, colour) of a source. Only one that looks and can is a tick; old news, or a state nobody knows, is doubt."""
+    """(word, shape, colour) of a source. Only one that looks and can is a tick; stale data, or an unknown state, is doubt."""
     word, shape, role = _STATES.get(source.state or "watching", _NOT_KNOWN) if known else _NOT_KNOWN
     return ("Not found", "ring", "text2") if shape == "check" and not source.available else (word, shape, role)
 

@@ -140,7 +140,7 @@ class FleetTable(QWidget):
         self._held.choose_first()
 
     def look_again(self) -> None:
-        """Nothing may have changed but the time: what nobody tells any more is not green."""
+        """Re-evaluate staleness."""
         self._painted = self._mood()
         self.header.take(self._fleet, old=self._painted.stale)
         self.view.refresh()
@@ -221,7 +221,7 @@ class FleetTable(QWidget):
         self.arrange()
 
     def arrange(self) -> None:
-        """Shows the list in the order of now, wherever the pointer is."""
+        """Shows the list in its present order, wherever the pointer is."""
         self._held.ask()
         self._fleet.structure_changed = True
         self._arrange_after = 0.0

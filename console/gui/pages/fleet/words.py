@@ -49,7 +49,7 @@ def has_limit(view: AgentView) -> bool:
 
 
 def state_words(view: AgentView) -> tuple[str, str, str]:
-    """(word, shape, colour) of an agent's state; one in dry-run says so."""
+    """(word, shape, colour) of an agent's state; one in dry-run has ``dry`` behind it."""
     word, shape, colour = STATES.get(view.state, UNKNOWN)
     if view.state == "ended" and view.exit_code != 0:
         word, shape, colour = ENDED if view.exit_code is None else STATES["failed"]

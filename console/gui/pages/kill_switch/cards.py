@@ -133,7 +133,7 @@ class PathCard(Card):
 
 
 def state_words(state: str, old: bool) -> tuple[str, str, str]:
-    """(word, shape, colour); what nobody says any more was proven once, and is no tick."""
+    """(word, shape, colour); what is stale was proven once, and has no tick."""
     return ("Last proven", "ring", "text2") if old and state == "proven" else PATH_STATES[state]
 
 

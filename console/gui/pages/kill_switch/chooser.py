@@ -1,4 +1,4 @@
-"""Choosing whom the ladder is for: an agent, a tree or a session, found by typing."""
+"""The choice of a scope to stop: an agent, a tree or a session, found by typing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Choice:
 
 
 def choices(fleet: Fleet, reach: str, text: str) -> list[Choice]:
-    """Live agents, those with somebody below them, or sessions somebody lives in, that hold all the words."""
+    """Live agents, those with agents below them, or sessions with live agents, that hold all the words."""
     words = text.lower().split()
     if reach == "session":
         counted: dict[str, int] = {}

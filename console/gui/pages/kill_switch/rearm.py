@@ -39,7 +39,7 @@ def still_open(switch: Switch) -> list[str]:
 
 
 def killed_words(kill: KilledView) -> str:
-    """One kill: when, how it ended, and last by whom and why: those words are hostile, and whatever they say stands behind the facts."""
+    """One kill: when, how it ended, and last its author and reason: hostile words, which stand behind the facts."""
     if not kill.has_receipt:
         return f"{kill.kill_id}: no receipt, it reads as killed"
     return f"{day_clock(kill.pressed_at or 0)} · {_cut(kill.headline, 600)} By {_cut(kill.by, 60)}: “{_cut(kill.reason, 300)}”"

@@ -100,7 +100,7 @@ class RungDialog(Dialog):
         self.problem.setText(preview.why_not)
         self.problem.setVisible(bool(preview.why_not))
         self.main.setText(button_words(self._action, preview))
-        self.main.allow(preview.why_not or ("" if touched(preview) else "It would touch nobody."))
+        self.main.allow(preview.why_not or ("" if touched(preview) else "It would act on no agent."))
         self.adjustSize()
 
     def _forget(self) -> None:
@@ -129,7 +129,7 @@ class RungDialog(Dialog):
         self._sent = True
         self.problem.hide()
         self.main.allow("It is being done.")
-        self.sentence.say("It is being done. Closing this window does not stop it.", "text2", "ring")
+        self.sentence.say("In progress. You can close this window.", "text2", "ring")
         self.cancel.setText("Close")
         body, fleet = self._body(self.reason.text().strip()), self._desk.requests.fleet
         if self._action == "kill":

@@ -154,7 +154,7 @@ def reach_line(preview: LadderPreview) -> str:
 
 def way_back(preview: LadderPreview) -> str:
     """What the supervisor's sentence does not say."""
-    return "It does not latch: agents can start again." if preview.action == "kill" and not preview.latches else ""
+    return "New agents can still start. To block that, use Panic." if preview.action == "kill" and not preview.latches else ""
 
 
 def outcome(action: str, done: ActView) -> tuple[Literal["amber", "info"], str]:

@@ -227,7 +227,7 @@ class EgressLog(QWidget):
 
     @property
     def is_following(self) -> bool:
-        """The newest line is in sight, and nobody points at a line that would slip away under the pointer."""
+        """The newest line is in sight, and the pointer is over no line."""
         return self.view.verticalScrollBar().value() == 0 and not self.view.viewport().underMouse()
 
     def set_live(self, live: bool) -> None:
@@ -256,7 +256,7 @@ class EgressLog(QWidget):
         self._say()
 
     def set_old(self, old: bool) -> None:
-        """Nobody tells what passes any more."""
+        """The stream of requests has stopped."""
         if old != self._old:
             self._old = old
             self._say()

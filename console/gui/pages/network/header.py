@@ -41,7 +41,7 @@ class Facts:
     slices: list[float] = field(default_factory=list)
     """Blocked requests in equal slices of time, oldest first."""
     old: bool = False
-    """Nobody says so any more: nothing is green."""
+    """The data is stale: nothing is green."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The question before a session's ratchet is turned: whom it means, that there is no way back, and what it came to."""
+"""The question before a session's mode is tightened: which agents it means, that it cannot be undone, and the result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RatchetDialog(Dialog):
         self.main.clicked.connect(self._send)
 
     def place_question(self) -> None:
-        """Whom it means, and the field for the reason, below what the subclass added."""
+        """The agents that it means, and the field for the reason, below what the subclass added."""
         self.sentence = self.paragraph("", "text2", "ring")
         self.doubts = Facts(21)
         self.body.addWidget(self.doubts)
@@ -112,7 +112,7 @@ class RatchetDialog(Dialog):
         self.problem.hide()
         self.main.allow("It is being done.")
         self._enable(on=False)
-        self.sentence.say("It is being done. Closing this window does not stop it.", "text2", "ring")
+        self.sentence.say("In progress. You can close this window.", "text2", "ring")
         self.doubts.say([])
         self.request(self.reason.text().strip(), dry_run=False).then(self._done).failed(self._failed)
 

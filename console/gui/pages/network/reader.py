@@ -32,11 +32,11 @@ class NetworkReader(QObject):
         self._read_at = 0.0
 
     def forget_egress(self) -> None:
-        """A request could not be told of: the log has a gap."""
+        """A request was not reported: the log has a gap."""
         self.is_stale, self.has_egress = True, False
 
     def catch_up(self) -> bool:
-        """Reads what is missing or stale; True when the list is read anew."""
+        """Reads what is missing or stale; True when the list is read again."""
         again = self.is_stale
         if again:
             self.read_list()

@@ -87,5 +87,5 @@ class RegisterDialog(RatchetDialog):
 
 
 def _begin_at(held: str) -> Level:
-    """Private data is CONFIDENTIAL at least until somebody says otherwise; a session's own level when that is more, or unknown."""
+    """Private data is CONFIDENTIAL at least, unless a person chooses another level; a session's own level when that is more, or unknown."""
     return "CONFIDENTIAL" if held in LEVELS[:3] else "SECRET"

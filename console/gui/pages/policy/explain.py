@@ -1,4 +1,4 @@
-"""Explain: a call that nobody made (or one that was recorded), judged while it is typed: each part, rule and step, and the verdict."""
+"""Explain: a call that is only typed (or one that was recorded), judged while it is typed: each part, rule and step, and the verdict."""
 
 from __future__ import annotations
 

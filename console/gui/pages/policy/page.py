@@ -19,7 +19,7 @@ from console.gui.pages.policy.verbs import VERBS
 from console.gui.pages.policy.words import AskedCall, asked_call
 
 AGAIN_S = 10.0
-"""Hits and marks are read again while somebody looks; the more rules there are, the more seldom."""
+"""Hits and marks are read again while the page is in front; the more rules, the more seldom."""
 
 
 class PolicyPage(Page):
@@ -110,7 +110,7 @@ class PolicyPage(Page):
         if action_id == "policy.agent":
             mark = self.tabs.current() if tab == "sequences" else None
             if not isinstance(mark, MarkRow):
-                return "No step that somebody took is selected."
+                return "No step that was taken is selected."
             return "" if mark.agent_id in self.desk.fleet.rows else "Its agent is not in the fleet any more."
         if action_id == "policy.filter" and not self.tabs.has_filter():
             return "There is no list to filter here."

@@ -58,7 +58,7 @@ class PolicyReader(QObject):
         return all(name in self._came_at or name in self.problems for name in ("rules", "lint"))
 
     def old_words(self, tab: str) -> str:
-        """What stands above a list that could not be read anew; empty while it is what the supervisor said last."""
+        """What stands above a list that could not be refreshed; empty while the list is current."""
         problem = self.problems.get(tab, "")
         if not problem:
             return ""
@@ -92,7 +92,7 @@ class PolicyReader(QObject):
         self.failed.emit(tab, str(error))
 
     def _arrived(self, _answer: object) -> None:
-        """One answer less on its way; whoever asked meanwhile is read for now."""
+        """One answer less on its way; what was asked for meanwhile is read now."""
         self.reading -= 1
         if not self.reading and self._again:
             tab, self._again = self._again, ""

@@ -1,4 +1,4 @@
-"""Tools, what a call of each needs and is judged by: the matrix as a table. Bounds nobody judges by are not pretended."""
+"""Tools, what a call of each needs and is judged by: the matrix as a table. Bounds that no rule judges by are not shown."""
 
 from __future__ import annotations
 

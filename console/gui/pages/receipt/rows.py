@@ -47,7 +47,7 @@ class TargetRow:
 
     @property
     def words(self) -> tuple[str, str, str]:
-        """(word, shape, colour); one that was proven only later says so, and what was said first."""
+        """(word, shape, colour); one that was proven only later has both answers."""
         return ("Proven later", "check", "text") if self.is_late else OUTCOMES[self.target.outcome]
 
 

@@ -131,7 +131,7 @@ class Records(QWidget):
             first = next((line for line in lines if isinstance(line, Item)), None)
             if first is not None:
                 self.view.choose(first.key)
-        self.empty.setText("No record holds these words." if self.records else _EMPTY)
+        self.empty.setText("No records match the filter." if self.records else _EMPTY)
         self.empty.setVisible(loaded and not lines)
         marked = f"{len(self.marks)} selected · " if self.marks else ""
         self.shown.setText(f"{marked}{len(self.records):,} records" if self.records else "")
