@@ -11,14 +11,15 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 
 from PySide6.QtCore import QEventLoop, QTimer
 
 from console.gui.theme.style import Choice
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "screens"
-WAIT_S, SETTLE_MS = 60.0, 1500
+AGENT = "dependency-audit"
+WAIT_S, SETTLE_MS = 60.0, 1000
 THEMES: tuple[Choice, ...] = ("dark", "light")
 
 
@@ -35,9 +36,9 @@ class Picture:
 
 
 PICTURES = (
-    Picture("fleet", "fleet", argument="xpi-builder"),
+    Picture("fleet", "fleet", argument=AGENT),
     Picture("fleet-1024", "fleet", (1024, 700)),
-    Picture("activity", "activity", argument="xpi-builder"),
+    Picture("activity", "activity", argument=AGENT),
     Picture("approvals", "approvals"),
     Picture("policy", "policy"),
     Picture("policy-sequences", "policy", tab="sequences"),
@@ -60,12 +61,15 @@ def main(folder: Path) -> int:
     from console.gui.notices import Notices
     from console.gui.window.main import Window
     from console.settings.places import find_places
+    from tests.fakes import activity_routes, approval_routes
     from tests.fakes.operator_server import FakeHouse
 
     with tempfile.TemporaryDirectory(prefix="watchfloor-screens-") as state:
         places = find_places(state, create=True)
         assert places is not None
         with FakeHouse(places, "mockup") as house:
+            house.supervisor.approvals.waiting = approval_routes.mockup()
+            house.supervisor.activity.store.add(AGENT, activity_routes.feed(60, time()))
             app.make_application("dark")
             window = Window(places, Notices())
             window.start("fleet")
