@@ -35,7 +35,10 @@ class LaunchedAgent:
     container_id: str = ""
 
     def aim_beside(self, entry: Entry | None) -> Aim | None:
-        """The target that it is when the registry has no such agent, or another process under its id; None when the two agree."""
+        """The target that it is when the registry has no such agent, or another process under its id; None when the two agree.
+
+        ``entry``: None too where nothing of what the registry has was there: what such a record says of the rest may be forged.
+        """
         if entry is not None and self._agrees_with(entry):
             return None
         now = Entry(self.agent_id, "process", self.control_level, 0, confirmed=True, pid=self.pid, start_ticks=self.start_ticks)

@@ -104,6 +104,11 @@ class Held:
         except OSError as error:
             self.unopened = error.strerror or str(error)
 
+    @property
+    def is_found(self) -> bool:
+        """Whether anything of it is there, or may be: its cgroup, its container's, or its first process."""
+        return bool(self.leaf or self.container or self.init or self.unopened)
+
     def unseen(self, recorded: Place) -> str:
         """Why what was not found of it, in a record made at ``recorded``, is not thereby gone; or empty."""
         entry, is_box = self.entry, self.entry.kind == "container"

@@ -48,6 +48,8 @@ class WithoutGuard:
         except OSError as error:
             self.tree, self.registry.incomplete = None, f"The agents' cgroups could not be opened ({error.strerror})."
         self.registry.restore(entries, self.tree)
+        self._found = frozenset(agent_id for agent_id, held in self.registry.held.items() if held.is_found)
+        """Before anything was killed."""
         self.engine = Engine(Path(self.registry.engine_socket), instance_id) if self.registry.engine_socket else None
         self._writing = threading.Lock()
         self.respawners = Respawners(
@@ -96,7 +98,7 @@ class WithoutGuard:
             self.unheld.load()
             if problem := self.seen.load():
                 found.problems.append(problem)
-        known = {aim.agent_id: aim.held.entry for aim in kill.aims if aim.held is not None}
+        known = {aim.agent_id: aim.held.entry for aim in kill.aims if aim.held is not None and aim.agent_id in self._found}
         launched = read_launched(self._state_dir, frozenset(known))
         found.incomplete = launched.problem if kill.order.is_all else ""
         wanted = [one for one in launched.agents if kill.in_scope(one.agent_id)]

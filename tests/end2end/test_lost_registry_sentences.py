@@ -36,3 +36,11 @@ def test_with_guard_and_supervisor_dead_a_replaced_record_hides_no_agent(state_d
 def test_with_guard_and_supervisor_dead_a_whole_record_is_believed(state_dir: Path) -> None:
     told = as_user(state_dir / "u", "no-userns", user_python(), STORY, "whole")
     assert {t["outcome"] for t in told["receipt"]["targets"]} == {"best_effort"} and told["code"] == 8, told
+
+
+def test_a_forged_namespace_of_agents_whose_first_process_had_died_proves_nothing(state_dir: Path) -> None:
+    """Only what a process left behind is alive: no record identifies it any more."""
+    told = as_user(state_dir / "u", "no-userns", user_python(), STORY, "held-by-nothing-first-dead")
+    unproven = {t["agent_id"] for t in told["receipt"]["targets"] if t["outcome"] == "not_proven"}
+    assert set(told["ids"]) <= unproven and (told["receipt"]["verified_zero"], told["code"]) == (False, 9), told
+    assert told["headline"].startswith("NOT PROVEN: 3 of 3 agents may still run")

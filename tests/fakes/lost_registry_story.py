@@ -3,6 +3,7 @@ its own (user_world.py); what everybody then says of the agent, and of a press o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -53,9 +54,7 @@ def lost() -> dict[str, Any]:
         record.write_bytes(before)
         os.kill(serving.pid, signal.SIGCONT)
         until(lambda: guard().get("pid", dead) != dead, "another guard has taken over")
-        for pid in [keeper, *_below(keeper)]:
-            if pid != sleeper:
-                os.kill(pid, signal.SIGKILL)
+        _kill_but(keeper, [sleeper])
 
         def said() -> bool:
             agent = next(a for a in client.fleet().agents if a.id == agent_id)
@@ -72,10 +71,11 @@ def lost() -> dict[str, Any]:
     return out
 
 
-def both_dead(record_of: Callable[[bytes, bytes], bytes]) -> dict[str, Any]:
+def both_dead(record_of: Callable[[bytes, bytes], bytes], *, first_too: bool = False) -> dict[str, Any]:
     """Guard and supervisor are killed, the record is replaced, and everything is killed without either.
 
-    ``record_of``: (record from before the agents, record at the end) to the one that is put in place.
+    ``record_of``: (record from before the agents, record at the end) to the one that is put in place. ``first_too``: the first process of
+    each agent is dead as well.
     """
     serving = subprocess.Popen([sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(STATE)], stdout=subprocess.PIPE)
     assert serving.stdout is not None and serving.stdout.readline() == b"ready\n"
@@ -93,6 +93,8 @@ def both_dead(record_of: Callable[[bytes, bytes], bytes]) -> dict[str, Any]:
     os.kill(dead, signal.SIGKILL)
     until(lambda: _is_over(descriptor), "the guard is dead")
     after = record.read_bytes()
+    for agent in json.loads(after)["body"]["agents"] if first_too else []:
+        _kill_but(agent["pid"], with_words(SLEEPERS))
     record.write_bytes(record_of(before, after))
     killed = press_without_guard(places.state_dir, places.run_dir, places.instance_id, "all", "the story ends", "me")
     found = verdict(killed)
@@ -118,6 +120,7 @@ def held_by_nothing(before: bytes, after: bytes) -> bytes:
 
 STORIES: dict[str, Callable[[], dict[str, Any]]] = {
     "lost": lambda: lost(),
+    "held-by-nothing-first-dead": lambda: both_dead(held_by_nothing, first_too=True),
     "older": lambda: both_dead(lambda before, after: before),
     "forged": lambda: both_dead(forged),
     "held-by-nothing": lambda: both_dead(held_by_nothing),
@@ -127,6 +130,14 @@ STORIES: dict[str, Callable[[], dict[str, Any]]] = {
 
 def _is_over(descriptor: int) -> bool:
     return readable(descriptor, 0)
+
+
+def _kill_but(first: int, spared: list[int]) -> None:
+    """Kills a process and what it started; what ends with the one before it is gone already."""
+    for pid in [first, *_below(first)]:
+        if pid not in spared:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _below(pid: int) -> list[int]:
