@@ -26,6 +26,8 @@ from console.supervisor.verbs.printing import complain
 INTERRUPTED = 130
 GARBAGE = 10_000
 """Objects more than before, after which it is looked for cycles among the youngest."""
+INTERNED = 200_000
+"""More than the interpreter's table of interned strings has free places at the start."""
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -160,6 +162,17 @@ def _ready() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE, 20, 20)
+    _grow_interned()
+
+
+def _grow_interned() -> None:
+    """Lets the interpreter's table of interned strings take its final size now, not after some minutes or hours.
+
+    A string that is interned and dropped (each part of a Path) uses a place up. When all are used, the table is made anew with three
+    places for each string that lives: some megabytes more, once.
+    """
+    for number in range(INTERNED):
+        sys.intern(f"/{number}")
 
 
 def main() -> int:

@@ -6,7 +6,8 @@ A supervisor and a guard of their own start all agents once (each in its own cgr
 the first by tree, the second by session, the rest by host. Then the same number is started again, and a loop writes ``cgroup.kill`` to the
 groups of as many agents. Both are timed from outside: from the call until the first process of the last agent is dead, by its pidfd.
 ``answer`` is when the caller has the receipt. ``held`` is how many descriptors supervisor and guard have more than before, less what the
-living agents take, 2 s after the answer. Once with idle processors, once with ``--busy`` processes that compute without a pause.
+living agents take, 2 s after the answer; a handle of another living program of this host, which is observed, is none.
+Once with idle processors, once with ``--busy`` processes that compute without a pause.
 
 Bounds, each within one run: last SIGKILL <= 2 x bare + 20 ms; answer <= 1.5 x last + 300 ms; held <= 3. Exit code 1 when one is missed.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -166,8 +168,18 @@ class Fleet:
         until(lambda: not any(a.id in wanted and a.ended_at is None for a in self.it.api.fleet().agents), LONGEST_S, "they have ended")
 
 
-def descriptors(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - the count alone
+def descriptors(pid: int, instance_id: str) -> int:
+    """How many a program has open, without those that mean living processes of others: a supervisor holds each program that it observes."""
+    names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 - the names alone
+    return len(names) - sum(_means_another(f"/proc/{pid}/fdinfo/{name}", instance_id) for name in names)
+
+
+def _means_another(fdinfo: str, instance_id: str) -> bool:
+    """Whether a descriptor is a pidfd (pidfd_open(2): ``Pid`` in its fdinfo, -1 once it has ended) of a process outside the instance."""
+    with suppress(OSError):
+        found = re.search(r"^Pid:\s*(\d+)$", Path(fdinfo).read_text(), re.MULTILINE)
+        return found is not None and f"watchfloor-{instance_id}/" not in Path(f"/proc/{found[1]}/cgroup").read_text()
+    return False
 
 
 class Held:
@@ -175,11 +187,12 @@ class Held:
 
     def __init__(self, it: Instance) -> None:
         assert it.process is not None
-        self.pids = (it.guard_pid(), it.process.pid)
+        self.pids, self.instance_id = (it.guard_pid(), it.process.pid), it.places.instance_id
         self.empty = self.now()
 
     def now(self) -> tuple[int, int]:
-        return descriptors(self.pids[0]), descriptors(self.pids[1])
+        guard, supervisor = (descriptors(pid, self.instance_id) for pid in self.pids)
+        return guard, supervisor
 
     def full(self, agents: int) -> None:
         """Called while that many live."""
