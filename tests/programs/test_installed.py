@@ -20,7 +20,8 @@ from console.api.adopt_messages import AdoptBody
 from console.api.approval_messages import ApprovalRow, DecideBody, Decided
 from console.api.messages import AgentView
 from console.sources.codex.trust import key_of, trusted_hash
-from console.sources.kinds import HOOKS
+from console.sources.kind import Lacks
+from console.sources.kinds import HOOKS, KINDS
 from tests.fakes.installed_programs import ALL, PROGRAMS, Installed, Session
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.model_server import ModelServer, Reply, Scene, Used
@@ -29,6 +30,7 @@ SEEN_S = 2.0
 """From the program's start to its row, on a machine that does nothing else: with twice as many that want to run as it has cores, twice."""
 STARTS = 3
 """So often a program is started until one was seen in time."""
+WRITES_WHAT_IT_DID = frozenset(kind.name for kind in KINDS if not isinstance(kind.activity, Lacks))
 ACCOUNT = 61_237
 """Nothing else runs under it here: what is left of a program of an account that others use too can only be looked for."""
 USED = Used(1000, 100, 0, 0)
@@ -71,6 +73,12 @@ def install_hook(state_dir: Path, home: Path, kind: str) -> None:
         group = json.loads(file.read_text())["hooks"]["PreToolUse"][0]
         state = f'\n[hooks.state.{json.dumps(key_of(file, 0, 0))}]\ntrusted_hash = "{trusted_hash(group, group["hooks"][0])}"\n'
         (home / ".codex" / "config.toml").write_text(state)
+
+
+def is_told(it: Instance, agent_id: str) -> bool:
+    """Whether each command is in its activity, as the call of a tool."""
+    calls = [one.text for one in it.api.activity(agent_id).rows if one.kind == "tool_call"]
+    return all(any(command in text for text in calls) for command in COMMANDS)
 
 
 def rows(it: Instance) -> list[AgentView]:
@@ -138,6 +146,8 @@ def test_an_installed_program_is_seen_priced_and_judged(state_dir: Path, home: P
                     lambda: it.agent(row.id).cost_usd == pytest.approx(answers * program.answer_usd, abs=1e-6),
                     words=f"each of {answers} answers has its price: {it.agent(row.id)}",
                 )
+                if program.kind in WRITES_WHAT_IT_DID:
+                    until(lambda: is_told(it, row.id), words="each call is in its activity")
                 (last,) = rows(it)  # a program that starts itself again is one row
                 assert (last.id, last.source) == (row.id, program.source)
         finally:
