@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any, Literal
 
 from console.api import adopt_messages as v
@@ -18,7 +19,6 @@ from console.services.daemons.service import DaemonService
 from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
-from console.settings.places import Places
 
 DESCRIBED = 20
 LOOK_AROUND_S, MOVE_S = 30.0, 50.0
@@ -31,10 +31,10 @@ Kind = Literal["itself", "descendant", "orphan"]
 class AdoptDesk:
     """What the operator asks; the guard judges and moves."""
 
-    __slots__ = ("_notice", "_core", "_scribe", "_guard", "_daemons", "_places")
+    __slots__ = ("_notice", "_core", "_scribe", "_guard", "_daemons", "_state_dir")
 
-    def __init__(self, core: Core, scribe: Scribe, guard: GuardClient, daemons: DaemonService, places: Places, notice: Notice) -> None:
-        self._core, self._scribe, self._guard, self._daemons, self._places = core, scribe, guard, daemons, places
+    def __init__(self, core: Core, scribe: Scribe, guard: GuardClient, daemons: DaemonService, state_dir: Path, notice: Notice) -> None:
+        self._core, self._scribe, self._guard, self._daemons, self._state_dir = core, scribe, guard, daemons, state_dir
         self._notice = notice
 
     def _agent(self, agent_id: str) -> Agent:
@@ -116,7 +116,7 @@ class AdoptDesk:
     def _open_for_owner(self, agent_id: AgentId, process: ProcessIdentity, uid: int, by: str) -> dict[str, str]:
         """It is adopted with or without: what cannot be had is said."""
         try:
-            return {"owner_folder": str(open_for_owner(self._places.state_dir, agent_id, process, uid, by))}
+            return {"owner_folder": str(open_for_owner(self._state_dir, agent_id, process, uid, by))}
         except (OSError, ConsoleError) as error:
             why = f"why a budget stops it cannot be left where its owner can read it: {error}"[:500]
             self._notice(f"{agent_id}: {why}")
