@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,9 @@ from console.domain.errors import ConsoleError
 from console.sandbox.interface import LaunchSpec
 from console.sandbox.shim import first_closed
 
+_WRAPPERS = ("env", "nice", "nohup", "setsid", "stdbuf", "timeout")
+"""Programs that become the one that they name."""
+_SHELLS = ("sh", "bash", "dash")
 _SHEBANG_BYTES = 256
 """execve(2): the kernel reads no more of a script's first line."""
 
@@ -20,22 +25,35 @@ def check_program(spec: LaunchSpec, shown: tuple[str, ...] = ("/",)) -> None:
     ``shown``: the folders of the machine that the sandbox shows. A program that is nowhere is left to execve(2), which says so.
     """
     given = (str(spec.workspace), *(target for _, target in spec.extra_binds))
-    reasons = []
-    for path in _places(spec):
-        reason = _why_not(path, spec, shown, given)
-        if not reason:
+    for name in (spec.argv[0], *_wrapped(spec.argv)):
+        reasons = [_why_not(path, spec, shown, given) for path in _places(name, spec)]
+        if reasons and all(reasons):
+            raise ConsoleError(
+                reasons[0],
+                "Use a program that every account can run, such as /usr/bin/python3, or install this one outside of home folders.",
+            )
+
+
+def _wrapped(argv: tuple[str, ...]) -> Iterator[str]:
+    """The programs that wrappers would run (``env X=1 nice python3``), and that a shell would become (``sh -c 'exec python3'``).
+
+    Only what is plain to see: anything else is left to execve(2), as is what depends on a PATH or folder that they set.
+    """
+    words = [] if any(word.startswith("PATH=") for word in argv) else list(argv)
+    while words and (name := words.pop(0).rpartition("/")[2]) in (*_WRAPPERS, *_SHELLS):
+        if name in _SHELLS:
+            with contextlib.suppress(ValueError, IndexError):
+                inner = shlex.split(words[1]) if words[0] == "-c" else []
+                words = inner[1:] if inner[:1] == ["exec"] else []
+                yield from (word for word in words[:1] if word.startswith("/") or "/" not in word)
             return
-        reasons.append(reason)
-    if reasons:
-        raise ConsoleError(
-            reasons[0],
-            "Use a program that every account can run, such as /usr/bin/python3, or install this one outside of home folders.",
-        )
+        while words and (words[0].startswith("-") or "=" in words[0] or (words[0][:1].isdigit() and "/" not in words[0])):
+            words.pop(0)
+        yield from (word for word in words[:1] if word.startswith("/") or "/" not in word)
 
 
-def _places(spec: LaunchSpec) -> Iterator[str]:
+def _places(name: str, spec: LaunchSpec) -> Iterator[str]:
     """Where execvpe(3) would find the program, in its order; only files that are there."""
-    name = spec.argv[0]
     if "/" in name:
         found = [spec.workspace / name]
     else:
