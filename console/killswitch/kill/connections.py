@@ -44,6 +44,7 @@ LOOK_S = 0.25
 SHARE = 50
 """After a look the thread rests this many times the processor time that the look took: 2 % of one processor."""
 LONGEST_S = 2.0
+"""With no agent it rests as long: whoever is confirmed or adopted is looked at at once (``look_soon``)."""
 FIND_S = 1.0
 """How long one look, and the end of a kill, searches for the processes at the other ends."""
 TRIES = 3
@@ -210,7 +211,7 @@ class Connections:
             except FAULTS as fault:  # the next look is made all the same
                 self.problem = f"a look failed: {type(fault).__name__}"
                 note_fault("connections", fault)
-            pause = min(max(LOOK_S, SHARE * (time.thread_time() - began)), LONGEST_S)
+            pause = min(max(LOOK_S if self.records else LONGEST_S, SHARE * (time.thread_time() - began)), LONGEST_S)
 
     # --- one look
 

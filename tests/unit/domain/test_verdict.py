@@ -84,7 +84,7 @@ def is_known(made: Receipt, name: StepName) -> bool:
     return status is StepStatus.OK or (not made.complete and status in (None, StepStatus.PENDING))
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(_RECEIPTS)
 def test_zero_is_never_verified_beside_anything_that_speaks_against_it(made: Receipt) -> None:
     found = verdict(made)
@@ -100,7 +100,7 @@ def test_zero_is_never_verified_beside_anything_that_speaks_against_it(made: Rec
     assert verdict(judged(made)) == found  # what a receipt says of itself is not asked
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(_RECEIPTS)
 def test_exit_codes_rank_9_8_7_0(made: Receipt) -> None:
     found = verdict(made)
@@ -116,7 +116,7 @@ def test_exit_codes_rank_9_8_7_0(made: Receipt) -> None:
     assert found.exit_code == (9 if nines else 8 if eights else 7 if sevens else 0)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(_RECEIPTS)
 def test_the_headline_says_what_the_code_says(made: Receipt) -> None:
     found = verdict(made)

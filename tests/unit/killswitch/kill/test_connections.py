@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -190,6 +191,26 @@ def test_the_thread_looks_by_itself_and_soon_when_it_is_told(world: LookedAt, mo
     world.agent("a-1")
     world.connections.look_soon()
     until(lambda: "a-1" in world.connections.records, "it looked")
+
+
+def test_with_nobody_to_look_at_it_rests_for_the_longest_until_it_is_told(world: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
+    rests, wait = list[float | None](), threading.Event.wait
+
+    def noted(event: threading.Event, timeout: float | None = None) -> bool:
+        rests.append(timeout)
+        return wait(event, timeout)
+
+    monkeypatch.setattr(module, "LOOK_S", 0.015625)
+    monkeypatch.setattr(module, "SHARE", 0)
+    monkeypatch.setattr(module, "LONGEST_S", 600.0)
+    monkeypatch.setattr(threading.Event, "wait", noted)
+    world.connections.start()
+    until(lambda: rests[-1:] == [600.0], "it rests")
+    world.agent("a-1")
+    rests.clear()
+    world.connections.look_soon()
+    until(lambda: rests.count(0.015625) > 2, "it goes on while an agent is there")
+    assert set(world.connections.records) == {"a-1"}
 
 
 def test_a_look_that_fails_is_a_problem_and_the_next_is_made(world: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
