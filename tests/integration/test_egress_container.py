@@ -93,7 +93,8 @@ def engine_network(engine: APIClient) -> Path:
 def world(none_installed: None, engine_socket: Path) -> Iterator[World]:
     folder = Path(tempfile.mkdtemp(prefix="pytest-of-envoy-"))
     words = [str(ROOT / "envoy" / "build_image.py"), "--engine", f"unix://{engine_socket}", "--state-dir", str(folder)]
-    subprocess.run([sys.executable, *words], check=True, capture_output=True)
+    built = subprocess.run([sys.executable, *words], check=False, capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
     engine = APIClient(base_url=f"unix://{engine_socket}", version="1.41", timeout=120)
     config: dict[str, Any] = {"labels": {LABEL + ".test": "site"}, "host_config": engine.create_host_config(network_mode="bridge")}
     web = engine.create_container(ensure_image(engine), ["python3", "-I", "-c", SITE], name=f"site-{secrets.token_hex(4)}", **config)["Id"]
