@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ from console.services.records.storage_open import (
 )
 from console.services.secrets.rotator import Rotator
 from console.services.sessions.workspaces import Contexts
-from console.services.stop.observed_targets import asked_of, note_drop
+from console.services.stop.observed_targets import asked_of, note_session
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.freshness import Freshness
@@ -80,9 +81,7 @@ class Machinery:
         self.rotator = Rotator(self.tokens, places.state_dir / PLAN_FILE, places.operator_sock)
         self.sources = sources_of(places, options, self.spend, self.own_agents)
         self.trespasses = Trespasses(scribe, notice)
-        self.daemons = DaemonService(
-            lambda: asked_of(core.state), self.guard.call, lambda kill_id, words: note_drop(scribe, kill_id, words), notice
-        )
+        self.daemons = DaemonService(lambda: asked_of(core.state), self.guard.call, partial(note_session, scribe), notice)
         self.hunt = Hunt(places, options, lambda: core.state, scribe.record, notice, self.keyring.redactor.redact)
         self.contexts = Contexts(places.workspaces_dir, options.workspaces, self.ledger, lambda: core.state, scribe.record_first, notice)
         self.witness = Witness(options.evidence.refresh_s, options.evidence.processes_max)

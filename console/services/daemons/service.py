@@ -30,6 +30,8 @@ GROWTH_S = 1.0
 KEPT_S = 120.0
 """What was known of an agent is kept so long after it was last seen: a kill is followed up from it."""
 MOST = 1000
+DROPPED, AGAIN = "kill.session_dropped", "kill.session_again"
+"""Kinds of records: what came of asking a daemon to drop a killed session, and one that runs again after its return watch."""
 Tell = Callable[..., dict[str, Any]]
 
 
@@ -46,21 +48,23 @@ class _Known:
 class DaemonService:
     """Of one supervisor."""
 
-    __slots__ = ("_tasks", "_facts", "_known", "_followed", "_told", "_telling", "_asked", "_tell", "_record", "_notice")
+    __slots__ = ("_tasks", "_facts", "_known", "_followed", "_killed", "_told", "_telling", "_asked", "_tell", "_record", "_notice")
 
     def __init__(
         self,
         asked: Callable[[], list[Asked]],
         tell: Tell,
-        record: Callable[[str, str], None],
+        record: Callable[[str, str, str], None],
         notice: Callable[[str, str], None],
     ) -> None:
-        """``tell``: an operation of the guard. ``record``: a kill and words. ``notice``: words and ``red`` or ``amber``."""
+        """``tell``: an operation of the guard. ``record``: its kind, a kill and words. ``notice``: words and ``red`` or ``amber``."""
         self._asked, self._tell, self._record, self._notice = asked, tell, record, notice
         self._tasks: set[asyncio.Task[None]] = set()
         self._facts = Facts()
         self._known: dict[str, _Known] = {}
         self._followed: set[str] = set()
+        self._killed: dict[str, tuple[Receipt, Asked]] = {}
+        """Sessions that a kill ended, by their ids: one that runs again after its return watch is said, and lives."""
         self._told: list[dict[str, Any]] | None = None
         """What the guard heard last; None: nothing is known to have reached it."""
         self._telling = asyncio.Lock()
@@ -97,7 +101,20 @@ class DaemonService:
             self._known[agent.agent_id] = _Known(agent, hosting.get(agent.agent_id), path, now)
         self._known = {agent_id: one for agent_id, one in self._known.items() if now - one.at < KEPT_S}
         self._facts = facts
+        self._say_returned(asked)
         return facts
+
+    def _say_returned(self, asked: Collection[Asked]) -> None:
+        """A session that runs again after the return watch is a red notice and a record, once. It may be a person's own doing."""
+        for agent in asked:
+            receipt, had = self._killed.get(agent.session, (None, agent))
+            if receipt is None or agent.process == had.process or time.time() < receipt.watch_until:
+                continue  # while the watch lasts, the guard finds it and kills it
+            del self._killed[agent.session]
+            now = f"{agent.agent_id}, process {agent.process.pid}"
+            said = f"the killed session of {had.agent_id} runs again after its return watch: {now}"
+            self._record(AGAIN, receipt.kill_id, said)
+            self._notice(f"kill {receipt.kill_id}: {said}; it was not stopped", "red")
 
     def around(self, agents: Collection[str]) -> list[DaemonView]:
         """The daemons and shared jobs of these agents, as of the last look: before an adoption or a kill, for people."""
@@ -133,6 +150,9 @@ class DaemonService:
     async def after_zero(self, receipt: Receipt) -> None:
         """Each daemon drops its killed sessions, then transcripts are watched."""
         killed = [known for t in receipt.targets if (known := self._known.get(t.agent_id)) is not None]
+        self._killed |= {one.agent.session: (receipt, one.agent) for one in killed if one.agent.session}
+        while len(self._killed) > MOST:
+            del self._killed[next(iter(self._killed))]
         jobs: list[Awaitable[None]] = [asyncio.to_thread(self._drop, receipt.kill_id, one) for one in killed if one.daemon is not None]
         await asyncio.gather(*jobs)
         await self._watch(receipt, killed)
@@ -143,7 +163,7 @@ class DaemonService:
         if one is None or not command or one.found.refused:
             return
         said = drop(command, one.found.uid, one.found.home)
-        self._record(kill_id, f"{known.agent.agent_id}: {said}")
+        self._record(DROPPED, kill_id, f"{known.agent.agent_id}: {said}")
 
     async def _watch(self, receipt: Receipt, killed: list[_Known]) -> None:
         """A transcript that grows is shown: no process of it may be known."""

@@ -53,9 +53,9 @@ def asked_of(state: EngineState) -> list[Asked]:
     return found
 
 
-def note_drop(scribe: Scribe, kill_id: str, words: str) -> None:
-    """That a daemon was asked to drop a killed session, and what came of it: on record, and nothing of the receipt follows from it."""
-    scribe.record(Record("supervisor", "kill.session_dropped", f"{kill_id}: {words}"[:500], data={"kill_id": kill_id}))
+def note_session(scribe: Scribe, kind: str, kill_id: str, words: str) -> None:
+    """A killed session that a daemon was asked to drop, or that runs again: on record as ``kind``; its receipt stays as it is."""
+    scribe.record(Record("supervisor", kind, f"{kill_id}: {words}"[:500], data={"kill_id": kill_id}))
 
 
 def proof_of(agent: Agent, proc: Path = Path("/proc")) -> dict[str, Any] | None:
