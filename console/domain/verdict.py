@@ -123,6 +123,11 @@ def _is_cut_off(receipt: Receipt) -> bool:
     return not receipt.complete and len({s.name for s in receipt.steps if s.status is not StepStatus.PENDING}) == len(StepName)
 
 
+def _is_compared(receipt: Receipt) -> bool:
+    """Whether a supervisor has finished it: it adds agents that the ledger knows and the guard's record lost."""
+    return receipt.complete and len({s.name for s in receipt.steps}) == len(StepName)
+
+
 def _short(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
     outcomes = worst_outcomes(receipt.targets)
     total, proven = len(outcomes), sum(outcome is Outcome.PROVEN_ZERO for outcome in outcomes.values())
@@ -132,7 +137,8 @@ def _short(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
         return f"{proven} of {total} confirmed dead so far"
     if any(r.certain for r in receipt.returns):
         return "a killed session ran again and died"
-    words = f"{proven} of {total} confirmed dead" if total else "nothing was running"
+    nothing = "nothing was running" if _is_compared(receipt) else "nothing on record was running"
+    words = f"{proven} of {total} confirmed dead" if total else nothing
     if proven < total:
         return f"{words}, {total - proven} best effort"
     if receipt.connections:
@@ -168,6 +174,8 @@ def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str], at: float |
 
 def _dead(receipt: Receipt, proven: int, total: int) -> str:
     best = total - proven
+    if not total and not _is_compared(receipt):
+        return "Nothing on the guard's record was running."
     if not total:
         return "Nothing was running." if receipt.only_seen == 0 else "Nothing that is held here was running."
     if not best:

@@ -79,6 +79,18 @@ def test_the_supervisors_receipt_is_waited_for_and_printed(watchfloor: Watchfloo
     assert press[0][3:5] == ("all", "r")
 
 
+def test_a_guard_that_lost_its_record_is_not_taken_for_nobody_before_the_supervisor_has_spoken(
+    watchfloor: Watchfloor, api: CannedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(panic, "press_and_wait", lambda *_: replace(LOCAL, targets=(), only_seen=0))
+    lost = Target("a-lost", "managed", Outcome.NOT_PROVEN, None, {"unaccounted": True})
+    api.say("GET /api/status", STATUS)
+    api.say("GET /api/receipts/k1", replace(WHOLE, targets=(lost,), only_seen=0).as_json())
+    said = watchfloor("panic", "--reason", "r")
+    assert said.code == 9 and "NOT PROVEN: 1 of 1 agent may still run" in said.out
+    assert "killed: Nothing on the guard's record was running." in said.err and "Nothing was running" not in said.err + said.out
+
+
 @pytest.mark.parametrize("seen", [HALF, LOCAL, None], ids=["half", "the guard's part alone", "never heard of it"])
 def test_a_supervisor_that_never_finishes_leaves_unknown_steps(
     watchfloor: Watchfloor, api: CannedApi, press: list[Any], monkeypatch: pytest.MonkeyPatch, seen: Receipt | None

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from console.domain.errors import ExitCode
-from console.domain.kill import Connection, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Target
+from console.domain.kill import Connection, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Target, decided
 from console.domain.verdict import code_words, judged, verdict, worst
 
 STEPS = tuple(Step(n, StepStatus.OK, 610.0 if n is StepName.ZERO else 1200.0) for n in StepName)
@@ -233,6 +233,8 @@ def test_survivors_are_never_beside_a_verified_zero() -> None:
     [
         (receipt(), "Nothing that is held here was running."),
         (receipt(only_seen=0), "Nothing was running."),
+        (receipt(only_seen=0, steps=STEPS[:5]), "Nothing on the guard's record was running."),
+        (decided(receipt(only_seen=0, steps=STEPS[:5]), "no supervisor"), "Nothing on the guard's record was running."),
         (receipt(only_seen=2), "Nothing that is held here was running. 2 observed agents were not stopped."),
         (receipt(Outcome.BEST_EFFORT), "No agent is confirmed dead. 1 agent best effort: no proof is possible."),
         (receipt(Outcome.PROVEN_ZERO, watch_until=1.0), "watching until"),
