@@ -191,10 +191,11 @@ def test_the_baseline_is_signed_recorded_and_hidden_and_a_changed_or_missing_one
 
 def what_an_ended_session_left_is_recorded_without_a_kill(it: Instance, host: Path) -> None:
     it.python(planting({"etc/cron.d/later": "* * * * * root /evil"}, str(host)), context_id="c-gone")
-    row = until(lambda: next((r for r in it.api.audit(limit=200).rows if r.kind == "persistence.found"), None))
+    kind = "persistence.found"  # c-two may have one as well, which comes before or after it
+    row = until(lambda: next((r for r in it.api.audit(limit=200).rows if r.kind == kind and r.data["context"] == "c-gone"), None))
     assert row is not None and "etc/cron.d/later" in row.what and row.data["outside"] == 1
     until(lambda: any("etc/cron.d/later" in n for n in it.api.status().notices))
-    until(lambda: it.api.persistence().reports[-1].context_id == "c-gone")
+    until(lambda: "c-gone" in {report.context_id for report in it.api.persistence().reports})
 
 
 def a_later_agent_of_the_same_session_is_measured_by_the_first_baseline(it: Instance) -> None:

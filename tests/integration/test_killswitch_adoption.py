@@ -69,7 +69,7 @@ def seen() -> Iterator[Any]:
         process = subprocess.Popen([*(AS_UID if uid else ()), *argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=cwd)
         handle = Handle(process.pid, ticks(process.pid))
         made.append((process, Closure(handle), handle))
-        until(lambda: not processes.command_line(process.pid).startswith("setpriv"), "it runs its own program")
+        until(lambda: not (processes.command_line(process.pid) or "setpriv").startswith("setpriv"), "it runs its own program")
         return process
 
     yield start

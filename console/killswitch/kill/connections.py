@@ -272,6 +272,8 @@ class Connections:
             is_settled = one[1] < young and known is not None and known.name == processes.short_name(one[0])
             found[one] = known if known is not None and is_settled and record.looks % AGAIN else examine(one[0], entry.pid_namespace)
         inside = {one: seen for one, seen in found.items() if seen.is_inside}
+        if not inside and record.reach:
+            return  # a kill has ended them, and they are not reaped yet: what was seen last is what it needs
         # A managed agent's first process is our shim, under our account, unless there is no other process.
         agents = [seen for one, seen in inside.items() if one[0] != entry.pid] or list(inside.values())
         record.examined = found
@@ -405,9 +407,13 @@ def _passed_on(record: Record, inode: int, seen: Snapshot) -> list[Far]:
 def examine(pid: int, namespace: int) -> Examined:
     """Reads what is needed of one process. ``namespace``: the agent's own PID namespace, or 0."""
     is_inside, folder, network = not namespace or processes.pid_namespace(pid) == namespace, "", 0
-    with contextlib.suppress(OSError):
+    try:
         network = Path(f"/proc/{pid}/ns/net").stat().st_ino
         folder = str(Path(f"/proc/{pid}/cwd").readlink())
+    except FileNotFoundError:
+        is_inside = False  # it has ended: nothing is in it that could be told
+    except OSError:
+        pass
     words = processes.command_line(pid, 4096) if is_inside else ""
     name, uids = processes.short_name(pid), frozenset(processes.uids(pid))
     return Examined(is_inside, name, uids, why_reaches(pid) if is_inside else "", words, folder, network)

@@ -184,6 +184,20 @@ def test_what_identifies_its_work_is_read_from_its_processes(world: LookedAt) ->
     assert record.uids == {os.geteuid()} and record.reach == "it shares this host's network"
 
 
+def test_a_look_in_the_middle_of_a_kill_forgets_nothing_of_what_it_could_reach(world: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = world.agent("a-1").process
+    talker = world.talkers["a-1"]
+    talker.held.entry = replace(talker.entry, pid_namespace=0)
+    world.connections.look()
+    record = world.connections.records["a-1"]
+    reach, uids = record.reach, record.uids
+    process.kill()
+    until(lambda: not Path(f"/proc/{process.pid}/ns/net").exists(), "it is dead, and nobody has reaped it")
+    monkeypatch.setattr(type(talker.held), "pids", lambda _: [process.pid])  # it died after it was listed
+    world.connections.look()
+    assert reach == record.reach == "it shares this host's network" and uids == record.uids and record.uids
+
+
 def test_the_thread_looks_by_itself_and_soon_when_it_is_told(world: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_S", 600.0)
     monkeypatch.setattr(module, "LONGEST_S", 600.0)
