@@ -38,6 +38,12 @@ from console.enforcement.state import NOT_CONFIRMED, EngineState
 Commands = Iterator[c.Command]
 _RECORDED = {ExitCode.DONE: "ok", ExitCode.LATER_STEP: "ok", ExitCode.BEST_EFFORT: "best_effort"}
 """How the audit log calls a kill, by its exit code."""
+_MAY_BE_KILLED: dict[AgentState, tuple[int | None, ...]] = {
+    AgentState.ENDED: (None,),
+    AgentState.LOST: (None,),
+    AgentState.FAILED: (-9, 137),
+}
+"""States with the exit codes that SIGKILL may have left: a receipt that proves it dead says what ended it."""
 
 
 class Engine:
@@ -225,7 +231,7 @@ class Engine:
         unseen = {t.agent_id for t in receipt.targets if t.control_level == "unknown" and not t.evidence.get("strays")}
         for target, outcome in worst_outcomes(receipt.targets).items():
             agent = state.agents.get(AgentId(target))
-            if agent is None or not self._may_judge(agent, outcome, place, was_seen=target not in unseen):
+            if agent is None or not self._may_judge(agent, outcome, place, receipt.pressed_at, was_seen=target not in unseen):
                 state.killing.discard(AgentId(target))  # of one that had ended before, nothing is open any more
                 continue
             proven = outcome is Outcome.PROVEN_ZERO
@@ -243,7 +249,7 @@ class Engine:
                 end, reason = AgentState.ALIVE_AFTER_KILL, f"{outcome}: not proven dead"
             yield self._show(replace(agent, state=end, state_reason=reason, ended_at=event.at if proven else None, causes=()))
             yield c.NoteEvent(agent.agent_id, "kill", f"{outcome} {receipt.kill_id}")
-            if proven:
+            if proven and agent.state.is_live:
                 yield c.LeaveAgent(agent.agent_id)
         yield c.Record(
             "guard",
@@ -255,13 +261,17 @@ class Engine:
             must=True,
         )
 
-    def _may_judge(self, agent: Agent, outcome: Outcome, place: int, *, was_seen: bool) -> bool:
-        """Whether this outcome says something new. A proof only ends what lives; a doubt also takes "killed" back (promise 1), unless a
-        kill that was pressed later proved it, or the guard had forgotten the agent, proven dead, before this press. One that ended by
-        itself comes back only as something that was seen alive."""
+    def _may_judge(self, agent: Agent, outcome: Outcome, place: int, pressed_at: float, *, was_seen: bool) -> bool:
+        """Whether this outcome says something new. A proof ends what lives, or says what ended it after the press, when the guard was
+        pressed and the exit was seen first. A doubt also takes "killed" back (promise 1), unless a kill that was pressed later proved it,
+        or the guard had forgotten the agent, proven dead, before this press. One that ended by itself comes back only as something that
+        was seen alive."""
         if agent.state.is_live:
             return True
-        if outcome is Outcome.PROVEN_ZERO or not was_seen or place < self.state.proven.get(agent.agent_id, 0):
+        if outcome is Outcome.PROVEN_ZERO:
+            is_later = agent.ended_at is None or agent.ended_at >= pressed_at
+            return is_later and agent.exit_code in _MAY_BE_KILLED.get(agent.state, ())
+        if not was_seen or place < self.state.proven.get(agent.agent_id, 0):
             return False
         return agent.state in (AgentState.KILLED, AgentState.HALTED) or outcome is not Outcome.BEST_EFFORT
 

@@ -132,6 +132,24 @@ class TestStopMeansStopped:
         judged(book, Outcome.PROVEN_ZERO, "a1", scope="a1")
         assert book.agent("a1").state is AgentState.KILLED
 
+    @pytest.mark.parametrize(("code", "later_s", "state"), [
+        (None, 0.5, AgentState.KILLED),
+        (-9, 0.5, AgentState.KILLED),
+        (None, -0.5, AgentState.ENDED),
+        (0, 0.5, AgentState.ENDED),
+        (3, 0.5, AgentState.FAILED),
+    ])  # fmt: skip
+    def test_an_exit_that_was_seen_before_the_press_was_heard_of_is_the_kills(
+        self, code: int | None, later_s: float, state: AgentState
+    ) -> None:
+        """A panic presses the guard itself: the watch for exits may see the dead agent before this console hears of the press."""
+        book, agent_id = Playbook().run("a1"), AgentId("a1")
+        book >> e.AgentExited(book.at + later_s, book.boot, agent_id, code)
+        assert not book.agent("a1").state.is_live
+        pressed(book)
+        judged(book, Outcome.PROVEN_ZERO, "a1")
+        assert book.agent("a1").state is state and agent_id not in book.state.killing
+
     def test_a_kill_of_one_does_not_latch(self) -> None:
         book = Playbook().run("a1").run("a2")
         pressed(book, "a1")
