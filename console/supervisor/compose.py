@@ -80,6 +80,7 @@ from console.supervisor.http.peers import Peer, is_operator, may_hook
 from console.supervisor.http.redaction import hidden
 from console.supervisor.http.token_watch import watched
 from console.supervisor.machinery import Machinery
+from console.supervisor.metrics import Metrics, metrics_routes
 from console.supervisor.operator_routes import OperatorRoutes
 from console.supervisor.restore import restore
 from console.supervisor.runner import Runner
@@ -307,6 +308,7 @@ class Supervisor:
         more = [*secrets.routes(), *self._program_routes(), *hook_routes(self.doors.hooks)]
         more += policy_routes(PolicyReview(self.core, self.places, it.scribe, self.policy), self.profiles, asked_by)
         more += policy_page_routes(PolicyLook(self.core, it.scribe, self.policy))
+        more += metrics_routes(Metrics(self.core, self.stop, it.scribe, self.follower.armed))
         return more + first_run_routes(self.places, self.options, self.policy, self.doors, self.follower)
 
     def _program_routes(self) -> list[Route]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,11 +13,16 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.errors import ConsoleError, NotFound
+from console.domain.permission import Decision, Verdict
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
 from console.services.fleet.hub import Hub
 from console.services.fleet.meters import Meters
 from console.services.notices.pending import PendingNotices
+
+RULES_MAX = 100
+"""Rules whose verdicts are counted by name; later ones are counted together."""
+RULE_CHARS = 120
 
 
 def now() -> tuple[float, float]:
@@ -44,6 +50,36 @@ class Ports(Protocol):
 
 
 @dataclass(slots=True)
+class Tally:
+    """What was decided since this start, as sums."""
+
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By verdict and rule."""
+    halted: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Agents that a limit halted, by scope and limit."""
+    _rules: set[str] = field(default_factory=set)
+
+    def decided(self, verdict: Verdict, rule: str) -> None:
+        """Counts one verdict. The id of an approval or a plan is no rule, and a text is as long as a label may be."""
+        kind = rule.split(" ", 1)[0]
+        name = kind if kind in ("approval", "plan") else rule[:RULE_CHARS].encode(errors="backslashreplace").decode()
+        if name not in self._rules and len(self._rules) >= RULES_MAX:
+            name = "other"
+        self._rules.add(name)
+        self.verdicts[verdict.value, name] += 1
+
+    def carried_out(self, command: c.Command, state: EngineState) -> None:
+        """Counts what a command says of limits, and of calls that a person decides."""
+        match command:
+            case c.HaltAgents(agent_ids, _):
+                self.halted.update((halt.scope, halt.limit) for i in agent_ids if (halt := state.agents[i].halt) is not None)
+            case c.KeepApproval(approval, None):
+                self.decided(Verdict.ASK, approval.rule)
+            case _:
+                pass
+
+
+@dataclass(slots=True)
 class Core:
     """Engine, hub and meters on the event loop's thread."""
 
@@ -62,6 +98,7 @@ class Core:
     answers: dict[str, asyncio.Future[object]] = field(default_factory=dict)
     asked: dict[str, e.PermissionAsked] = field(default_factory=dict)
     """Permission requests not answered yet, as they were asked."""
+    tally: Tally = field(default_factory=Tally)
     untold: PendingNotices = field(default_factory=PendingNotices)
     """Notices that no answer has carried to their agents yet."""
     _judged: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,6 +114,7 @@ class Core:
         if isinstance(event, e.PermissionAsked):
             self.asked[event.request_id] = event
         for command in self.engine.step(event):
+            self.tally.carried_out(command, self.state)
             self.ports.run(command)
             self.ports.heard(command)
         self.ports.heard(event)
@@ -137,6 +175,8 @@ class Core:
         self.asked.pop(request_id, None)
         future = self.answers.pop(request_id, None)
         if future is not None and not future.done():
+            if isinstance(answer, Decision) and answer.verdict is not Verdict.ASK:  # those were counted when they were asked
+                self.tally.decided(answer.verdict, answer.rule)
             future.set_result(answer)
 
     def name_of(self, agent_id: str) -> str:

@@ -84,12 +84,49 @@ class HeadNote:
         self._noted = note_head(self._ledger, self._audit)
 
 
+class Waiting:
+    """Records that the log has not taken yet, in order, each with the moment (CLOCK_MONOTONIC) since when it waits."""
+
+    __slots__ = ("_coming", "_owed")
+
+    def __init__(self) -> None:
+        self._coming: deque[tuple[Record, float]] = deque()
+        """Handed over; each has a job in the queue."""
+        self._owed: deque[tuple[Record, float]] = deque(maxlen=KEEP_LINES)
+
+    def hand_over(self, record: Record) -> None:
+        """From any thread."""
+        self._coming.append((record, time.monotonic()))
+
+    def owe(self, record: Record | None = None) -> None:
+        """Owes this one; None: the next that was handed over."""
+        self._owed.append(self._coming.popleft() if record is None else (record, time.monotonic()))
+
+    def __len__(self) -> int:
+        """How many are owed. From any thread."""
+        return len(self._owed)
+
+    @property
+    def first(self) -> Record:
+        """The oldest that is owed. IndexError when none is."""
+        return self._owed[0][0]
+
+    def drop(self) -> None:
+        """The oldest is written, or never can be."""
+        self._owed.popleft()
+
+    def lag(self) -> tuple[int, float]:
+        """(how many wait, seconds since the oldest of them does). From any thread."""
+        waiting = [*self._owed.copy(), *self._coming.copy()]
+        return len(waiting), max(0.0, time.monotonic() - waiting[0][1]) if waiting else 0.0
+
+
 class Scribe:
     """Owns the writing side of ledger and audit."""
 
     __slots__ = (
-        "_on_trouble", "_jobs", "_dirty", "_events", "_egress", "_spend", "_books", "_day", "_network", "_seal", "_owed", "_pay_at",
-        "_noted", "_lock", "_thread", "ledger", "audit", "_recorded", "_redact"
+        "_on_trouble", "_jobs", "_dirty", "_events", "_egress", "_spend", "_books", "_day", "_network", "_seal", "_pay_at",
+        "_noted", "waiting", "_lock", "_thread", "ledger", "audit", "_recorded", "_redact"
     )  # fmt: skip
 
     def __init__(
@@ -117,8 +154,7 @@ class Scribe:
         """The newest that was told and is not in the books yet: it changes with every charge, and is written once for many."""
         self._network: list[tuple[str, NetworkChange]] = []
         self._seal = EgressSeal()
-        self._owed: deque[Record] = deque(maxlen=KEEP_LINES)
-        self._pay_at = 0.0
+        self.waiting, self._pay_at = Waiting(), 0.0
         self._noted = HeadNote(ledger, audit, self._jobs.put)
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="scribe", daemon=True)
@@ -139,24 +175,25 @@ class Scribe:
 
     def record(self, record: Record) -> None:
         """Queues an entry; trouble is shown, never hidden, and the entry stays owed until the log takes it, in order."""
-        self._jobs.put(lambda: self._owe(record))
+        self.waiting.hand_over(record)
+        self._jobs.put(self._owe)
 
-    def _owe(self, record: Record) -> None:
-        self._owed.append(record)
+    def _owe(self, record: Record | None = None) -> None:
+        self.waiting.owe(record)
         self._pay()
 
     def _pay(self) -> None:
         """Writes what is owed; a log that refuses is asked again after a while."""
-        while self._owed and time.monotonic() >= self._pay_at:
+        while self.waiting and time.monotonic() >= self._pay_at:
             try:
-                self.record_first(self._owed[0])
+                self.record_first(self.waiting.first)
             except NotRecorded:
                 self._pay_at = time.monotonic() + PAY_S
                 raise
             except ConsoleError:
-                self._owed.popleft()  # it can never be written; what is wrong with it is shown
+                self.waiting.drop()  # it can never be written; what is wrong with it is shown
                 raise
-            self._owed.popleft()
+            self.waiting.drop()
 
     def agent(self, agent: Agent) -> None:
         """Saves the newest state of an agent soon; many changes become one write."""
@@ -211,7 +248,7 @@ class Scribe:
     def flush(self) -> None:
         """Queues the collected writes; called a few times a second and at the end."""
         waiting = (self._dirty, self._books, self._day, self._events, self._egress, self._spend, self._network, self._seal.waits)
-        for job, is_due in ((self._write, any(waiting)), (self._pay, bool(self._owed))):
+        for job, is_due in ((self._write, any(waiting)), (self._pay, bool(self.waiting))):
             if is_due:
                 self._jobs.put(job)
         self._noted.look()
@@ -257,7 +294,7 @@ class Scribe:
                 self._seal.add(egress, self.ledger.add_egress(egress))
                 egress = []
             if (entry := self._seal.due()) is not None:
-                self._owed.append(entry)  # paid with the next flush: an audit that refuses holds up no ledger
+                self.waiting.owe(entry)  # paid with the next flush: an audit that refuses holds up no ledger
         finally:
             with self._lock:
                 self._dirty = agents | self._dirty

@@ -64,6 +64,21 @@ def test_what_the_log_refused_is_written_once_it_can_be_and_in_order(kept: tuple
     assert [r.what for r in reversed(audit.page())] == ["first", "second", "third"]
 
 
+def test_how_long_the_oldest_record_waits_for_the_log_is_known(kept: tuple[Scribe, Stubborn, list[str]]) -> None:
+    scribe, audit, _ = kept
+    assert scribe.waiting.lag() == (0, 0.0)
+    audit.refuses = True
+    for what in ("first", "second"):
+        scribe.record(Record("operator:0", "isolate", what, must=True))
+    assert scribe.settle()
+    count, waited = scribe.waiting.lag()
+    assert count == 2 and scribe.waiting.lag()[1] >= waited > 0
+    audit.refuses = False
+    scribe.flush()
+    assert scribe.settle()
+    assert scribe.waiting.lag() == (0, 0.0)
+
+
 def test_a_log_that_refuses_keeps_the_ledger_waiting_for_nothing(kept: tuple[Scribe, Stubborn, list[str]]) -> None:
     scribe, audit, _ = kept
     audit.refuses = True

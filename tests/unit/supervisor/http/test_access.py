@@ -23,6 +23,7 @@ from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.http.access import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
 from console.supervisor.http.peers import Peer
+from console.supervisor.metrics import metrics_routes
 from console.supervisor.operator_routes import OperatorRoutes
 
 UP = {
@@ -46,7 +47,7 @@ UP = {
     "GET /api/policy/profiles",
     "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
     "GET /api/hooks", "GET /api/first-run", "GET /api/hooks/{program}/preview", "GET /api/plans/{agent}",
-    "GET /api/mcp",
+    "GET /api/mcp", "GET /metrics",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
@@ -97,6 +98,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desks["tokens"] = SimpleNamespace(accepts=lambda token, audience: (token, audience) == ("good", "operator"))
     desks["trespasses"] = Trespasses(book, notices.append)
     more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(nothing, nothing, nothing)]
+    more += metrics_routes(nothing)
     more += first_run_routes(nothing, nothing, nothing, nothing, nothing)
     more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(**desks | {"more": more}).app()
