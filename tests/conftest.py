@@ -19,7 +19,7 @@ if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
 from tests.leaks import SESSION_VARIABLE, Session, ask_engine  # noqa: E402 - needs the line above
-from tests.workers import side_by_side  # noqa: E402
+from tests.workers import note_failed, side_by_side  # noqa: E402
 
 FULL_COUNTS_S = 3600
 """Time-out of a test with its full counts: 200 supervisors that are killed and started take minutes on a busy machine."""
@@ -30,6 +30,7 @@ _SHALLOW = ("unit", "gui")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the full counts of the heavy tests")
     parser.addoption("--workers", type=int, default=1, help="processes that run the tests side by side; each file goes to whoever is free")
+    parser.addoption("--failed-to", type=Path, help="with --workers: the file that gets the ids of the tests that failed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,7 +77,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     count = config.getoption("--workers")
     if count < 2 or config.getoption("collectonly") or session.testsfailed:
         return None
-    return side_by_side(session, count, ROOT, lambda: _begin(config))
+    side_by_side(session, count, ROOT, lambda: _begin(config))
+    if file := config.getoption("--failed-to"):
+        note_failed(session, file)
+    return True
 
 
 _SESSION = pytest.StashKey[Session]()

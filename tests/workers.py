@@ -77,6 +77,18 @@ def side_by_side(session: pytest.Session, count: int, root: Path, begin: Callabl
     return True
 
 
+def note_failed(session: pytest.Session, file: Path) -> None:
+    """Writes the ids of what failed, one a line, for a second run alone; nothing when a process died or when a test is missing.
+
+    What a process was in when it died may not be what killed it, so no second run can tell.
+    """
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    assert reporter is not None
+    failed = [*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())]
+    if not any(isinstance(report.longrepr, str) for report in failed):
+        file.write_text("".join(f"{one}\n" for one in dict.fromkeys(report.nodeid for report in failed)))
+
+
 def _listen(session: pytest.Session, workers: list[_Worker], folder: Path) -> None:
     """Until the last of them has closed its end."""
     with selectors.DefaultSelector() as selector:

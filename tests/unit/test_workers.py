@@ -12,10 +12,12 @@ CONFTEST = f"""
 import sys
 from pathlib import Path
 sys.path.insert(0, {str(ROOT)!r})
-from tests.workers import side_by_side
+from tests.workers import note_failed, side_by_side
 
 def pytest_runtestloop(session):
-    return side_by_side(session, 3, Path(__file__).parent, lambda: None)
+    side_by_side(session, 3, Path(__file__).parent, lambda: None)
+    note_failed(session, Path("failed"))
+    return True
 """
 GOOD = """
 import os, pathlib, time, pytest
@@ -56,6 +58,16 @@ def test_what_fails_what_dies_and_what_nobody_ran_is_told(tmp_path: Path) -> Non
         assert words in said, (words, said)
     assert "no process reported its end" in said and "at the very end" in said, said
     assert "4 passed, 1 skipped, 1 error" in said and "4 failed" in said, said
+    assert not (tmp_path / "failed").exists(), "a process died: nothing is run again"
+
+
+def test_what_failed_is_noted_for_a_second_run(tmp_path: Path) -> None:
+    fails = "import pytest\n@pytest.mark.parametrize('n', ['a b', '-x'])\ndef test_bad(n): assert n == 'left'\n"
+    broken = "import pytest\n@pytest.fixture\ndef bad(): assert 0\ndef test_never(bad): pass\ndef test_good(): pass"
+    code, said = run(tmp_path, a=fails, b=broken)
+    assert code == 1 and "1 passed" in said, said
+    found = set((tmp_path / "failed").read_text().splitlines())
+    assert found == {"test_a.py::test_bad[a b]", "test_a.py::test_bad[-x]", "test_b.py::test_never"}
 
 
 def test_at_the_first_failure_all_of_them_stop(tmp_path: Path) -> None:
