@@ -22,6 +22,7 @@ from console.domain.kill import StepName, StepStatus
 from console.domain.network import NetworkMode, Sensitivity
 from console.settings.places import find_places
 from tests.fakes.broken import Broken
+from tests.fakes.instance import until
 from tests.fakes.invariants import audited, check_invariants, latched, living
 from tests.fakes.nursery import ROOT, Nursery
 from tests.fakes.power import SOCKET_VARIABLE, Copy, Kind, Recorder, copies
@@ -47,7 +48,7 @@ class Promises:
     audited: list[tuple[int, str]] = field(default_factory=list)
     """Kinds of records."""
     killed: list[tuple[int, int]] = field(default_factory=list)
-    """From the press's answer until the rearm was asked for."""
+    """From when the receipt says that the latch is on disk until the rearm was asked for."""
     free: list[tuple[int, int]] = field(default_factory=list)
     """From ready, or the rearm's answer, until the next press."""
     tokens: list[tuple[int, str]] = field(default_factory=list)
@@ -131,9 +132,10 @@ def _tell(it: Broken, recorder: Recorder, said: Promises) -> None:
     # The press, its rotation, the way back, and once more.
     said.free.append((since, recorder.now))
     said.accepted[-1] = (said.accepted[-1][0], recorder.now, key)
-    receipt = it.api.activate("the test")
+    kill_id = it.api.activate("the test").kill_id  # its answer waits for no disk: it calls the latch pending until it is there
+    until(lambda: it.api.receipt(kill_id).latch.status is StepStatus.OK, words="the latch is on disk")
     at = recorder.now
-    receipt = it.receipt_of(receipt.kill_id)
+    receipt = it.receipt_of(kill_id)
     assert [s.status for s in receipt.steps if s.name is StepName.ROTATE] == [StepStatus.OK]
     said.tokens.append((recorder.now, token))
     said.keys.append((recorder.now, key))
@@ -144,7 +146,7 @@ def _tell(it: Broken, recorder: Recorder, said: Promises) -> None:
     agent = it.launch("sleep", "300", context_id="desk")
     said.launched.append((recorder.now, agent))
     said.free.append((since, recorder.now))
-    it.receipt_of(it.press_guard())
+    assert it.receipt_of(it.press_guard()).latch.status is StepStatus.OK
     said.killed.append((recorder.now, FOREVER))
 
 
