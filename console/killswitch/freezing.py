@@ -215,7 +215,7 @@ class Freezing:
         for hold in list(self._guard.causes.holds.values()):
             if hold.deadline is not None and monotonic() >= hold.deadline:
                 del self._guard.causes.holds[hold.hold_id]
-                self._guard.press("all", "Held until the end", hold.by, kill_id=hold.kill_id)
+                self._guard.press("all", "Panic button held; no reason given", hold.by, kill_id=hold.kill_id)
                 self._guard.clerk.do(self._record_holds)
 
     def _record_holds(self) -> None:

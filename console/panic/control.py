@@ -23,6 +23,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from console.domain.guard import HOLD_S
 from console.domain.words import counted
 from console.panic import fonts
 from console.panic.event_time import Attention
@@ -52,8 +53,8 @@ class Shape:
     rounded: bool
 
 
-BAR = Shape(236, 56, (38, 21), QRectF(72, 7, 152, 22), 16, 3, rounded=True)
-WINDOW = Shape(260, 66, (46, 25), QRectF(88, 9, 160, 24), 18, 4, rounded=False)
+BAR = Shape(236, 56, (38, 21), QRectF(72, 7, 155, 22), 16, 3, rounded=True)
+WINDOW = Shape(260, 66, (46, 25), QRectF(88, 9, 163, 24), 18, 4, rounded=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +71,22 @@ def plate_words(machine: PanicMachine, agents: int, proven: int, total: int) -> 
     share = machine.progress if machine.state is PanicState.HOLDING else proven / total if total else 0.0
     match machine.state:
         case PanicState.READY:
-            ready = "Lift guard to arm" if machine.guard_alive else "No guard: kills by itself"
+            ready = "Click to unlock" if machine.guard_alive else "No guard: Panic still works"
             return PlateWords("PANIC", machine.note or ready, share)
         case PanicState.ARMED:
-            return PlateWords("HOLD TO KILL", f"{counted(agents, 'agent')} · press and hold", share)
+            return PlateWords("HOLD TO KILL", f"{counted(agents, 'agent')} · hold {HOLD_S:g} s", share)
         case PanicState.HOLDING:
             return PlateWords("HOLD TO KILL", f"{counted(agents, 'agent')} · keep holding", share)
         case PanicState.AGAIN:
             return PlateWords("PRESS AGAIN", "A second press kills", share)
         case PanicState.KILLING:
-            return PlateWords("KILLING", f"{proven} of {total} confirmed dead" if total else "No way back now", share)
+            return PlateWords("KILLING", f"{proven} of {total} confirmed dead" if total else "Cannot be undone", share)
         case PanicState.KILLED:
-            return PlateWords("KILL ENGAGED", "Latched until rearmed", share)
+            return PlateWords("STOPPED", "Blocked until you rearm", share)
 
 
 class PanicControl(QWidget):
-    """Click, tap, Space or Enter lifts the guard; hold with the same to kill. ``changed`` follows the machine."""
+    """Click, tap, Space or Enter unlocks; hold with the same to kill. ``changed`` follows the machine."""
 
     changed = Signal()
 
@@ -101,7 +102,7 @@ class PanicControl(QWidget):
         self._words = words or (lambda: plate_words(machine, *self._counts))
         self._counts = (0, 0, 0)
         self._down: dict[str, bool] = {}
-        """What presses this plate (mouse, touch, a key), and whether its release lifts the guard."""
+        """What presses this plate (mouse, touch, a key), and whether its release unlocks the control."""
         self.setFixedSize(QSize(shape.width, shape.height))
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -120,7 +121,7 @@ class PanicControl(QWidget):
         self._machine_changed()
 
     def show_counts(self, agents: int, proven: int, total: int) -> None:
-        """Agents a press meets; agents proven zero of how many, while killing."""
+        """Sets the agents that a panic would kill and, during a kill, how many of the total are confirmed dead."""
         if (agents, proven, total) != self._counts:
             self._counts = (agents, proven, total)
             self._refresh()

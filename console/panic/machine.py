@@ -1,4 +1,4 @@
-"""The panic control as a state machine: a guard to lift, two unlike actions, freeze at the press, kill at the end of the hold.
+"""The panic control as a state machine: a lock to open first, two unlike actions, freeze at the press, kill at the end of the hold.
 
 It knows no socket and no toolkit: ``PanicPort`` carries its orders out, a clock is given, and its owner calls ``tick`` when ``due``. Every
 input may carry the moment at which it happened: a window whose thread was busy handles it late, and the hold is as long as the finger's.
@@ -31,7 +31,7 @@ class PanicState(Enum):
     ARMED = "armed"
     HOLDING = "holding"
     AGAIN = "again"
-    """Let go early: thawed, and a second press within 2 s kills."""
+    """Released early: resumed, and a second press within 2 s kills."""
     KILLING = "killing"
     KILLED = "killed"
 
@@ -71,7 +71,7 @@ class _Press:
 
 
 class PanicMachine:
-    """``arm`` lifts the guard for 5 s; ``press_down`` freezes; after 0.8 s it kills; ``press_up`` before that thaws."""
+    """``arm`` unlocks for 5 s; ``press_down`` freezes; after 0.8 s it kills; ``press_up`` before that thaws."""
 
     def __init__(self, port: PanicPort, clock: Callable[[], float] = monotonic) -> None:
         self._port, self._clock = port, clock
@@ -79,7 +79,7 @@ class PanicMachine:
         self.state = PanicState.READY
         self.guard_alive = False
         self.note = ""
-        """One line on what happened last (let go, thawed)."""
+        """One line on what happened last (released, resumed)."""
         self._press: _Press | None = None
         self._hold_id: str | None = None
         self._hold_failed = False
@@ -120,7 +120,7 @@ class PanicMachine:
         self._end(now)
 
     def arm(self) -> None:
-        """Lifts the guard."""
+        """Unlock the control for 5 s."""
         if self.state in (PanicState.READY, PanicState.ARMED):
             self._become(PanicState.ARMED, ARMED_S)
 
@@ -142,7 +142,7 @@ class PanicMachine:
     def press_up(self, at: float | None = None, source: str = "") -> None:
         """``source`` came up at ``at``; before the end of the hold everything is thawed."""
         if self._press is not None and self._press.source == source:
-            self._let_go(at, "Let go at")
+            self._let_go(at, "Released at")
 
     def lose(self, why: str, source: str = "") -> None:
         """The release of ``source`` will never be seen; ``why`` begins the note. What is not held any more is let go."""
@@ -211,7 +211,7 @@ class PanicMachine:
 
         def answered(thawed: bool) -> None:
             if attempt == self._attempt:
-                self._end_note("thawed" if thawed else "NOT thawed")
+                self._end_note("resumed" if thawed else "NOT resumed")
 
         self._port.let_go(hold_id, answered)
 

@@ -50,14 +50,15 @@ class Facts:
 def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewState:
     """The one place that decides what is shown; green needs a verified zero."""
     guard = facts.guard
+    strip, mark, role = ("Guard answers", "dot", "ok") if machine.guard_alive else ("Guard not answering", "triangle", "warn")
     match machine.state:
         case PanicState.READY:
             return _ready(machine, facts, now)
         case PanicState.ARMED:
             return PanicViewState(
-                "Guard up",
-                "dot",
-                "ok",
+                strip,
+                mark,
+                role,
                 "HOLD TO KILL",
                 f"{counted(guard.agents, 'agent')} · hold {HOLD_S:g} s",
                 "Or press twice within 2 s",
@@ -67,16 +68,16 @@ def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewStat
                 0,
             )
         case PanicState.HOLDING:
-            band = f"Frozen {guard.frozen}; let go = thaw" if guard.frozen else "Freeze is out; let go = thaw"
+            band = f"Frozen {guard.frozen}; release to resume" if guard.frozen else "Freeze sent; release to resume"
             if not machine.guard_alive:
-                band = "No guard: nothing frozen yet"
+                band = "No guard: not frozen yet"
             spent = f"{machine.progress * HOLD_S:.1f} s"
             return PanicViewState(
-                "Guard up",
-                "dot",
-                "ok",
+                strip,
+                mark,
+                role,
                 "HOLD TO KILL",
-                f"{counted(guard.agents, 'agent')} · keep on",
+                f"{counted(guard.agents, 'agent')} · keep holding",
                 band,
                 "pause",
                 "text",
@@ -84,13 +85,13 @@ def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewStat
                 machine.progress,
             )
         case PanicState.AGAIN:
-            strip = f"Thawed {clock(time())}" if machine.note.endswith(": thawed") else "Guard up"
-            return PanicViewState(strip, "dot", "ok", "PRESS AGAIN", "A second press kills", machine.note, "ring", "text", "2 s", 0)
+            strip = f"Resumed {clock(time())}" if machine.note.endswith(": resumed") else strip
+            return PanicViewState(strip, mark, role, "PRESS AGAIN", "A second press kills", machine.note, "ring", "text", "2 s", 0)
         case PanicState.KILLING:
             share = guard.proven / guard.total if guard.total else 0.0
-            band = f"{guard.proven} of {guard.total} confirmed dead" if guard.total else facts.said or "SIGKILL is on its way"
+            band = f"{guard.proven} of {guard.total} confirmed dead" if guard.total else facts.said or "SIGKILL is sent"
             return PanicViewState(
-                "Killing", "pause", "warn", "KILLING", "No way back now", band, "alert", "text", took(guard.ms) if guard.ms else "", share
+                "Killing", "pause", "warn", "KILLING", "Cannot be undone", band, "alert", "text", took(guard.ms) if guard.ms else "", share
             )
         case PanicState.KILLED:
             return _killed(facts)
@@ -98,27 +99,29 @@ def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewStat
 
 def _ready(machine: PanicMachine, facts: Facts, now: float) -> PanicViewState:
     if not machine.guard_alive:
-        silent = f"Silent {span(now - facts.heard_at)}: kills by itself" if facts.heard_at else "Kills by itself, from disk"
-        line = machine.note or "Lift guard to arm"
-        return PanicViewState("No guard", "triangle", "warn", "PANIC", line, silent, "triangle", "warn", "", 0)
+        silent = f"Silent {span(now - facts.heard_at)}: Panic still works" if facts.heard_at else "Panic still works without it"
+        line = machine.note or "Click to unlock"
+        return PanicViewState("Guard not answering", "triangle", "warn", "PANIC", line, silent, "triangle", "warn", "", 0)
     if machine.note:
-        return PanicViewState("Armed", "dot", "ok", "PANIC", "Lift guard to arm", machine.note, "ring", "text", "", 0)
+        return PanicViewState("Guard answers", "dot", "ok", "PANIC", "Click to unlock", machine.note, "ring", "text", "", 0)
     ms = f"{facts.guard_ms:.1f} ms" if facts.guard_ms is not None else ""
-    seen = f"Armed {span(now - facts.heard_at)} ago" if facts.heard_at else "Armed"
-    return PanicViewState(seen, "dot", "ok", "PANIC", "Lift guard to arm", "Own path answers", "check", "ok", ms, 0)
+    seen = f"Answered {span(now - facts.heard_at)} ago" if facts.heard_at else "Guard answers"
+    return PanicViewState(seen, "dot", "ok", "PANIC", "Click to unlock", "Ready to kill", "check", "ok", ms, 0)
 
 
 def _killed(facts: Facts) -> PanicViewState:
     """By the verdict alone: the guard's, or, of a kill without it, the exit code."""
     guard = facts.guard
     took_words = f"{guard.ms / 1000:.2f} s" if guard.ms else ""
-    line = "From elsewhere, latched" if facts.pressed_elsewhere else "Latched until rearmed"
+    line = "Panic from elsewhere" if facts.pressed_elsewhere else "Blocked until you rearm"
     if facts.exit_code is not None and not guard.alive:
         code, words, took_words = facts.exit_code, code_words(facts.exit_code), ""
     elif guard.exit_code is not None and guard.short:
         code, words = guard.exit_code, guard.short
     else:  # it is not over yet, or the guard that killed is gone
-        return PanicViewState("Latched", "cross", "text", "STOPPED", line, "What is confirmed is in the receipt", "triangle", "warn", "", 1)
+        return PanicViewState(
+            "New agents blocked", "cross", "text", "STOPPED", line, "Confirmed deaths: see the receipt", "triangle", "warn", "", 1
+        )
     if code in (ExitCode.DONE, ExitCode.LATER_STEP):
-        return PanicViewState("Latched", "cross", "text", "STOPPED", line, words, "check", "ok", took_words, 1)
-    return PanicViewState("Latched", "triangle", "warn", "STOPPED?", line, words, "triangle", "warn", took_words, 1)
+        return PanicViewState("New agents blocked", "cross", "text", "STOPPED", line, words, "check", "ok", took_words, 1)
+    return PanicViewState("New agents blocked", "triangle", "warn", "STOPPED?", line, words, "triangle", "warn", took_words, 1)

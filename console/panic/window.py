@@ -13,7 +13,18 @@ from time import monotonic
 from typing import Any
 
 from PySide6.QtCore import QPoint, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QKeySequence, QMouseEvent, QPainter, QPainterPath, QPaintEvent, QShortcut
+from PySide6.QtGui import (
+    QCloseEvent,
+    QColor,
+    QFontMetricsF,
+    QGuiApplication,
+    QKeySequence,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QShortcut,
+)
 from PySide6.QtWidgets import QWidget
 
 from console.domain.errors import ConsoleError
@@ -169,7 +180,7 @@ class PanicWindow(QWidget):
         draw_line(painter, QRectF(140, 0, 108, STRIP), self._host, fonts.ui(11, fonts.MEDIUM), TEXT2, right=True)
         top, small = self.height() - BAND, fonts.ui(12, fonts.MEDIUM)
         draw_mark(painter, shown.band_mark, QRectF(12, top + 10, 10, 10), _ROLES[shown.band_role])
-        room = 160 if shown.right else 216
+        room = 216 - QFontMetricsF(small).horizontalAdvance(shown.right) - 8
         draw_line(painter, QRectF(32, top, room, BAND), shown.band, small, _ROLES[shown.band_role])
         draw_line(painter, QRectF(180, top, 67, BAND), shown.right, small, TEXT, right=True)
         painter.end()

@@ -137,7 +137,7 @@ def test_without_any_guard_the_window_kills_by_the_command_line(
     places: Places, fake_python: Path, qtbot: QtBot, open_panic: OpenPanic
 ) -> None:
     window = open_panic()
-    assert window.shown().strip == "No guard"
+    assert window.shown().strip == "Guard not answering"
     QTest.mouseClick(window.control, LEFT, pos=QPoint(46, 33))
     QTest.mousePress(window.control, LEFT, pos=QPoint(46, 33))
     qtbot.waitUntil(lambda: window.machine.state is PanicState.KILLED)
@@ -249,7 +249,7 @@ def test_the_panic_window_follows_a_kill(proven: bool, make_house: Make, qtbot: 
     make_house(guard=FakeGuard(kill_s=0.5, proven=proven))
     window = open_panic()
     qtbot.waitUntil(lambda: window.machine.guard_alive)
-    assert window.shown().band == "Own path answers"
+    assert window.shown().band == "Ready to kill"
     QTest.keyClick(window.control, Qt.Key.Key_Space)
     QTest.keyPress(window.control, Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: window.machine.state is PanicState.KILLED)

@@ -114,7 +114,7 @@ def test_a_hold_that_waits_behind_a_blocked_thread_kills(how: str, screen: Displ
     hold(screen, how, 1.2)
     assert not program.said("free"), "press and release wait together"
     until(lambda: program.said("killed"), words="it kills")
-    assert ops(house) == ["hold"] and house.guard.latched and not program.said("Let go")
+    assert ops(house) == ["hold"] and house.guard.latched and not program.said("Released at")
 
 
 @pytest.mark.parametrize("how", ["mouse", "key"])
@@ -126,10 +126,10 @@ def test_a_short_press_that_waits_behind_a_blocked_thread_thaws(
     program.tell("block 4")
     until(lambda: program.said("blocked"), words="the thread is blocked")
     hold(screen, how, 0.4)
-    until(lambda: program.said("thawed"), words="it thaws")
+    until(lambda: program.said("resumed"), words="it thaws")
     assert ops(house) == ["hold", "let_go"] and not house.guard.latched
-    [said] = {line for line in program.lines if "thawed" in line and line.startswith("again")}
-    assert 0.3 < float(said.split()[4]) < 100 and "Let go at 0.0" not in said, "as long as the finger was down, not as the handling took"
+    [said] = {line for line in program.lines if "resumed" in line and line.startswith("again")}
+    assert 0.3 < float(said.split()[3]) < 100 and "Released at 0.0" not in said, "as long as the finger was down, not as the handling took"
 
 
 # --- the hidden process -------------------------------------------------------------------------------------------------

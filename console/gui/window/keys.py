@@ -15,7 +15,7 @@ EVERYWHERE = (
     ActionSpec("console.new-agent", "New agent…", "Ctrl+N"),
     ActionSpec("console.help", "Help: the document of this page", "F1"),
     ActionSpec("console.keys", "Show all keys", "?", "all keys"),
-    ActionSpec("console.panic", "Lift the guard of the panic control (then hold Space)", "Ctrl+Shift+Backspace"),
+    ActionSpec("console.panic", "Unlock the panic control (then hold Space to kill)", "Ctrl+Shift+Backspace"),
     ActionSpec("console.theme", "Switch between dark and light", "Ctrl+T"),
     ActionSpec("console.dismiss", "Dismiss the notice", "Ctrl+D"),
     ActionSpec("console.reload", "Read everything again", "F5"),

@@ -103,7 +103,7 @@ def test_letting_go_early_thaws() -> None:
     bench.wait(0.3)
     bench.it.press_up()
     assert bench.told == ["hold", "let_go h-1"]
-    assert bench.state == "again" and bench.it.note == "Let go at 0.3 s: thawed"
+    assert bench.state == "again" and bench.it.note == "Released at 0.3 s: resumed"
     bench.wait(10)
     assert bench.told == ["hold", "let_go h-1"], "no kill may follow"
     assert bench.state == "ready" and bench.it.note == ""
@@ -114,7 +114,7 @@ def test_a_thaw_that_the_guard_refused_is_not_called_one() -> None:
     bench.port.thaws = False
     bench.it.press_down()
     bench.it.press_up()
-    assert bench.it.note == "Let go at 0.0 s: NOT thawed"
+    assert bench.it.note == "Released at 0.0 s: NOT resumed"
 
 
 def test_the_hold_kills_and_the_guard_does_it() -> None:
@@ -178,9 +178,9 @@ def test_a_late_hold_answer_after_letting_go_is_let_go() -> None:
     bench = Bench(answers=False).armed()
     bench.it.press_down()
     bench.it.press_up()
-    assert bench.it.note == "Let go at 0.0 s", "nothing is known of a thaw yet"
+    assert bench.it.note == "Released at 0.0 s", "nothing is known of a thaw yet"
     bench.port.late[0]("h-9")
-    assert bench.told == ["hold", "let_go h-9"] and bench.it.note == "Let go at 0.0 s: thawed"
+    assert bench.told == ["hold", "let_go h-9"] and bench.it.note == "Released at 0.0 s: resumed"
 
 
 def test_letting_go_of_what_no_guard_heard_says_so() -> None:
@@ -188,7 +188,7 @@ def test_letting_go_of_what_no_guard_heard_says_so() -> None:
     bench.it.press_down()
     bench.it.press_up()
     bench.port.late[0](None)
-    assert bench.told == ["hold"] and bench.it.note == "Let go at 0.0 s: nothing was sent"
+    assert bench.told == ["hold"] and bench.it.note == "Released at 0.0 s: nothing was sent"
 
 
 def test_a_kill_from_elsewhere_is_shown_and_rearm_makes_it_ready() -> None:
@@ -221,7 +221,7 @@ def test_a_short_press_that_waited_behind_a_busy_thread_thaws() -> None:
     bench.blocked(5.0)
     bench.it.press_down(pressed)
     bench.it.press_up(pressed + 0.3)
-    assert bench.told == ["hold", "let_go h-1"] and bench.it.note == "Let go at 0.3 s: thawed"
+    assert bench.told == ["hold", "let_go h-1"] and bench.it.note == "Released at 0.3 s: resumed"
 
 
 def test_what_is_still_held_when_the_thread_wakes_kills_after_the_grace() -> None:
@@ -318,7 +318,7 @@ def test_without_two_plausible_moments_in_order_the_handling_is_measured(pressed
     bench.wait(2.0)
     bench.it.press_down(pressed)
     bench.it.press_up(released)
-    assert bench.it.note == "Let go at 0.0 s: thawed"
+    assert bench.it.note == "Released at 0.0 s: resumed"
     second = Bench().armed()
     second.wait(2.0)
     second.it.press_down(pressed if pressed is None else pressed + 1.5)
@@ -365,7 +365,7 @@ def test_what_is_lost_to_another_window_is_let_go_and_named() -> None:
     bench.it.lose("Keyboard lost at", "mouse")
     assert bench.state == "holding"
     bench.it.lose("Keyboard lost at", "key 32")
-    assert bench.it.note == "Keyboard lost at 0.4 s: thawed" and bench.state == "again"
+    assert bench.it.note == "Keyboard lost at 0.4 s: resumed" and bench.state == "again"
 
 
 def test_progress_is_that_of_the_hold_as_it_was_held() -> None:

@@ -50,7 +50,7 @@ class KillSwitchPage(Page):
         ActionSpec("switch.rearm", "Rearm…", "R", "rearm…"),
         ActionSpec("switch.passphrase", "Set the passphrase for rearm…", "O", "passphrase…"),
         ActionSpec("switch.rotation", "Secrets and their rotation…", "S", "secrets…"),
-        ActionSpec("switch.panic", "Panic: lift the guard", "", "panic", cap="Ctrl Shift ⌫"),
+        ActionSpec("switch.panic", "Unlock Panic", "", "panic", cap="Ctrl Shift ⌫"),
     )
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
