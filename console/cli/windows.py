@@ -16,7 +16,7 @@ from console.domain.assets import resource
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
 from console.panic.raising import SOCKET, raise_window
 from console.settings.durable import replace_file
-from console.settings.places import Places, find_places
+from console.settings.places import Places, choose_state_dir, find_places
 
 PAGES = (
     "fleet",
@@ -82,12 +82,17 @@ def panic_button(
     if places is not None and raise_window(str(places.run_dir / SOCKET)):
         return 0
     _need_display("The panic window")
-    return become("console.panic", *_panic_arguments(places))
+    return become("console.panic", *_panic_arguments(places, state_dir))
 
 
-def _panic_arguments(places: Places | None) -> list[str]:
-    """The panic process looks for nothing itself: it imports neither settings nor the command line."""
-    return ["--state-dir", str(places.state_dir), "--run-dir", str(places.run_dir)] if places is not None else []
+def _panic_arguments(places: Places | None, state_dir: str | None) -> list[str]:
+    """The arguments of the panic process, which searches for nothing itself: it imports neither settings nor the command line.
+
+    A state directory that is gone is named all the same: its agents may still run, and ``panic`` finds them by its name.
+    """
+    if places is None:
+        return ["--state-dir", str(choose_state_dir(state_dir)[0])]
+    return ["--state-dir", str(places.state_dir), "--run-dir", str(places.run_dir)]
 
 
 def write_desktop_entry(state_dir: str | None) -> Path:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from console.domain.guard import SILENT_S
 from console.killswitch import processes
-from console.killswitch.durable import write_whole
+from console.killswitch.durable import Damaged, read_sealed, write_whole
 from console.killswitch.peers import find_peer, inside_an_agent
 from console.killswitch.witness import Witness
 
@@ -91,12 +91,26 @@ class Relocation:
     def look(self) -> None:
         """Moves what is recorded when the state directory went away or came back. Trouble is a notice, and tried again."""
         is_home = _identity(self._home) == self._identity
-        if is_home == (self.folder is None):
-            return
         try:
-            self._go_home() if is_home else self._leave_home()
+            if is_home != (self.folder is None):
+                self._go_home() if is_home else self._leave_home()
         except OSError as error:
             self._guard.notices[NOTICE] = f"The state directory {self._home.parent} is gone, and nothing is recorded: {error}."
+        if not is_home and not self._guard.latch.state.latched and self._is_successor_killed():
+            self._guard.press("all", f"The instance in {self._home.parent}, which took the place of this one, was killed", "guard")
+
+    def _is_successor_killed(self) -> bool:
+        """Whether the latch is set in the directory that stands in the place of the state directory now.
+
+        Every window opens the instance of that directory. A person who presses Panic there means the agents of this one too.
+        """
+        try:
+            body = read_sealed(self._home / self._guard.latch.path.name)
+        except Damaged:
+            return True
+        except OSError:
+            return False
+        return body is not None and body.get("latched") is not False
 
     def must_end(self) -> bool:
         """Whether a guard without its state directory has nothing left to hold: it ends and leaves nothing behind."""

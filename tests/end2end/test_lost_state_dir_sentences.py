@@ -111,6 +111,32 @@ def test_a_new_instance_in_the_place_of_a_deleted_one_does_not_hide_the_old_one_
         until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
 
 
+def test_a_panic_of_the_new_instance_in_the_place_of_a_moved_one_kills_the_old_one_s_agents_too(home: Path) -> None:
+    """The window and the panic button know the new instance alone: they find it under the name of the old one."""
+    with Instance(home) as it:
+        agent = it.launch("env", "-i", "/bin/sleep", "600")
+        pid = it.agent_pid(agent)
+        ticks, moved = start_ticks(pid), home.with_name("moved")
+        assert ticks is not None
+        home.rename(moved)
+        try:
+            until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            for left in (home,) if home.exists() else ():
+                shutil.rmtree(left)
+            home.mkdir(mode=0o711)
+            with Instance(home) as new:
+                new.launch("sleep", "600")
+                assert is_the_same(pid, ticks), "a new instance alone kills nothing"
+                new.api.activate("pressed in the window")
+                until(lambda: not is_the_same(pid, ticks), words="the agent of the old instance is killed")
+            [(_, elsewhere)] = relocation.found_for(home)
+            assert json.loads((elsewhere / "guard" / "latch.json").read_text())["body"]["latched"] is True
+        finally:
+            shutil.rmtree(home)
+            moved.rename(home)
+        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
+
+
 def test_where_nothing_ever_ran_panic_says_so(home: Path) -> None:
     done = watchfloor("panic", "--reason", "nothing there", "--state-dir", str(home / "never"))
     assert done.returncode == 3 and "nothing was ever started there" in done.stderr

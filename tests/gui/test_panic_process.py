@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -19,10 +20,12 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from console.gui.window.panic_process import PanicProcess
+from console.killswitch import relocation
+from console.killswitch.processes import is_the_same, start_ticks
 from console.panic import raising
 from console.settings.places import Places, make_run_dir
 from tests.fakes.display import Display
-from tests.fakes.instance import until
+from tests.fakes.instance import Instance, until
 from tests.fakes.operator_server import FakeHouse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -202,6 +205,32 @@ def test_a_hidden_process_that_was_killed_is_started_again_and_leaves_with_the_c
     keeper.stop()
     qtbot.waitUntil(lambda: has_ended(second))
     assert not path.exists()
+
+
+def test_raised_after_the_state_directory_was_moved_it_kills_the_agents_that_ran_in_it(state_dir: Path, screen: Display) -> None:
+    home = state_dir / "st"
+    home.mkdir(mode=0o711)
+    with Instance(home) as it:
+        pid, moved = it.agent_pid(it.launch("sleep", "600")), home.with_name("moved")
+        ticks = start_ticks(pid)
+        assert ticks is not None
+        home.rename(moved)
+        asked = [sys.executable, "-m", "console", "panic-button", "--state-dir", str(home)]
+        opened = subprocess.Popen(asked, cwd=ROOT, env=screen.environment)
+        try:
+            until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            until(lambda: len(screen.windows(TITLE)) == 1, words="the window is shown")
+            screen.hand("windowmove", "--sync", screen.windows(TITLE)[0], 300, 300)
+            screen.hand("mousemove", *BUTTON, "click", 1, "sleep", 0.5)
+            hold(screen, "mouse", 1.2)
+            until(lambda: not is_the_same(pid, ticks), words="the agent is dead")
+        finally:
+            opened.kill()
+            opened.wait()
+            for left in (home,) if home.exists() else ():
+                shutil.rmtree(left)  # what the supervisor made anew there
+            moved.rename(home)
+        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
 
 
 def test_one_that_is_stopped_is_done_without(places: Places, screen: Display) -> None:
