@@ -120,7 +120,7 @@ class _SwitchRoutes:
             return _receipt(self._switch(m.RawView, "activate", reason, ""))
 
     def rearm(self, reason: str, kill_id: str = "", proof: rm.RearmProof | None = None) -> m.KillSwitchView:
-        """POST /api/kill-switch, rearm; refused with why while a remote order is latched, or without a proof of who asks."""
+        """POST /api/kill-switch, rearm; refused with why while a remote order still blocks, or without a proof of who asks."""
         return self._switch(m.KillSwitchView, "rearm", reason, kill_id, proof)
 
     def rearm_view(self) -> rm.RearmView:

@@ -67,7 +67,7 @@ class LadderPreview(View):
     why_not: str = ""
     """Why it would be refused now, or empty."""
     undone_by: str = ""
-    """thaw or reconnect; empty: there is no way back."""
+    """thaw or reconnect; empty: cannot be undone."""
     latches: bool = False
     """Nothing starts afterwards until rearm."""
     counts: dict[str, dict[str, int]] = {}

@@ -23,7 +23,7 @@ Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fle
 Tree = Annotated[bool, Option("--tree", help="And everything below it.")]
 Session = Annotated[str, Option("--session", metavar="CONTEXT", help="Everybody in this session, and all below them.")]
 Host = Annotated[bool, Option("--host", help="Everything this instance holds on this host.")]
-All = Annotated[bool, Option("--all", help="Everything; a kill of everything is a panic, and latches.")]
+All = Annotated[bool, Option("--all", help="Everything; a kill of everything is a panic and blocks new agents.")]
 Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")]
 Suspects = Annotated[
     str, Option("--suspects", metavar="KILL", help="Kill the suspects that the receipt of this kill names and preselects.")
@@ -97,7 +97,7 @@ def kill(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Kill and print the receipt. There is no way back. --all latches, as panic does."""
+    """Kill and print the receipt. Cannot be undone. --all also blocks new agents, as panic does."""
     if suspects:
         if agent or tree or session or host or everything:
             raise UsageProblem("--suspects goes with the id of a kill alone.", "watchfloor receipt list shows the kills.")

@@ -128,7 +128,7 @@ def show_view(view: RearmView) -> None:
     if view.reset_while_killed:
         out.show(out.words("The passphrase was reset while this was killed.", "yellow"))
     for order in view.remote_latched:
-        out.say(f"remote order latched: {plain(order)}")
+        out.say(f"remote order that blocks new agents: {plain(order)}")
     for words in view.blockers:
         out.show(out.words(f"first: {words}", "yellow", 400))
 

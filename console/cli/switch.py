@@ -99,7 +99,7 @@ def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: 
         light = seen.model_dump()
     light["state"] = _state(guard, switch, kept)
     if guard is None:
-        light["why"].insert(0, "the guard does not answer; a press works from the registry")
+        light["why"].insert(0, "the guard does not answer; panic still works")
     return light
 
 
@@ -114,10 +114,10 @@ def _state(guard: dict[str, Any] | None, switch: KillSwitchView | None, kept: st
 
 def _state_words(state: str) -> str:
     return {
-        "armed": "ARMED: this host can be stopped",
-        "in_doubt": "IN DOUBT: not every way to stop this host is proven",
+        "armed": "READY: this host can be stopped",
+        "in_doubt": "NOT READY: not every way to stop this host is tested",
         "killing": "KILLING",
-        "killed": "KILLED: nothing starts until rearm",
+        "killed": "EVERYTHING STOPPED: nothing can start until you rearm",
     }.get(state, plain(state))
 
 
@@ -134,7 +134,7 @@ def _print_status(
     out.show(out.words(_state_words(state), {"armed": "bold green", "in_doubt": "bold yellow"}.get(state, "bold red")))
     out.say_folded(f"state directory {places.state_dir}, instance {places.instance_id}")
     if guard is None:
-        out.say_folded(f"guard: does not answer ({plain(guard_why, 300)}); panic works from the registry")
+        out.say_folded(f"guard: does not answer ({plain(guard_why, 300)}); panic still works")
         if kept:
             out.say_folded(plain(kept, 600))
     else:
@@ -167,7 +167,7 @@ def _print_switch(switch: KillSwitchView) -> None:
     if switch.soft_stop:
         out.say_folded(f"soft stop: {plain(switch.soft_stop, 300)}")
     for order in switch.remote_latched:
-        out.say_folded(f"remote order latched: {plain(order)}")
+        out.say_folded(f"remote order that blocks new agents: {plain(order)}")
     table = new_table("WAY TO STOP", "STATE", "PROVEN", "TOOK", "WORST", "DETAIL")
     for path in switch.paths:
         worst = "-" if path.worst_s is None else f"{path.worst_s:g} s"

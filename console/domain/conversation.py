@@ -119,7 +119,7 @@ def why_silent(agent: Agent, *, stopping: bool, over_budget: str) -> str:
     if started is None:
         return "it was not started as a program that one can talk to (watchfloor run --agent ...)"
     if agent.state is AgentState.ALIVE_AFTER_KILL:
-        return "it was killed, and its end is not proven"
+        return "it was killed, and its end is not confirmed"
     if not agent.state.is_live:
         reason = f" ({agent.state_reason[:200]})" if agent.state_reason else ""
         return f"it is {agent.state.value.replace('_', ' ')}{reason}"

@@ -33,9 +33,9 @@ class Reach(StrEnum):
     SESSION = "session"
     """Everybody who works in a session, and everything below them: a child in a session of its own does not escape."""
     HOST = "host"
-    """Everything this instance holds on this host; a kill of it does not latch."""
+    """Everything this instance holds on this host; a kill of it blocks no new agents."""
     ALL = "all"
-    """The same; a kill of it is the press of the panic control, and latches."""
+    """The same; a kill of it is a panic, and blocks new agents."""
 
 
 _PATTERNS = {Reach.AGENT: AGENT_ID, Reach.TREE: AGENT_ID, Reach.SESSION: CONTEXT_ID}

@@ -148,7 +148,7 @@ class Engine:
             return open_ends.gone(agent, event.at)
         if agent.agent_id in event.proven:
             return replace(agent, state=AgentState.KILLED, state_reason=event.tombstone or "killed", ended_at=event.at)
-        return replace(agent, state=AgentState.ALIVE_AFTER_KILL, state_reason="killed, but its end is not proven")
+        return replace(agent, state=AgentState.ALIVE_AFTER_KILL, state_reason="killed, but its end is not confirmed")
 
     def _exited(self, event: e.AgentExited) -> Commands:
         agent = self.state.agents.get(event.agent_id)
@@ -246,7 +246,7 @@ class Engine:
                 state.halting.discard(agent.agent_id)
                 state.proven[agent.agent_id] = place
             else:
-                end, reason = AgentState.ALIVE_AFTER_KILL, f"{outcome}: not proven dead"
+                end, reason = AgentState.ALIVE_AFTER_KILL, f"{outcome}: not confirmed dead"
             yield self._show(replace(agent, state=end, state_reason=reason, ended_at=event.at if proven else None, causes=()))
             yield c.NoteEvent(agent.agent_id, "kill", f"{outcome} {receipt.kill_id}")
             if proven and agent.state.is_live:

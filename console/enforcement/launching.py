@@ -51,7 +51,7 @@ def _parent(state: EngineState, request: LaunchRequest) -> Agent | None:
 
 def _check(state: EngineState, request: LaunchRequest, parent: Agent | None) -> None:
     if state.killed:
-        raise Killed("The kill switch is latched: nothing starts.", "Rearm first: watchfloor rearm --reason ...")
+        raise Killed("Everything was stopped: nothing starts until you rearm.", "Rearm first: watchfloor rearm --reason ...")
     if state.soft_stop:
         raise Killed(f"Soft stop: {state.soft_stop.rstrip('.')}.", "It lifts by itself on one good signed read of the kill file.")
     _check_scopes(state, request.context_id or (parent.context_id if parent else None))

@@ -108,7 +108,7 @@ class Bridge(AgentExecutor):
         task_id = context.task_id or ""
         run = self._runs.get(task_id) or await self._found(task_id)
         if why := await self._stopped(run, task_id):
-            raise TaskNotCancelableError(f"It is not proven to be stopped: {why}")
+            raise TaskNotCancelableError(f"Not confirmed to be stopped: {why}")
         assert run is not None
         updater = TaskUpdater(event_queue, task_id, context.context_id or "")
         await updater.cancel(_words(updater, f"Stopped, with proof: {run.stopped}."))
@@ -128,7 +128,7 @@ class Bridge(AgentExecutor):
                     run.stopped, run.trouble = await asyncio.to_thread(self._kill, run.agent_id, task_id)
                 except ConsoleError as error:
                     run.trouble = f"{error.what} {error.remedy}".strip()
-            return "" if run.stopped else run.trouble or "the kill is not proven"
+            return "" if run.stopped else run.trouble or "the kill is not confirmed"
 
     def _kill(self, agent_id: str, task_id: str) -> tuple[str, str]:
         """(what proves it, why not): the tree, or what lives of it although who started it has ended. Blocks."""
@@ -227,7 +227,7 @@ class Bridge(AgentExecutor):
             words = "" if done else f"Its agent is {mine.state}. {mine.state_reason}".strip()
             return True, TaskState.TASK_STATE_COMPLETED if done else TaskState.TASK_STATE_FAILED, words, None
         if run.trouble:
-            return False, working, f"It is not proven to be stopped: {run.trouble}", None
+            return False, working, f"Not confirmed to be stopped: {run.trouble}", None
         if rows:
             return False, TaskState.TASK_STATE_INPUT_REQUIRED, _question(rows), {"watchfloor": [_asked(row) for row in rows[:SHOWN_MAX]]}
         return False, working, f"Its agent is {mine.state}; {len(left)} that it started still run." if left else "", None
@@ -260,7 +260,7 @@ class BridgeHandler(DefaultRequestHandlerV2):
         if task.status.state in ENDED:
             raise TaskNotCancelableError
         if why := await asyncio.shield(self._bridge.stop(params.id)):
-            raise TaskNotCancelableError(f"It is not proven to be stopped: {why}")
+            raise TaskNotCancelableError(f"Not confirmed to be stopped: {why}")
         done: Task | None = await super().on_cancel_task(params, context)
         return done
 

@@ -361,7 +361,7 @@ class Desk:
     def _quit(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """The embedded pair ends. Refused while anything needs the guard."""
         if not self.nothing_left():
-            raise Conflict("The guard stays: agents are alive, or the switch is latched.", "It ends once nothing needs it.")
+            raise Conflict("The guard stays: agents are alive, or new agents are blocked.", "It ends once nothing needs it.")
         self.wants_to_end = True
         return {}
 

@@ -192,7 +192,7 @@ class Doors:
         if self._relocation.must_end():
             self._desk.wants_to_end = True
         if guard.latch.obey_disk():
-            guard.notices["latch"] = "Latched by a press that was made without the guard."
+            guard.notices["latch"] = "Blocked by a kill that was made without the guard."
             guard.record("latch", guard.latch.save)
         guard.write_what_is_owed()
         guard.reserve.make()

@@ -176,7 +176,7 @@ class Latch:
     def check_release(self, generation: int, kills: Iterable[str]) -> None:
         """Raises Conflict unless the generation is current and every latched kill is covered."""
         if not self.state.latched:
-            raise Conflict("Nothing is latched.", "There is nothing to release.")
+            raise Conflict("Nothing is blocked.", "There is nothing to rearm.")
         if generation != self.state.generation:
             raise Conflict(
                 f"The latch moved on: generation {self.state.generation}, not {generation}.",

@@ -44,7 +44,7 @@ class Launches:
         """Killed or Denied while anything is stopped."""
         self._guard.latch.obey_disk()
         if self._guard.latch.state.latched:
-            raise Killed("The kill switch is latched: nothing starts.", "Rearm first (watchfloor rearm).")
+            raise Killed("Everything was stopped: nothing starts until you rearm.", "Rearm first (watchfloor rearm).")
         why = self._freezing.why_nothing_starts()
         if why:
             raise Denied(why, "watchfloor status says what is missing.")

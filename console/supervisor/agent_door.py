@@ -237,7 +237,7 @@ class AgentRoutes:
 
     def _alive(self) -> None:
         if self._core.state.killed:
-            raise Killed("The kill switch is latched.", "")
+            raise Killed("Everything was stopped.", "")
         agent = self._core.state.agents.get(self._id)
         if agent is None or not agent.state.is_live:
             raise Killed("This agent has ended.", "")

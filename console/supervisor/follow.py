@@ -279,7 +279,7 @@ class Follower:
         self._latch_seen = self._latch_seen or time.monotonic()
         if time.monotonic() - self._latch_seen > LATCH_S:
             mark = (status.get("kills") or ["latched"])[-1]
-            why = "; ".join(str(n) for n in status.get("notices", []))[:300] or "the guard is latched"
+            why = "; ".join(str(n) for n in status.get("notices", []))[:300] or "the guard blocks new agents"
             self._core.post(e.KillStarted(*now(), str(mark), None, why, "guard"))
 
     async def _look_around(self) -> None:

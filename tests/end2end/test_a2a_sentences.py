@@ -214,14 +214,14 @@ async def test_what_is_not_proven_is_not_canceled_and_a_later_server_still_finds
     store, api = InMemoryTaskStore(), Doubtful(it.places, timeout_s=60)
     async with serving(it, api, store) as peer:
         task_id, _ = await peer.asks("with three")
-        with pytest.raises(TaskNotCancelableError, match="not proven"):
+        with pytest.raises(TaskNotCancelableError, match="Not confirmed"):
             await peer.cancel(task_id)
         doubt = await peer.becomes(task_id, WORKING)
         assert "receipt k-1 does not prove zero" in get_message_text(doubt.status.message)
         agent = peer.agent(task_id)
         assert len(lives(it, agent)) == 2
     async with serving(it, api, store) as later:
-        with pytest.raises(TaskNotCancelableError, match="not proven"):
+        with pytest.raises(TaskNotCancelableError, match="Not confirmed"):
             await later.cancel(task_id)
         assert (await later.task(task_id)).status.state != TaskState.TASK_STATE_CANCELED
         # Somebody's child has taken the name: it is not whom the task means.

@@ -199,4 +199,4 @@ def test_the_terminal_takes_what_was_listed_and_nothing_else_and_a_panic_takes_t
         assert "unknown" in looked or "not known" in looked, "dead for certain; what it had left before is not known"
         assert not processes.is_alive(session.pid) and other.process.poll() is None
         refused = terminal("adopt", late, "--pid", f"{other.pid}:{ticks(other.pid)}", "--reason", "late")
-        assert refused.code == 1 and "latched" in refused.err and other.process.poll() is None
+        assert refused.code == 1 and "stopped" in refused.err and other.process.poll() is None

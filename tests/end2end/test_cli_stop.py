@@ -90,9 +90,9 @@ def test_panic_kills_everything_and_the_kernel_agrees(terminal: Terminal) -> Non
     assert {s["name"]: s["status"] for s in receipt["steps"]}["remote"] == "skipped"
     # Killed: nothing starts, reads stay up.
     refused = terminal("run", "--", "true")
-    assert refused.code == 4 and "latched" in refused.err
+    assert refused.code == 4 and "stopped" in refused.err
     assert terminal("fleet", "--json").json["killed"] is True
-    assert "KILLED" in terminal("status").out
+    assert "EVERYTHING STOPPED" in terminal("status").out
     # The receipt can be read again.
     assert terminal("receipt", "show", receipt["kill_id"], "--json").json["verified_zero"] is True
     assert receipt["kill_id"] in terminal("receipt", "list").out
@@ -110,7 +110,7 @@ def test_panic_reads_well(terminal: Terminal) -> None:
     said = terminal("panic", "--reason", "because \x1b[31m")
     assert is_done(said.code, said.out) and said.out.startswith("All processes of 1 agent are dead.")
     assert "because \\e[31m" in said.out and "\x1b" not in said.out + said.err
-    assert "proven zero" in said.out and "second_look" in said.out
+    assert "confirmed dead" in said.out and "second_look" in said.out
 
 
 @pytest.mark.fault
@@ -150,7 +150,7 @@ def test_the_kill_survives_a_restart_of_everything(terminal: Terminal) -> None:
     for pid in (*terminal.supervisors, *terminal.guards):
         os.kill(pid, signal.SIGKILL)
     said = terminal("run", "--", *SLEEP)  # starts a new pair
-    assert said.code == 4 and "latched" in said.err
+    assert said.code == 4 and "stopped" in said.err
     assert terminal.processes() == []
 
 

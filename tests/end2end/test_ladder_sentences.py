@@ -301,7 +301,7 @@ def test_while_killed_only_reads_and_the_ways_out_stay_up_and_what_slipped_past_
         )
         for method, path in refused:
             status, words = raw(it, method, path)
-            assert (status, words["exit_code"], "latched" in str(words["error"]), "rearm" in str(words["remedy"])) == (503, 4, True, True)
+            assert (status, words["exit_code"], "stopped" in str(words["error"]), "rearm" in str(words["remedy"])) == (503, 4, True, True)
         up = "fleet", "status", "kill-switch", "receipts", "audit", "rollback", "allowlist", "egress", f"agents/{agent}"
         assert {path: raw(it, "GET", f"/api/{path}")[0] for path in up} == dict.fromkeys(up, 200)
         assert preview(it, "kill", "all").latches

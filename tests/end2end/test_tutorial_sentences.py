@@ -15,7 +15,7 @@ from tests.fakes.terminal import Terminal, open_terminal
 from tests.fakes.verbs import Said
 
 WORDS = "correct horse battery"
-OF_THE_MACHINE = ("state directory", "guard: pid", "supervisor: pid", "ARMED: ")
+OF_THE_MACHINE = ("state directory", "guard: pid", "supervisor: pid", "READY: ")
 
 
 @pytest.fixture

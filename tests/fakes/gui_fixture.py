@@ -463,10 +463,13 @@ def receipt(agents: list[AgentView], *, proven: bool, now: float = NOW, kill_id:
     ok = StepStatus.OK
     steps = (
         Step(StepName.LATCH, ok, 0.4, "on disk"),
-        Step(StepName.REFUSE, ok, 0.5, "launches refused"),
+        Step(StepName.REFUSE, ok, 0.5, "starts blocked"),
         Step(StepName.SIGNAL, ok, 64.0, "1,486 pids"),
         Step(
-            StepName.ZERO, ok if proven else StepStatus.FAILED, 610.0 if proven else 5000.0, "all populated 0" if proven else "1 not proven"
+            StepName.ZERO,
+            ok if proven else StepStatus.FAILED,
+            610.0 if proven else 5000.0,
+            "all populated 0" if proven else "1 not confirmed dead",
         ),
         Step(StepName.SECOND_LOOK, ok, 1120.0, "nothing new"),
         Step(StepName.ROTATE, ok, 4080.0, "5 of 5 refused"),

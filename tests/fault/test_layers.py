@@ -392,5 +392,5 @@ def test_z_whatever_was_broken_the_kill_is_proven(it: Broken, clerk: Clerk) -> N
     it.arm("")
     assert it.receipt_of(kill_id).verified_zero
     check_invariants(it.places, killed=True)
-    with pytest.raises(ConsoleError, match="latched|killed"):
+    with pytest.raises(ConsoleError, match="stopped|killed"):
         it.launch("sleep", "300")

@@ -196,7 +196,7 @@ def boots(it: Broken, copy: Copy, said: Promises) -> None:
         return
     assert "set aside" not in notices and "lost" not in notices and "could not be read" not in notices, notices
     if fleet.killed:
-        with pytest.raises(ConsoleError, match=r"latched|killed"):
+        with pytest.raises(ConsoleError, match=r"stopped|killed"):
             it.launch("true")
     else:
         it.state_becomes(it.launch("sleep", "300"), "running")

@@ -23,7 +23,7 @@ from tests.fault.conftest import Make, sparse
 
 def nothing_starts(it: Broken) -> None:
     assert it.api.fleet().killed
-    with pytest.raises(ConsoleError, match="latched|killed"):
+    with pytest.raises(ConsoleError, match="stopped|killed"):
         it.launch("sleep", "300")
     assert not living(it.places)
 

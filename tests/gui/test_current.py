@@ -38,7 +38,7 @@ def test_once_the_self_tests_stop_everything_that_showed_them_turns_amber_in_tim
     qtbot.waitUntil(lambda: window.switch.light(time.time())[0] == "in_doubt")
     qtbot.waitUntil(lambda: window.top.light._state == "in_doubt")
     assert "engine: no self-test for" in window.top.light.accessibleName()
-    qtbot.waitUntil(lambda: page.head._light == "in_doubt" and "In doubt" in page.cards["engine"].accessibleName())
+    qtbot.waitUntil(lambda: page.head._light == "in_doubt" and "Not ready" in page.cards["engine"].accessibleName())
     assert window.switch.heard_at is not None and time.time() - window.switch.heard_at < 60, "the supervisor answers all the while"
     house.supervisor.self_tests = True
     house.supervisor.switch = fixture.kill_switch(time.time())
@@ -57,10 +57,10 @@ def test_header_cards_and_status_speak_of_the_same_proof(make_house: Make, open_
     local = PathView(name="local", state="proven", proof_age_s=7.0, period_s=60.0, checked_at=now - 7)
     window.switch.take_status(house.supervisor.status.model_copy(update={"armed": ArmedView(state="armed", paths=[local])}), now)
     assert window.switch.verified_at() == pytest.approx(now - 7)
-    assert window.switch.light(now) == ("armed", "Armed")
+    assert window.switch.light(now) == ("armed", "Kill switch ready")
     assert [p.name for p in window.switch.paths(now)] == ["local"]
     window.state._light(window.switch, now)
-    assert window.top.light._words == f"Armed · stop verified {age(now - 7, now)}"
+    assert window.top.light._words == f"Kill switch ready · tested {age(now - 7, now)}"
     page.on_models()
     assert page.cards["local"]._path.proof_age_s == 7.0
 

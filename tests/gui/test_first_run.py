@@ -56,7 +56,7 @@ def test_the_page_tells_where_it_looks_and_what_each_source_can_see_and_stop(
         (SourceView(source="hook_codex", available=False, reason="", state="installed"), "Installed", "ring"),
         (SourceView(source="hook_codex", available=False, reason="", state="not_installed"), "Not installed", "triangle"),
         (SourceView(source="hook_codex", available=False, reason="", state="skipped"), "Skipped", "triangle"),
-        (SourceView(source="remote_file", available=True, reason="", state="in_doubt"), "In doubt", "triangle"),
+        (SourceView(source="remote_file", available=True, reason="", state="in_doubt"), "Not ready", "triangle"),
         (SourceView(source="remote_file", available=False, reason="", state="not_configured"), "Not configured", "ring"),
         (SourceView(source="remote_file", available=True, reason="", state="unknown"), "Not known", "triangle"),
     ],
@@ -92,7 +92,7 @@ def test_what_holds_by_default_and_each_way_to_stop_are_told(
     first = page.first_run
     qtbot.waitUntil(lambda: "Cost $5.00 an agent, $20.00 a day" in first.defaults.facts.accessibleName())
     assert "Audit 1.2 M records, chain whole" in first.defaults.facts.accessibleName()
-    assert "Local kill: Proven. canary dead in 6 ms" in first.armed.paths.accessibleName()
+    assert "Local kill: Ready. canary dead in 6 ms" in first.armed.paths.accessibleName()
     # The supervisor cannot say any more: the rows stay, unknown, and no default is claimed.
     house.supervisor.programs.first_run = None
     qtbot.waitUntil(lambda: "Agent sockets: Not known." in first.sources.accessibleName())
@@ -114,7 +114,7 @@ def test_of_old_news_nothing_stays_ticked(
     monkeypatch.setattr("console.gui.models.switch.SILENT_S", 0.2)
     qtbot.waitUntil(lambda: first._tally.text() == "9 need you")  # by the time alone: nobody tells that nobody tells
     shown = first.sources.accessibleName() + first.armed.paths.accessibleName() + first.engines.facts.accessibleName()
-    assert not any(word in shown for word in ("Watching.", "Ready.", "Judging.", "Proven", "works")) and shown.count("Not known.") == 9 + 4
+    assert not any(word in shown for word in ("Watching.", "Ready.", "Judging.", "Tested", "works")) and shown.count("Not known.") == 9 + 4
     assert first._title.text() == "Nothing is known: no supervisor answers." and "Supervisor silent" in first.defaults.problem.text()
 
 

@@ -32,7 +32,7 @@ def test_how_fresh_the_light_is_is_read_to_its_end(
     make_house("1")
     window = open_window("fleet", (width, 700))
     light = window.top.light
-    light.show_light("armed", "Armed · stop verified 1 min 04 s ago", "Updated 0.1 s ago · panic path 356.2 ms")
+    light.show_light("armed", "Kill switch ready · tested 1 min 04 s ago", "Updated 0.1 s ago · guard not answering: Panic still works")
     qtbot.waitUntil(lambda: light.width() >= light.sizeHint().width())
 
 
@@ -43,7 +43,7 @@ def test_badges_of_the_kill_switch_stand_clear_of_its_name(
     make_house("1")
     item = open_window("fleet").nav.items["kill-switch"]
     name_ends = 38 + fonts.metrics(fonts.ui(13, fonts.MEDIUM)).horizontalAdvance(item.spec.title)
-    for words in ("doubt", "latched"):
+    for words in ("doubt", "blocked"):
         badge_begins = item.width() - fonts.metrics(fonts.ui(*_BADGE_FONT)).horizontalAdvance(words) - 16 - 22
         assert badge_begins >= name_ends + 4, words
 

@@ -74,7 +74,7 @@ def test_best_effort_is_amber_with_why_and_unnamed_ones_are_counted(make_house: 
     facts = {f.left: f for f in (*dialog.counted._facts, *dialog.whys._facts)}
     assert dialog.preview is not None and dialog.sentence.text() == "Isolate of agent infra-janitor and all below it: 3 agents."
     assert facts["it shares the host's network, so its own traffic cannot be cut"].left_role == "warn"
-    assert any(f.right == "best effort, never proven" and f.right_role == "warn" for f in dialog.counted._facts)
+    assert any(f.right == "best effort, not confirmed" and f.right_role == "warn" for f in dialog.counted._facts)
     assert dialog.main.text() == "Isolate 3 agents"
 
 
@@ -109,12 +109,12 @@ def test_refusals_and_half_done_acts_are_told_in_words(make_house: Make, open_wi
     house = make_house()
     window = open_window("fleet")
     fleet_page(window).view.choose("support-triage")
-    house.supervisor.stops.refuse_act = (503, "The kill switch is latched: nothing changes.")
+    house.supervisor.stops.refuse_act = (503, "Everything was stopped: nothing changes until you rearm.")
     window.do("fleet.freeze-tree")
     dialog = asked(window, qtbot)
     dialog.main.click()
     qtbot.waitUntil(dialog.problem.isVisible)
-    assert "latched: nothing changes. Rearm first." in dialog.problem.text() and dialog.main.isEnabled()
+    assert "nothing changes until you rearm. Rearm first." in dialog.problem.text() and dialog.main.isEnabled()
     house.supervisor.stops.refuse_act = None
     house.supervisor.stops.fails = {"inbox-reader": "the guard did not confirm it"}
     dialog.main.click()

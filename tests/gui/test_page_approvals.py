@@ -270,11 +270,11 @@ def test_while_killed_it_is_read_only(desk: FakeApprovals, house: FakeHouse, ope
 
 
 def test_a_refusal_is_said_in_its_place(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
-    desk.refuse = (503, "The kill switch is latched.")
+    desk.refuse = (503, "Everything was stopped.")
     page = page_of(open_window("approvals"))
     look_at(page, "r:ap-0002", qtbot)
     key(page.inbox.view, Qt.Key.Key_A)
-    qtbot.waitUntil(lambda: "latched" in page.pane.problem.text())
+    qtbot.waitUntil(lambda: "stopped" in page.pane.problem.text())
     assert page.pane.problem.isVisible() and current(page).live
 
 

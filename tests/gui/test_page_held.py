@@ -100,10 +100,10 @@ def test_by_keyboard_private_data_is_registered_and_the_session_is_tightened(mak
     assert not dialog.main.isEnabled(), "the dataset has no name yet"
     dialog.dataset.setText("customer letters")
     dialog.source.setText("crm")
-    boxes.refuse = (503, "The kill switch is latched.")
+    boxes.refuse = (503, "Everything was stopped.")
     dialog.main.click()
     qtbot.waitUntil(dialog.problem.isVisible)
-    assert "latched" in dialog.problem.text() and dialog.main.isEnabled()
+    assert "stopped" in dialog.problem.text() and dialog.main.isEnabled()
     boxes.refuse = None
     dialog.main.click()
     qtbot.waitUntil(lambda: not any(d.isVisible() for d in window.findChildren(RegisterDialog)))
@@ -118,8 +118,8 @@ def test_by_keyboard_private_data_is_registered_and_the_session_is_tightened(mak
 def test_the_hosts_card_says_what_the_remote_path_is() -> None:
     view = fixture.kill_switch()
     words, role, shape = hosts_note(view.model_copy(update={"hosts": []}))
-    assert "remote path: in doubt (silent for 34 s)" in words and (role, shape) == ("warn", "triangle")
+    assert "remote path: not ready (silent for 34 s)" in words and (role, shape) == ("warn", "triangle")
     proven = [p.model_copy(update={"state": "proven", "detail": ""}) for p in view.paths]
     assert hosts_note(view.model_copy(update={"paths": proven}))[1] == "text2"
-    assert "remote path: proven." in hosts_note(view.model_copy(update={"paths": proven}))[0]
+    assert "remote path: ready." in hosts_note(view.model_copy(update={"paths": proven}))[0]
     assert hosts_note(view.model_copy(update={"paths": []}))[0].startswith("No remote kill is configured")

@@ -47,7 +47,7 @@ def amended() -> Receipt:
         "left": [{"pid": 7, "state": "D", "wchan": "nfs_wait"}],
     }
     late = replace(made.targets[7], ms=12_300.0, evidence={"populated": 0, "amended": [then]})
-    words = f"{late.agent_id}: proven zero after the receipt was given, 12.3 s after the press"
+    words = f"{late.agent_id}: confirmed dead after the receipt was given, 12.3 s after the press"
     targets = tuple(t for t in (*made.targets[:7], late, *made.targets[8:]) if t.outcome is not Outcome.BEST_EFFORT)
     return replace(made, targets=targets, amended=(words,))
 
@@ -105,10 +105,10 @@ def test_an_amended_receipt_shows_what_it_said_then_and_when_it_was_proven(make_
         "said then: NOT PROVEN at +5.00 s",
         "pid 7 · state D, uninterruptible sleep · nfs_wait",
         "Still there after SIGKILL.",
-        "since then: proven zero at +12.30 s",
+        "since then: confirmed dead at +12.30 s",
     ]
     row = next(row for row in page.model.rows if row.is_late)
-    assert row.words[0] == "Proven later" and not row.is_quiet
+    assert row.words[0] == "Confirmed later" and not row.is_quiet
     assert page.model.words(page.model.rows.index(row), 4).startswith("said then: NOT PROVEN at +5.00 s")
     assert lines(page.side._sections["evidence"])[1][0] == "/var/lib/watchfloor/cases/k-0036"
     house.supervisor.receipts["k-0038"] = replace(amended(), kill_id="k-0038", targets=amended().targets[:7], amended=())

@@ -133,7 +133,7 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
     row = window.fleet.rows["release-captain"].view
     assert asked.target.text().startswith(f"Agent release-captain · session {row.session} · ") and "host build-host" in asked.target.text()
     words = " ".join(w.accessibleName() for w in asked.findChildren(QWidget))
-    assert "contained zero, proven" in words and asked.main.text() == "Kill 9 agents"
+    assert "contained will be confirmed dead" in words and asked.main.text() == "Kill 9 agents"
     keys(asked.reason, Qt.Key.Key_Return)
     keys(asked, Qt.Key.Key_Escape)
     assert acts(house) == [], "a kill is not one Enter away"
@@ -177,7 +177,7 @@ def test_what_cannot_be_done_says_why_in_the_palette(make_house: Make, open_wind
     palette = dialog(window, Palette, qtbot)
     assert isinstance(palette, Palette)
     QTest.keyClicks(palette.field, "rearm")
-    assert palette.model.rows[0].why_not == "Nothing is latched."
+    assert palette.model.rows[0].why_not == "Nothing is blocked."
     keys(palette.field, Qt.Key.Key_Return)
     assert palette.isVisible()
 
@@ -301,10 +301,10 @@ def test_rearm_needs_a_reason_and_the_id_and_shows_refusals(make_house: Make, op
     assert not asked.main.isEnabled()
     asked.typed.setText(kill_id)
     assert asked.main.isEnabled()
-    house.supervisor.refuse_rearm = "A remote order is latched."
+    house.supervisor.refuse_rearm = "A remote order still blocks new agents."
     asked.main.click()
     qtbot.waitUntil(asked.problem.isVisible)
-    assert "A remote order is latched." in asked.problem.text() and "watchfloor release" in asked.problem.text()
+    assert "A remote order still blocks new agents." in asked.problem.text() and "watchfloor release" in asked.problem.text()
     house.supervisor.refuse_rearm = ""
     asked.main.click()
     qtbot.waitUntil(lambda: not window.switch.is_killed)

@@ -122,9 +122,9 @@ class Switch:
         """(state, words) of the armed light. Never green during a kill, while anything is silent, or on old news."""
         if self.is_killing:
             left = max(0, self.guard.total - self.guard.proven) if self.guard.total else 0
-            return "killing", f"Killing · {left} not proven yet" if left else "Killing"
+            return "killing", f"Killing · {left} not confirmed yet" if left else "Killing"
         if self.is_killed:
-            return "killed", "Killed · nothing starts until rearm"
+            return "killed", "Everything stopped. Nothing can start until you rearm"
         if self.is_silent(now):
             return (
                 "unknown",
@@ -133,7 +133,7 @@ class Switch:
         if self.is_deaf(now):
             return "unknown", f"No changes heard for {long_span(now - (self.deaf_since or now))}"
         if not self.guard.alive:
-            return "in_doubt", "In doubt · the guard does not answer"
+            return "in_doubt", "Not ready · guard not answering: Panic still works"
         return self._tested(now)
 
     def _tested(self, now: float) -> tuple[Light, str]:
@@ -145,13 +145,13 @@ class Switch:
             return "unknown", f"Self-tests not read for {long_span(now - min(look.at, self.viewed_at or look.at))}"
         fresh = look.aged(now)
         if look.state != "armed":
-            return "in_doubt", "In doubt · " + (look.soft_stop or _doubtful(fresh))
+            return "in_doubt", "Not ready · " + (look.soft_stop or _doubtful(fresh))
         aged = [new for old, new in zip(look.paths, fresh, strict=True) if new.state != old.state]
         if aged:
-            return "in_doubt", f"In doubt · {aged[0].name}: {aged[0].detail}"
+            return "in_doubt", f"Not ready · {aged[0].name}: {aged[0].detail}"
         if self.verified_at() is None:
-            return "in_doubt", "Armed · stop not verified yet"
-        return "armed", "Armed"
+            return "in_doubt", "Not ready · not tested yet"
+        return "armed", "Kill switch ready"
 
     def verified_at(self) -> float | None:
         """When the oldest proven path was last proven; None when none was."""
@@ -162,14 +162,14 @@ class Switch:
 
 def _doubtful(paths: list[PathView]) -> str:
     names = [p.name for p in paths if p.state in ("in_doubt", "unavailable")]
-    return f"{', '.join(names)} not proven" if names else "not proven"
+    return f"{', '.join(names)} not tested" if names else "not tested"
 
 
 STEP_TITLES = {
-    StepName.LATCH: "Latch",
+    StepName.LATCH: "Block",
     StepName.REFUSE: "Refuse",
     StepName.SIGNAL: "Signal",
-    StepName.ZERO: "Zero",
+    StepName.ZERO: "Confirmed dead",
     StepName.SECOND_LOOK: "Second look",
     StepName.ROTATE: "Rotate",
     StepName.REMOTE: "Remote",

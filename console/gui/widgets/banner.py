@@ -56,7 +56,7 @@ class KillBanner(QWidget):
         self._set(BANNER_SMALL, "New agents are blocked until you rearm", line, since, "", ())
 
     def clear(self) -> None:
-        """Nothing is latched."""
+        """Nothing is blocked."""
         self.hide()
 
     def _set(self, height: int, head: str, line: str, right: str, right_line: str, steps: tuple[BannerStep, ...]) -> None:

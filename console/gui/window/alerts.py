@@ -25,7 +25,7 @@ _NEWS: dict[str, tuple[str, str, bool]] = {
     "over_budget": ("Over budget", "reached a limit and is being halted", True),
     "halted": ("Halted by its budget", "was halted, verified", False),
     "needs_ok": ("Waits for you", "asks for permission", False),
-    "alive_after_kill": ("Still alive", "is not proven dead", True),
+    "alive_after_kill": ("Still alive", "is not confirmed dead", True),
     "lost": ("Lost", "is not followed any more", False),
 }
 """state -> (title, what it did, whether it stays until dismissed)."""

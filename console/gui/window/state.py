@@ -88,17 +88,17 @@ class StateView(QObject):
     def _light(self, switch: Switch, now: float) -> None:
         state, words = switch.light(now)
         if state == "armed":
-            words = f"Armed · stop verified {age(switch.verified_at(), now)}"
+            words = f"Kill switch ready · tested {age(switch.verified_at(), now)}"
         elif state == "killed" and switch.view is not None and switch.view.since:
-            words = f"Killed · latched {clock(switch.view.since)}"
+            words = f"Everything stopped {clock(switch.view.since)}"
         fresh = f"Updated {max(0.0, now - switch.heard_at):.1f} s ago" if switch.heard_at else "Never heard"
-        ms = self._window.guard.last_ms
-        path = f"panic path {ms:.1f} ms" if switch.guard.alive and ms is not None else "guard silent; a press kills by itself"
+        if not switch.guard.alive:
+            fresh += " · guard not answering: Panic still works"
         if self._window.machine.state is PanicState.HOLDING:
-            state, words = "killing", "Holding · frozen; let go = thaw"
+            state, words = "killing", "Frozen. Keep holding to kill, release to resume"
         if state == "killed":
-            path = "nothing starts until rearm"
-        self._window.top.light.show_light(state, words, f"{fresh} · {path}")
+            fresh += " · nothing can start until you rearm"
+        self._window.top.light.show_light(state, words, fresh)
 
     def _banner(self, switch: Switch, now: float) -> None:
         banner = self._window.banner
@@ -182,7 +182,7 @@ class StateView(QObject):
 def _from_guard(guard: GuardState, name: StepName) -> tuple[str, str] | None:
     """What the guard's status alone proves of a step before the receipt has it."""
     if name in (StepName.LATCH, StepName.REFUSE) and guard.alive and guard.latched:
-        return "ok", "latched" if name is StepName.LATCH else "launches refused"
+        return "ok", "blocked" if name is StepName.LATCH else "starts blocked"
     if name is StepName.SIGNAL and guard.alive and guard.proven > 0:
         return "ok", "SIGKILL is out"
     return None

@@ -146,7 +146,7 @@ def _record(keeper: Keeper, kill: KillSession) -> None:
     order, latch = kill.order, keeper.latch
     if order.is_all:
         problems = keeper.record("latch", functools.partial(keeper.save_latch, order))
-        words = f"Latched in memory only: {problems[0]}" if problems else f"Generation {latch.state.generation}, on disk"
+        words = f"Blocked in memory only: {problems[0]}" if problems else f"Generation {latch.state.generation}, on disk"
         kill.note(StepName.LATCH, StepStatus.FAILED if problems else StepStatus.OK, words)
     else:
         kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: no latch.")

@@ -33,10 +33,10 @@ MOST_AMENDED = 50
 ENGINE_THREADS = 8
 DISK_S = 2.0
 _CAME_TO = {
-    Outcome.PROVEN_ZERO: "proven zero",
+    Outcome.PROVEN_ZERO: "confirmed dead",
     Outcome.BEST_EFFORT: "gone as far as can be seen (best effort)",
-    Outcome.NOT_PROVEN: "NOT proven",
-    Outcome.DYING: "NOT proven",
+    Outcome.NOT_PROVEN: "NOT confirmed dead",
+    Outcome.DYING: "NOT confirmed dead",
 }
 FAILED_AT = "The guard failed at this; see guard.log."
 
@@ -230,7 +230,7 @@ class KillSession:
         self.survivors = tuple(s for aim in self.aims for s in aim.survivors()) + tuple(self.second_look.left_alone)
         unproven = [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
         if unproven:
-            self.note(StepName.ZERO, StepStatus.FAILED, f"{len(unproven)} of {len(self.aims)} agents are not proven zero")
+            self.note(StepName.ZERO, StepStatus.FAILED, f"{len(unproven)} of {len(self.aims)} agents are not confirmed dead")
         elif missing := self.field_.incomplete or self.incomplete:
             self.note(StepName.ZERO, StepStatus.UNKNOWN, missing)
         else:
@@ -238,7 +238,7 @@ class KillSession:
             self.note(
                 StepName.ZERO,
                 StepStatus.OK,
-                f"{counted(len(self.aims) - best, 'agent')} proven zero" + (f", {best} best effort" if best else ""),
+                f"{counted(len(self.aims) - best, 'agent')} confirmed dead" + (f", {best} best effort" if best else ""),
             )
 
     def _tell_engine(self) -> None:

@@ -51,7 +51,7 @@ class AdoptDesk:
         if agent.process is None:
             return "its source does not know for certain which process it is"
         if self._core.state.killed:
-            return "the kill switch is latched: rearm first"
+            return "everything was stopped: rearm first"
         return ""
 
     async def candidates(self, agent_id: str, caller_pid: int) -> v.CandidatesView:

@@ -84,7 +84,8 @@ class TightenDesk:
         try:
             if state.killed:
                 raise Killed(
-                    "The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ..."
+                    "Everything was stopped: nothing starts and nothing changes until you rearm.",
+                    "Rearm first: watchfloor rearm --reason ...",
                 )
             if asked.level is None:
                 refuse_looser(state, found, asked.mode)

@@ -143,7 +143,7 @@ class NetworkDesk:
     async def change(self, wanted: Wanted) -> m.AllowlistChangedView:
         """Validated, recorded, kept, applied, confirmed; or refused with why and the old list stays. Raises Killed, Conflict, Denied ..."""
         if self._core.state.killed:
-            raise Killed("The kill switch is latched: the allowlist cannot be changed.", "Rearm first.")
+            raise Killed("Everything was stopped: the allowlist cannot be changed until you rearm.", "Rearm first.")
         available = self._egress.available()
         if not available.ok:
             raise Unavailable(f"The change cannot be validated: Envoy is not available, because {available.reason}.", available.remedy)

@@ -51,7 +51,7 @@ def beside(receipt: Receipt, targets: tuple[Target, ...]) -> Receipt:
     known = {t.agent_id for t in receipt.targets}
     if not (targets := tuple(t for t in targets if t.agent_id not in known)):
         return receipt
-    words = f"{len(targets)} agents that the guard does not know are not proven"
+    words = f"{len(targets)} agents that the guard does not know are not confirmed dead"
     zero = receipt.zero
     if zero.is_ok:
         receipt = receipt.with_step(replace(zero, status=StepStatus.UNKNOWN, detail=f"{zero.detail}; {words}"))

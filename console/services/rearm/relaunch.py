@@ -61,7 +61,7 @@ class Relaunch:
         if again_as and AgentId(again_as) in self._core.state.live:
             return f"it runs again as {again_as}"
         if agent.state not in _BACK:
-            return "it is not proven dead" if agent.state.is_live else "it ended by itself"
+            return "not confirmed dead" if agent.state.is_live else "it ended by itself"
         if not agent.argv:
             return "its command line is not known: Watchfloor did not start it"
         return "killed: rearm first" if self._core.state.killed else ""

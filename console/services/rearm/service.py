@@ -114,7 +114,7 @@ class Rearming:
         return view
 
     async def rearm(self, ask: RearmAsk) -> str:
-        """Releases a local kill: refused while a remote order is latched, or while anything is not proven dead. Gives an amber note."""
+        """Releases a local kill: refused while a remote order still blocks, or while anything is not proven dead. Gives an amber note."""
         if not self._core.state.killed:
             raise Conflict("Nothing is killed: there is nothing to rearm.", "watchfloor status shows the state.")
         if any(r.scope == "all" and not r.complete for r in self._stop.receipts()):
@@ -292,7 +292,8 @@ def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
         return []
     return [
         Conflict(
-            f"A remote order is latched: {orders[0][:40]}.", "End it first with: watchfloor release --reason ... (signed), then rearm."
+            f"A remote order still blocks new agents: {orders[0][:40]}.",
+            "End it first with: watchfloor release --reason ... (signed), then rearm.",
         )
     ]
 

@@ -105,7 +105,9 @@ class LadderDesk:
     def _refuse_if_stopped(self, rung: Rung) -> None:
         state = self._core.state
         if rung is not Rung.KILL and state.killed:
-            raise Killed("The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ...")
+            raise Killed(
+                "Everything was stopped: nothing starts and nothing changes until you rearm.", "Rearm first: watchfloor rearm --reason ..."
+            )
         if rung is Rung.RECONNECT and state.soft_stop:
             raise Killed(f"Soft stop: {state.soft_stop.rstrip('.')}.", "It lifts by itself on one good signed read of the kill file.")
 
@@ -465,6 +467,6 @@ def _sentence(found: Plan, counts: dict[Treatment, int]) -> str:
         words += f", {counts[Treatment.BEST_EFFORT]} of them best effort"
     if counts[Treatment.EXCLUDED]:
         words += f"; {counts[Treatment.EXCLUDED]} left alone"
-    back = f"undone by {found.rung.undone_by}" if found.rung.undone_by else ("no way back" if found.rung is Rung.KILL else "")
-    latched = "latches: nothing starts until rearm" if found.latches else ""
+    back = f"undone by {found.rung.undone_by}" if found.rung.undone_by else ("cannot be undone" if found.rung is Rung.KILL else "")
+    latched = "nothing can start until you rearm" if found.latches else ""
     return "; ".join(part for part in (words, back, latched) if part) + "."

@@ -125,4 +125,6 @@ class Gates:
 def refuse_while(killed: bool) -> None:
     """The documented refusal: status 503, ErrorView with exit code 4."""
     if killed:
-        raise Killed("The kill switch is latched: nothing starts and nothing changes.", "Rearm first: watchfloor rearm --reason ...")
+        raise Killed(
+            "Everything was stopped: nothing starts and nothing changes until you rearm.", "Rearm first: watchfloor rearm --reason ..."
+        )

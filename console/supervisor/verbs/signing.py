@@ -247,7 +247,7 @@ def _words(seen: Review, trusted: KeySet, signers: list[Signer]) -> list[str]:
     if seen.settled:
         lines.append(f"  and every order with a number up to {seen.settled}")
     if seen.trouble:
-        lines.append(f"  (not everything could be read: {seen.trouble}; an order that is missing here stays latched)")
+        lines.append(f"  (not everything could be read: {seen.trouble}; an order that is missing here still blocks new agents)")
     at_hand = ", ".join(s.kid for s in signers) or "none"
     lines.append(f"Fleet {trusted.fleet}: {trusted.quorum} keys needed; at hand: {at_hand}")
     return lines

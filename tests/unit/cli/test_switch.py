@@ -20,7 +20,9 @@ def test_a_latch_on_disk_reads_as_killed_with_everybody_dead(watchfloor: Watchfl
     said = watchfloor("status", "--json")
     assert (said.code, said.json["state"], said.json["armed"]["state"]) == (6, "killed", "killed")
     said = watchfloor("status")
-    assert said.out.startswith("KILLED: nothing starts until rearm") and "the latch on disk holds: odd writes" in said.out
+    assert (
+        said.out.startswith("EVERYTHING STOPPED: nothing can start until you rearm") and "the latch on disk holds: odd writes" in said.out
+    )
 
 
 def test_one_that_cannot_be_read_reads_as_killed_too(watchfloor: Watchfloor, places: Places) -> None:

@@ -90,7 +90,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"state": AgentState.KILLED, "state_reason": "why"}, "it is killed (why)"),
     ({"state": AgentState.HALTED}, "it is halted"),
     ({"state": AgentState.ENDED}, "it is ended"),
-    ({"state": AgentState.ALIVE_AFTER_KILL}, "not proven"),
+    ({"state": AgentState.ALIVE_AFTER_KILL}, "not confirmed"),
     ({"state": AgentState.OVER_BUDGET, "state_reason": "agent limit cost_usd"}, "over its budget (agent limit cost_usd)"),
     ({"state": AgentState.FROZEN, "causes": ("operator",)}, "frozen (operator)"),
     ({"causes": ("lease",)}, "frozen (lease)"),

@@ -41,7 +41,7 @@ def test_armed_before_any_path_was_proven_is_doubt_wherever_the_light_is_shown()
     switch = armed()
     assert switch.view is not None
     switch.view = switch.view.model_copy(update={"paths": []})
-    assert switch.light(NOW) == ("in_doubt", "Armed · stop not verified yet")
+    assert switch.light(NOW) == ("in_doubt", "Not ready · not tested yet")
 
 
 @pytest.mark.parametrize("state", ["in_doubt", "killing", "killed"])
@@ -55,7 +55,7 @@ def test_the_supervisors_doubt_is_shown(state: str) -> None:
 def test_a_latch_the_guard_alone_knows_counts() -> None:
     switch = armed()
     switch.guard.take({"latched": True, "kill": {"kill_id": "k", "phase": "killing", "proven": 1, "total": 4, "ms": 3}})
-    assert switch.is_killed and switch.light(NOW) == ("killing", "Killing · 3 not proven yet")
+    assert switch.is_killed and switch.light(NOW) == ("killing", "Killing · 3 not confirmed yet")
 
 
 @pytest.mark.parametrize(("latched", "kills"), [(False, []), (True, ["k-1"])])
@@ -90,7 +90,7 @@ def test_what_is_open_is_named() -> None:
     bad = receipt(mockup_agents()[:20], proven=False)
     points = open_points(bad)
     assert points[0] == "licence-scan: pid 48213, state D, nfs_wait_bit_killable"
-    assert "step Zero: failed · 1 not proven" in points
+    assert "step Confirmed dead: failed · 1 not confirmed dead" in points
     assert counts(bad)[:2] == (19, 20)
     assert in_order(bad.targets)[0].outcome is Outcome.NOT_PROVEN
 

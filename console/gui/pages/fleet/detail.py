@@ -248,9 +248,9 @@ def _doubts(view: AgentView) -> str:
     """What cannot be promised of this agent, in words; empty when all holds."""
     doubts = []
     if view.control_level == "observed":
-        doubts.append("Only observed: stopping it is best effort, never proven.")
+        doubts.append("Only observed: stopping it is best effort, not confirmed.")
     elif view.best_effort:
-        doubts.append(f"Stopping it is best effort, never proven: {view.best_effort}.")
+        doubts.append(f"Stopping it is best effort, not confirmed: {view.best_effort}.")
     if is_open(view):
         doubts.append(f"{asked_mode(view)} was asked for, but nothing enforces it here.")
     return " ".join([*doubts, view.network_note if doubts else ""]).strip()

@@ -19,8 +19,8 @@ from console.panic.marks import draw_mark
 ROW = 46
 PATH_TITLES = {"local": "Local kill", "engine": "Docker engine", "remote": "Remote file", "secrets": "Secrets"}
 PATH_STATES = {
-    "proven": ("Proven", "check", "ok"),
-    "in_doubt": ("In doubt", "triangle", "warn"),
+    "proven": ("Ready", "check", "ok"),
+    "in_doubt": ("Not ready", "triangle", "warn"),
     "not_configured": ("Not configured", "ring", "text2"),
     "unavailable": ("Unavailable", "triangle", "warn"),
 }

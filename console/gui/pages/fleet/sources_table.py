@@ -43,8 +43,8 @@ _STATES = {
     "no_program": ("Not installed", "ring", "text2"),
     "skipped": ("Skipped", "triangle", "warn"),
     "unreadable": ("Not readable", "triangle", "warn"),
-    "proven": ("Proven", "check", "ok"),
-    "in_doubt": ("In doubt", "triangle", "warn"),
+    "proven": ("Ready", "check", "ok"),
+    "in_doubt": ("Not ready", "triangle", "warn"),
     "not_configured": ("Not configured", "ring", "text2"),
     "unavailable": ("Unavailable", "triangle", "warn"),
 }

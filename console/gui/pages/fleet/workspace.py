@@ -22,7 +22,7 @@ Verb = Literal["hold", "release", "delete"]
 _ASKS: dict[Verb, tuple[str, str, str]] = {
     "hold": ("Hold", "It stays, whatever its time to live says, until it is released.", "primary"),
     "release": ("Release", "Its time to live counts again from its last use.", "primary"),
-    "delete": ("Delete", "Everything in it is removed. There is no way back but the rollback records.", "danger"),
+    "delete": ("Delete", "Everything in it is removed. Only the rollback records can bring files back.", "danger"),
 }
 
 

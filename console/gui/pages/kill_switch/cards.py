@@ -266,7 +266,7 @@ class Rungs(QWidget):
     LINES = (
         ("Freeze", "nothing runs, nothing is lost", "pause", "undone by resume"),
         ("Isolate", "no egress, connections cut", "ban", "undone by reconnect"),
-        ("Kill", "SIGKILL, proof, receipt; does not latch", "alert", "no way back"),
+        ("Kill", "stops now; unsaved work is lost", "alert", "cannot be undone"),
     )
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -294,5 +294,5 @@ class Rungs(QWidget):
             draw_text(painter, QRectF(36, y + 28, room, 16), f"{words}; {undone}", fonts.ui(12), colours.text2)
         box = QRectF(self.width() - 108, 56 * 2, 108, 56)
         draw_text(painter, box.adjusted(0, 11, 0, -29), "Panic, top right,", fonts.ui(11, fonts.MEDIUM), colours.text, right=True)
-        draw_text(painter, box.adjusted(0, 28, 0, -12), "kills all and latches", fonts.ui(11), colours.text2, right=True)
+        draw_text(painter, box.adjusted(0, 28, 0, -12), "kills all and blocks", fonts.ui(11), colours.text2, right=True)
         painter.end()

@@ -44,7 +44,7 @@ class Ladder(Card):
         self._desk = desk
         self.scope = ScopeBody(reach="host")
         self._over = Text("", 11, fonts.REGULAR, "text2", right=True)
-        self.column.addLayout(titled("Ladder", self._over))
+        self.column.addLayout(titled("Ways to stop", self._over))
         self.column.addSpacing(8)
         self.pills = Pills(_PILLS, self)
         self.pills.changed.connect(self._choose)

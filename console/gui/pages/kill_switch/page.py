@@ -45,7 +45,7 @@ class KillSwitchPage(Page):
         ActionSpec("switch.thaw", "Resume what an operator froze in the chosen scope…", "W", "resume…"),
         ActionSpec("switch.isolate", "Isolate over the chosen scope…", "I", "isolate…"),
         ActionSpec("switch.reconnect", "Reconnect what is isolated in the chosen scope…", "C"),
-        ActionSpec("switch.kill", "Kill over the chosen scope, without latching…", "K", "kill…"),
+        ActionSpec("switch.kill", "Kill the chosen scope; new agents can still start…", "K", "kill…"),
         ActionSpec("switch.receipt", "Open the selected receipt", "", "receipt", cap="Enter"),
         ActionSpec("switch.rearm", "Rearm…", "R", "rearm…"),
         ActionSpec("switch.passphrase", "Set the passphrase for rearm…", "O", "passphrase…"),
@@ -104,7 +104,7 @@ class KillSwitchPage(Page):
         card = Card(parent=self)
         self._press_total = Text("", 12, fonts.REGULAR, "text2", right=True)
         self._press_then = Text("", 12, fonts.REGULAR, "text2")
-        card.column.addLayout(titled("What a press will do now", self._press_total))
+        card.column.addLayout(titled("What a panic will do now", self._press_total))
         card.column.addSpacing(6)
         card.column.addWidget(self.press)
         card.column.addSpacing(6)
@@ -179,7 +179,7 @@ class KillSwitchPage(Page):
         self.press.say(view.press)
         self._press_total.setText(self.press.total())
         unproven = sum(view.press.get(level, {}).get("agents", 0) for level in ("observed", "best_effort"))
-        then = "Launches stay refused until rearm; the latch survives a restart"
+        then = "New agents stay blocked until you rearm, also after a restart"
         self._press_then.setText(f"{then}; {plural(unproven, 'agent')} best effort at most" if unproven else then)
         if [r.kill_id for r in self.receipts.rows] != [r.kill_id for r in view.receipts] or self.receipts.rows != view.receipts:
             self.receipt_view.show_rows(list(view.receipts))
@@ -198,18 +198,18 @@ class KillSwitchPage(Page):
     def _show_head(self, switch: Switch, now: float) -> None:
         light, words = switch.light(now)
         view = switch.view
-        word = {"armed": "Armed", "killing": "Killing", "killed": "Killed", "in_doubt": "In doubt"}.get(light, "Not known")
+        word = {"armed": "Ready", "killing": "Killing", "killed": "Everything stopped", "in_doubt": "Not ready"}.get(light, "Not known")
         line = words
         if light == "armed":
             worst = f", in {view.worst_s:.1f} s at worst" if view and view.worst_s is not None else ""
             line = f"Every agent this host controls can be stopped now{worst}"
         elif light == "killed" and view is not None:
-            line = f"Latched by {view.by or 'somebody'}: “{view.reason}”. Nothing starts until rearm."
+            line = f"By {view.by or 'an unknown person'}: “{view.reason}”. Nothing can start until you rearm."
         last = view.receipts[0] if view and view.receipts else None
         fine = (
-            f"Last press: {day_clock(last.pressed_at)}, {result_words(last)[0]}, {took(last.ms_total)}"
+            f"Last kill: {day_clock(last.pressed_at)}, {result_words(last)[0]}, {took(last.ms_total)}"
             if last
-            else "No kill was ever pressed here"
+            else "No kill was ever made here"
         )
         hosts = view.hosts if view else []
         silent = sum(1 for host in hosts if not host.acknowledged)
@@ -223,7 +223,7 @@ class KillSwitchPage(Page):
     def badge(self) -> Badge | None:
         switch = self.desk.switch
         if switch.is_killed:
-            return Badge("latched", "danger", "alert")
+            return Badge("blocked", "danger", "alert")
         state, _ = switch.light(self.desk.clock())
         return Badge("doubt", "warn", "warning") if state in ("in_doubt", "unknown") else None
 
@@ -235,7 +235,7 @@ class KillSwitchPage(Page):
     def why_not(self, action_id: str) -> str:
         switch = self.desk.switch
         if action_id == "switch.rearm":
-            return "" if switch.is_killed else "Nothing is latched."
+            return "" if switch.is_killed else "Nothing is blocked."
         if action_id in _RUNGS:
             return self.ladder.why_not(action_id)
         if action_id == "switch.receipt" and self.receipt_view.current() is None:

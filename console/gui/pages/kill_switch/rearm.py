@@ -34,7 +34,7 @@ def still_open(switch: Switch) -> list[str]:
         words.append("Steps of the kill are still being carried out.")
     if switch.view is not None and switch.view.remote_latched:
         orders = ", ".join(o[:24] for o in switch.view.remote_latched[:3])
-        words.append(f"Remote orders are latched ({orders}). First: watchfloor release --reason … in a terminal, signed; then rearm.")
+        words.append(f"Remote orders block new agents ({orders}). First: watchfloor release --reason … in a terminal, signed; then rearm.")
     return words
 
 
@@ -56,8 +56,8 @@ class RearmDialog(Dialog):
         super().__init__("Rearm: let agents start again?", "Rearm", "danger", parent, width=560)
         self._desk, self._kill_id, self._window = desk, kill_id, parent
         self._view: RearmView | None = None
-        self.paragraph("Nothing that was killed comes back. Launches are allowed again, and the kill switch is armed for the next press.")
-        self.killed = self.paragraph("What was killed is being read …", "text")
+        self.paragraph("Nothing that was killed comes back. Launches are allowed again, and the kill switch is ready for the next kill.")
+        self.killed = self.paragraph("Reading what was killed…", "text")
         self.earlier: list[Text] = []
         """A paragraph for each kill before the newest, and one that counts the rest."""
         for words in still_open(desk.switch):
@@ -113,7 +113,7 @@ class RearmDialog(Dialog):
         self._view = view
         kills = [killed_words(k) for k in reversed(view.kills[-SHOWN:])]
         more = len(view.kill_ids) - len(kills)
-        self.killed.say(kills[0] if kills else "Nothing is latched.")
+        self.killed.say(kills[0] if kills else "Nothing is blocked.")
         for words in [*kills[1:], *([f"and {plural(more, 'earlier kill')}"] if more > 0 else [])]:
             text = Text(words, 13, fonts.REGULAR, "text", wrap=True)
             self.body.insertWidget(self.body.indexOf(self.killed) + 1 + len(self.earlier), text)

@@ -27,7 +27,7 @@ MEANS = {
     "thaw": "What an operator froze runs on. What a budget or a rule froze stays frozen.",
     "isolate": "It reaches nothing any more and open connections are cut, until it is reconnected. Files and computation go on.",
     "reconnect": "Back to what its session allows, no more.",
-    "kill": "SIGKILL at once, then the proof. There is no way back: what an agent had not written is lost. Workspace and records stay.",
+    "kill": "Stops now. Cannot be undone. Unsaved work is lost; files and logs are kept.",
 }
 _ORDER = ("contained", "managed", "adopted", "observed")
 _WRAP = 74
@@ -109,12 +109,12 @@ def button_words(action: str, preview: LadderPreview) -> str:
 
 def count_lines(preview: LadderPreview) -> list[Fact]:
     """One line for each control level and treatment; what is certain first."""
-    promise = "zero, proven" if preview.action == "kill" else "certain"
+    promise = "will be confirmed dead" if preview.action == "kill" else "certain"
     levels = [*_ORDER, *sorted(set(preview.counts) - set(_ORDER))]
     lines = []
     for kind, words, mark, role in (
         ("certain", promise, "check", "text2"),
-        ("best_effort", "best effort, never proven", "triangle", "warn"),
+        ("best_effort", "best effort, not confirmed", "triangle", "warn"),
         ("excluded", "left alone", "ring", "text2"),
     ):
         for level in levels:
@@ -146,7 +146,7 @@ def reach_line(preview: LadderPreview) -> str:
     parts = [plural(preview.processes, "process", "processes") + (f" ({age})" if (age := count_age(preview.counted_s)) else "")]
     if preview.containers:
         parts.append(plural(preview.containers, "container"))
-    parts.append(f"{plural(preview.egress, 'agent')} can reach something now" if preview.egress else "none can reach anything now")
+    parts.append(f"{plural(preview.egress, 'agent')} with network access" if preview.egress else "none has network access")
     if preview.unnamed:
         parts.append(f"{preview.unnamed:,} counted, not named here")
     return " · ".join(parts)

@@ -12,17 +12,17 @@ PATHS = {
     "secrets": ("Secrets", "key"),
 }
 PATH_STATES = {
-    "proven": ("Proven", "check", "ok"),
-    "in_doubt": ("In doubt", "triangle", "warn"),
+    "proven": ("Ready", "check", "ok"),
+    "in_doubt": ("Not ready", "triangle", "warn"),
     "not_configured": ("Not configured", "ring", "text2"),
     "unavailable": ("Unavailable", "triangle", "warn"),
 }
 LEVELS = {
-    "contained": ("container cgroup, engine", "zero, proven"),
-    "managed": ("own cgroup or namespace", "zero, proven"),
-    "adopted": ("moved to our cgroup", "zero, proven"),
+    "contained": ("container cgroup, engine", "confirmed dead"),
+    "managed": ("own cgroup or namespace", "confirmed dead"),
+    "adopted": ("moved to our cgroup", "confirmed dead"),
     "observed": ("left alone, or by pid", "best effort at most"),
-    "best_effort": ("signals by pid", "best effort, never proven"),
+    "best_effort": ("signals by pid", "best effort, not confirmed"),
 }
 
 

@@ -65,7 +65,7 @@ def amended_lines(receipt: Receipt) -> list[Fact]:
             lines += [Fact(words, "", left_role="text2", indent=True) for words in left_words(said)]
             if said.get("why"):
                 lines.append(Fact(str(said["why"]), "", left_role="text2", indent=True))
-        now = f"proven zero at +{took(target.ms)}" if is_late(target) else target.outcome.value.replace("_", " ")
+        now = f"confirmed dead at +{took(target.ms)}" if is_late(target) else target.outcome.value.replace("_", " ")
         lines.append(Fact(f"since then: {now}", "", left_role="text" if is_late(target) else "warn", indent=True))
     if len(told) > _SHOWN:
         lines.append(Fact(f"and {len(told) - _SHOWN} more agents", "", left_role="text2", indent=True))

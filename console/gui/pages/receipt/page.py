@@ -233,7 +233,7 @@ class ReceiptPage(Page):
 
     def why_not(self, action_id: str) -> str:
         if action_id == "receipt.rearm":
-            return "" if self._is_latched() else "This kill is not latched any more."
+            return "" if self._is_latched() else "This kill blocks nothing any more: it was rearmed."
         if action_id == "receipt.suspects" and not (self.receipt is not None and self.receipt.suspects):
             return "This kill has no suspects."
         if action_id == "receipt.copy" and self.receipt is None:

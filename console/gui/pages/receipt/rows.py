@@ -22,7 +22,7 @@ OUTCOMES = {
     Outcome.NOT_PROVEN: ("NOT PROVEN", "triangle", "warn"),
     Outcome.DYING: ("DYING", "pause", "warn"),
     Outcome.BEST_EFFORT: ("Best effort", "alert", "warn"),
-    Outcome.PROVEN_ZERO: ("Proven zero", "check", "text2"),
+    Outcome.PROVEN_ZERO: ("Confirmed dead", "check", "text2"),
 }
 
 
@@ -48,7 +48,7 @@ class TargetRow:
     @property
     def words(self) -> tuple[str, str, str]:
         """(word, shape, colour); one that was proven only later has both answers."""
-        return ("Proven later", "check", "text") if self.is_late else OUTCOMES[self.target.outcome]
+        return ("Confirmed later", "check", "text") if self.is_late else OUTCOMES[self.target.outcome]
 
 
 def proof_words(target: Target) -> str:

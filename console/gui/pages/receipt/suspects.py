@@ -16,7 +16,7 @@ from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
-_WHAT = "A kill ends no suspect. Each one that you choose is looked at again, then killed. There is no way back."
+_WHAT = "A kill ends no suspect. Each one that you choose is checked again, then killed. Cannot be undone."
 _HEIGHT = 300
 _LONGEST = 64
 

@@ -54,7 +54,7 @@ AFTER = AfterPress(
     other=OBEYED,
     other_left=[],
     remote="",
-    restart_refused="The kill switch is latched",
+    restart_refused="Everything was stopped",
     audit=AuditVerdict(whole=True, records=40),
 )
 

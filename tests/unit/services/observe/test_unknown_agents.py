@@ -21,7 +21,7 @@ from console.services.observe import unknown_agents
 from console.services.observe.unknown_agents import UNREACHED, ask_of_the_gone, beside, counted, kept, missed, targets_beyond
 from console.services.rearm.service import _lacks_only_the_registry
 
-ZERO = Step(StepName.ZERO, StepStatus.OK, 3.0, "1 agent proven zero")
+ZERO = Step(StepName.ZERO, StepStatus.OK, 3.0, "1 agent confirmed dead")
 
 
 def agent(name: str, **more: Any) -> Agent:

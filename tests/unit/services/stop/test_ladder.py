@@ -235,7 +235,7 @@ def test_many_agents_are_counted_whole_and_named_in_part() -> None:
         book.run(f"a{number}")
     seen = preview_view(plan(book.state, Rung.KILL, Scope(Reach.ALL)), "", {})
     assert (len(seen.acts), seen.unnamed, seen.counts) == (100, 150, {"managed": {"certain": 250}})
-    assert seen.words == "kill of everything: 250 agents; no way back; latches: nothing starts until rearm."
+    assert seen.words == "kill of everything: 250 agents; cannot be undone; nothing can start until you rearm."
 
 
 async def test_a_preview_counts_anew_and_says_how_old_its_count_is(tmp_path: Path) -> None:

@@ -47,7 +47,10 @@ DOUBTS: dict[str, tuple[dict[str, Any], str]] = {
     "nobody has asked it yet": ({"guard": {}}, "not been asked"),
     "it is silent": ({"guard_tick": NOW - GUARD_FRESH_S - 1}, "not answered for 4 s"),
     "no canary yet": ({"flight": None}, "no canary"),
-    "the canary does not die": ({"flight": Flight(False, "the canary's end was NOT proven", None, 77, 1.7e9, NOW)}, "NOT proven"),
+    "the canary does not die": (
+        {"flight": Flight(False, "the canary's end was NOT confirmed dead", None, 77, 1.7e9, NOW)},
+        "NOT confirmed dead",
+    ),
     "the guard is a new one": ({"guard": {**GUARD, "pid": 78}}, "new one"),
     "the proof is old": ({"flight": replace(FLIGHT, tick=NOW - PERIODS * 60 - 2 * LIMIT_S - 1)}, "133 s ago"),
 }

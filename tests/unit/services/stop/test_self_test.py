@@ -63,7 +63,7 @@ def test_a_canary_that_dies_is_proof_with_its_milliseconds_and_its_guard(tmp_pat
 def test_a_canary_that_does_not_die_is_no_proof_whatever_the_guard_says_and_is_not_left_behind(tmp_path: Path) -> None:
     guard = Guard(kills=False)
     flight = fly(guard, tmp_path)
-    assert not flight.proven and flight.ms is None and "NOT proven" in flight.words
+    assert not flight.proven and flight.ms is None and "NOT confirmed dead" in flight.words
     assert not Path(f"/proc/{guard.bird}").exists() and guard.asked[-1] == "forget"
 
 

@@ -123,7 +123,7 @@ async def test_while_killed_a_change_is_refused_before_its_body_is_read(name: st
     with pytest.raises(Killed) as refusal:
         await route.endpoint(request(method, path))
     assert (refusal.value.http_status, int(refusal.value.exit_code)) == (503, 4)
-    assert "latched" in refusal.value.what and "rearm" in refusal.value.remedy
+    assert "stopped" in refusal.value.what and "rearm" in refusal.value.remedy
 
 
 def gates(killed: bool, book: Book | None = None, notices: list[str] | None = None) -> Gates:

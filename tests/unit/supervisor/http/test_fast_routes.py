@@ -20,7 +20,7 @@ from console.supervisor.http.asgi import App
 async def usage(request: Request) -> Response:
     body = await request.body()
     if body == b"killed":
-        raise Killed("The kill switch is latched.", "")
+        raise Killed("Everything was stopped.", "")
     if body == b"broken":
         raise RuntimeError("a secret of ours")
     return Response(b"counted " + body)
