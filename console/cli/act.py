@@ -29,13 +29,13 @@ Suspects = Annotated[
     str, Option("--suspects", metavar="KILL", help="Kill the suspects that the receipt of this kill names and preselects.")
 ]
 Pids = Annotated[list[int] | None, Option("--pid", metavar="PID", help="With --suspects: exactly this one; repeatable.")]
-Dry = Annotated[bool, Option("--dry-run", help="Show what would happen, to whom and how surely; do nothing.")]
+Dry = Annotated[bool, Option("--dry-run", help="Show which agents would be stopped, and how surely. Do nothing.")]
 
 _HELP = {
-    Rung.FREEZE: "Reversible stop: nothing of it runs, nothing is lost; thaw undoes it.",
+    Rung.FREEZE: "Pause every process of the agent. Nothing is lost. Thaw undoes it.",
     Rung.THAW: "Undo your freeze. Freezes with other causes (budget, heartbeat ...) stay.",
-    Rung.ISOLATE: "Cut off the network now, and of whatever it starts; reconnect undoes it.",
-    Rung.RECONNECT: "Undo your isolation: back to what the session's data still allows, never more.",
+    Rung.ISOLATE: "Cut off the network of the agent and of all that it starts. Reconnect undoes it.",
+    Rung.RECONNECT: "Undo your isolation. The network returns as far as the session's data allows.",
 }
 NAMED = 20
 

@@ -122,11 +122,11 @@ def revert(
 
 
 def export(
-    file: Annotated[str, Argument(metavar="[FILE]", help="Written anew; without: to the terminal.")] = "",
+    file: Annotated[str, Argument(metavar="[FILE]", help="The file to write; it is replaced. Without: print to the terminal.")] = "",
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """The live list as YAML, for review and version control."""
+    """Export the live allowlist as YAML, for review and version control."""
     with connect(state_dir) as client:
         seen = client.allowlist_file()
     if as_json:

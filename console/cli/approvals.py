@@ -58,7 +58,7 @@ def list_approvals(
 
 @app.command("show")
 def show(approval: Annotated[str, Argument(metavar="APPROVAL", help="Its id.")], state_dir: StateDir = None, as_json: Json = False) -> int:
-    """One request: exactly what would be done, why it asked, whom it belongs to, what it could touch."""
+    """Show one request: exactly what would be done, its reason, its agent, and what it could touch."""
     with connect(state_dir) as client:
         detail = client.approval(approval)
     if as_json:

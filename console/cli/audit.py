@@ -174,7 +174,8 @@ def _show(record: Record, as_json: bool) -> None:
 
 
 def judge(places: Places, kept: Sequence[Path], anchors: Sequence[Anchor]) -> Judged:
-    """The file first: whoever can write file and checkpoints can put both back to older ones, or rewrite both. Never raises on content."""
+    """Check the log file first, then compare it with what is known elsewhere. Never raises because of the content."""
+    # The file alone proves little: a writer of the file and its checkpoints can restore old copies of both, or rewrite both.
     verdict = verify_file(places.audit_db)
     compared = [f"its checkpoints (the newest at record {verdict.checkpoint_seq})"]
     if not verdict.whole:

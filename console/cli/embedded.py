@@ -18,14 +18,14 @@ from console.settings.places import Places, find_places
 
 READY_S = 60.0
 ANSWER_S = 5.0
-"""A supervisor that listens and is silent this long hangs, as far as whoever starts something is concerned."""
+"""Seconds without an answer after which a supervisor that listens counts as hung."""
 _LOOK_S = 0.05
 detached: list[subprocess.Popen[bytes]] = []
-"""What this process started and does not wait for; kept so that Python does not take it for forgotten."""
+"""Processes that this process started and does not wait for. The list keeps Python from reporting them as forgotten."""
 
 
 def ensure_supervisor(state_dir: str | None, *extra: str, ready_s: float = READY_S) -> Places:
-    """The places of an instance whose supervisor answers; starts one when none does.
+    """Return the places of an instance whose supervisor answers. Start a supervisor when none does.
 
     Raises TimedOut when one is there but does not answer (hung: a second one would be refused), ConsoleError when it cannot start.
     """

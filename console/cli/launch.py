@@ -46,11 +46,11 @@ def run(
     wait: Annotated[bool, Option("--wait", help="Stream its output; end with its exit code.")] = False,
     agent: Annotated[str | None, Option(metavar="PROGRAM", help=f"{_PROGRAMS}: start it; behind -- stands its prompt.")] = None,
     model: Annotated[str, Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
-    once: Annotated[bool, Option("--once", help="With --agent: it answers and ends; nobody talks to it.")] = False,
+    once: Annotated[bool, Option("--once", help="With --agent: it answers the prompt and ends. It takes no messages.")] = False,
     batch: Annotated[str | None, Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="With --agent or --batch: what it could do at worst; start nothing.")] = False,
     in_dry_run: Annotated[
-        bool, Option("--in-dry-run", help="Start it in dry-run: its calls are judged and planned, not executed.")
+        bool, Option("--in-dry-run", help="Start it in dry-run: its calls are checked and planned, not executed.")
     ] = False,
     dangerous_ok: DangerousOk = "",
     state_dir: StateDir = None,
@@ -179,7 +179,7 @@ def _begun(launched: LaunchedView) -> int:
 
 
 def _follow(client: ApiClient, agent_id: str) -> int:
-    """Streams the output until the agent ended; Ctrl-C leaves it running and says so."""
+    """Stream the output until the agent has ended. Ctrl-C stops the stream only: a line tells that the agent still runs."""
     offset = 0
     try:
         while not out.gone():

@@ -102,7 +102,7 @@ def data(
 
 @app.command("history")
 def history(agent: Agent = "", session: Session = "", state_dir: StateDir = None, as_json: Json = False) -> int:
-    """How a session came to its sensitivity and mode: when, by whom, why; newest first."""
+    """Show how a session got its sensitivity and network mode: when, which operator, why. Newest first."""
     scope = _meant(agent, session)
     with connect(state_dir) as client:
         context = scope.target if scope.reach == "session" else _session_of(client.fleet().agents, scope.target)

@@ -94,7 +94,7 @@ def gone() -> bool:
 
 
 class _Gone:
-    """Whether somebody still reads."""
+    """Remember whether the reader of stdout has closed the pipe."""
 
     stdout = False
 

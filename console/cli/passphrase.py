@@ -32,7 +32,7 @@ def set_(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Set it, or change it for whoever knows the old one."""
+    """Set the passphrase, or change it. A change needs the old passphrase."""
     with connect(state_dir) as client:
         old = ""
         if client.passphrase().passphrase == "set":

@@ -108,7 +108,7 @@ def read_bytes(name: str, limit: int = MAX_BYTES) -> bytes:
 
 
 def bounded(stream: BinaryIO, name: str, limit: int) -> bytes:
-    """All that can be read. Raises UsageProblem for more than ``limit`` bytes: what is left out would be judged by nobody."""
+    """Read all of the stream. Raises UsageProblem for more than ``limit`` bytes: the rest would escape the check."""
     data = stream.read(limit + 1)
     if len(data) > limit:
         raise UsageProblem(f"{name} has more than {limit:,} bytes; at most that many are read.", "Split it.")

@@ -149,7 +149,7 @@ def _body(file: str | None, added: dict[str, list[str] | None], days: int) -> Po
     try:
         return build(PolicyTryBody, text=raw.decode(), days=days)
     except UnicodeDecodeError as error:
-        raise UsageProblem(f"{plain(file, 200)} is not UTF-8.", "Write it anew.") from error
+        raise UsageProblem(f"{plain(file, 200)} is not UTF-8.", "Save the file as UTF-8 and try again.") from error
 
 
 def _told(view: PolicyTryView, as_json: bool) -> int:

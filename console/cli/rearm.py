@@ -78,7 +78,7 @@ def rearm(
 
 def _typed_id(view: RearmView) -> str:
     if not is_person():
-        raise Denied("No passphrase is set, and nobody sits at a terminal to type the id of the kill.", WHO)
+        raise Denied("No passphrase is set, so you must type the id of the kill at a terminal. This is no terminal.", WHO)
     out.show(out.words("No passphrase is set: the typed id of the kill is all it takes. Set one: watchfloor passphrase set", "yellow"))
     return typed(f"Type the id of the kill, {plain(view.to_type)}, to release it: ")
 

@@ -21,12 +21,12 @@ File = Annotated[str | None, Option("--passphrase-file", metavar="FILE", help="R
 
 
 def is_person() -> bool:
-    """Whether somebody sits there: both stdin and stdout are terminals."""
+    """Return whether a person can type here: both stdin and stdout are terminals."""
     return all(stream is not None and not stream.closed and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 def no_core() -> None:
-    """core(5): what is typed here must not end up in a file when something crashes."""
+    """Switch core dumps off: what is typed here must not reach a file when the process crashes (core(5))."""
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError):

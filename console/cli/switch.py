@@ -92,7 +92,10 @@ def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | Non
 
 
 def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: KillSwitchView | None, kept: str) -> dict[str, Any]:
-    """The armed light, as docs/explanation/armed-light.md describes it. Without a supervisor nobody proves anything: in doubt, and why."""
+    """Return the state of the kill switch, as docs/explanation/armed-light.md describes it.
+
+    Without a supervisor no path is tested, so the state is in doubt and ``why`` says the reason.
+    """
     seen = supervisor.armed if supervisor is not None else None
     light: dict[str, Any] = {"why": ["no supervisor answers: no path is being proven"], "worst_s": None, "paths": []}
     if seen is not None:

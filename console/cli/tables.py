@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 WHOLE = frozenset({"AGENT", "SESSION", "KILL", "ID", "RECORD", "ENTRY", "PID:START"})
-"""Columns of what somebody copies to the next command: never broken."""
+"""Columns that people copy into the next command. They are never broken over two lines."""
 _LONG = 24
 _GAP = 2
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
@@ -97,7 +97,7 @@ class Table:
 
 
 def new_table(*names: str, title: Text | None = None) -> Table:
-    """An empty table with these columns; other columns are added by whoever needs them."""
+    """Return an empty table with these columns. The caller may add others."""
     table = Table(title or Text(""))
     for name in names:
         table.add_column(name, no_wrap=name in WHOLE)
@@ -105,7 +105,10 @@ def new_table(*names: str, title: Text | None = None) -> Table:
 
 
 def lines(thing: Text | Table, room: int) -> Iterator[Text]:
-    """It in lines of ``room`` columns. A table so wide that its words would be broken becomes a paragraph for each of its rows."""
+    """Yield the table or text in lines of ``room`` columns.
+
+    A table whose words would be broken becomes one paragraph for each row.
+    """
     if isinstance(thing, Text):
         yield from _wrapped(thing, room)
         return

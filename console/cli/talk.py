@@ -49,7 +49,7 @@ def end(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Tell a started program that no more comes, and wait until nobody of it is left; nothing is killed. Exit 5: it still runs."""
+    """Tell a started program that no more messages come, and wait until it has ended. Nothing is killed. Exit 5: it still runs."""
     if len(reason) > MOST_REASON:
         raise UsageProblem(f"The reason has {len(reason):,} characters; at most {MOST_REASON} are taken.", "Shorten it.")
     with connect(state_dir) as client:

@@ -1,4 +1,4 @@
-"""Nobody waits without a word: what a verb waits for, and when it gives up, on stderr once it takes longer than a moment."""
+"""Tell on stderr what a verb waits for and when it gives up, once the wait takes longer than a moment."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ AFTER_S = 3.0
 
 @contextmanager
 def said_while(what: str, gives_up: str) -> Iterator[None]:
-    """Says "waiting for ``what``; gives up ``gives_up``" after `AFTER_S`, unless the block is over by then.
+    """Print "waiting for ``what``; gives up ``gives_up``" when the block takes longer than `AFTER_S`.
 
-    Whoever waits in the block then raises TimedOut, whose exit code is said too. Both are our own words.
+    The code in the block then raises TimedOut, whose exit code the line names too. Both texts are our own, never an agent's.
     """
     timer = threading.Timer(AFTER_S, out.note, (f"waiting for {what}; gives up {gives_up} (exit {int(ExitCode.PENDING)})",))
     timer.daemon = True

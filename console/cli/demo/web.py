@@ -1,8 +1,8 @@
-"""The demo's stand-in web hosts: a program of its own, in a network namespace of its own, that no packet leaves.
+"""Serve the demo's stand-in web hosts, in a process and a network namespace of their own. No packet leaves it.
 
-``python -m console.cli.demo.web LOG`` makes the namespace (root only), gives loopback the demo's addresses, serves each host on
-port 80 and writes one JSON line to LOG per request: what really arrived, whoever claims what. It ends with the demo (PDEATHSIG).
-The namespace lives exactly as long as this process; others find it at ``/proc/PID/ns/net``.
+``python -m console.cli.demo.web LOG`` makes the namespace (root only) and gives loopback the demo's addresses. It serves each host on port
+80. For each request that really arrived it writes one JSON line to LOG. The process ends with the demo (PDEATHSIG). The namespace lives as
+long as this process. Other processes find it at ``/proc/PID/ns/net``.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ LABEL = "io.watchfloor.instance"
 
 
 def agent_processes(instance_id: str) -> list[int]:
-    """Every process that belongs to one of the instance's agents: by its cgroup (cgroups(7): every child inherits it, whatever it
-    does), by its environment, or because it shares a PID namespace of its own with one that does."""
+    """List every process that belongs to an agent of the instance: by its cgroup, by its environment, or by its PID namespace."""
+    # A child inherits its parent's cgroup, whatever the child does: cgroups(7). A process in the PID namespace of an agent belongs to it.
     own = _pid_namespace("self")
     everybody = [int(folder.name) for folder in PROC.iterdir() if folder.name.isdecimal()]
     known = [pid for pid in everybody if is_agents(pid, instance_id)]
@@ -134,7 +134,10 @@ def _name(pid: int) -> str:
 
 
 def end_process(pid: int, is_it: Callable[[int], bool], wait_s: float = 10.0) -> str:
-    """SIGTERM, then SIGKILL, through a pidfd, if ``is_it`` still says so once the pidfd is open; empty, or what stayed."""
+    """End a process with SIGTERM, then SIGKILL, through a pidfd. Returns an empty text, or what still runs.
+
+    ``is_it`` is asked when the pidfd is open: from then on the pidfd can mean no other process.
+    """
     try:
         handle = os.pidfd_open(pid)
     except OSError:

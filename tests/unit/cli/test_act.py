@@ -75,7 +75,7 @@ def test_what_was_not_done_is_said_and_is_no_success(api: CannedApi, watchfloor:
 
 
 def test_an_empty_session_is_not_found(api: CannedApi, watchfloor: Watchfloor) -> None:
-    api.refuse("POST /api/ladder", 404, "Nobody lives in session 's9'.", "watchfloor fleet shows each agent's session.", 3)
+    api.refuse("POST /api/ladder", 404, "No agent lives in session 's9'.", "watchfloor fleet shows each agent's session.", 3)
     said = watchfloor("kill", "--session", "s9")
     assert said.code == 3
     assert "s9" in said.err
