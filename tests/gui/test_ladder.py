@@ -201,7 +201,7 @@ def test_hostile_names_in_a_preview_stay_words(make_house: Make, open_window: Op
     window.do("switch.kill")
     dialog = asked(window, qtbot)
     assert dialog.preview is not None and dialog.preview.excluded[0].name == HOSTILE_NAMES[0]
-    assert dialog.preview.why_not and not dialog.main.isEnabled() and "touches nobody" in dialog.problem.text()
+    assert dialog.preview.why_not and not dialog.main.isEnabled() and "stops no agent" in dialog.problem.text()
     assert all(is_plain(w.accessibleName()) for w in dialog.findChildren(QWidget))
     dialog.grab()
 

@@ -227,7 +227,7 @@ def test_a_recorded_call_is_judged_exactly_and_shown_in_codes(house: FakeHouse, 
     assert house.supervisor.policy.asked[-1].argument == "ls" and not page.tabs.explain.hidden.isVisible()
     window.goto("policy", explain_argument(AskedCall("shell", "ls", "gone")))
     qtbot.waitUntil(lambda: page.tabs.explain.shown is not None)
-    assert house.supervisor.policy.asked[-1].agent_id == "" and "not in the fleet any more" in page.tabs.explain.whose.text()
+    assert house.supervisor.policy.asked[-1].agent_id == "" and "no longer in the fleet" in page.tabs.explain.whose.text()
 
 
 def test_calls_of_a_rule_that_decided_another_are_read_again(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:

@@ -96,9 +96,9 @@ def test_whom_nobody_can_talk_to_says_why_and_follows_its_state(make_house: Hous
     qtbot.waitUntil(talk.field.isVisible)
     talk.field.setPlainText("hello")
     house.on_loop(house.guard.press_now)
-    qtbot.waitUntil(lambda: "Killed" in talk.why_not("say"))
+    qtbot.waitUntil(lambda: "is stopped" in talk.why_not("say"))
     talk.say()
-    assert not programs.said and "Killed" in talk.state.text()
+    assert not programs.said and "is stopped" in talk.state.text()
 
 
 def test_one_is_asked_to_end_after_a_question_and_what_was_seen_is_said(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
@@ -115,10 +115,10 @@ def test_one_is_asked_to_end_after_a_question_and_what_was_seen_is_said(make_hou
     asked.reason.setText(" enough ")
     asked.main.click()
     qtbot.waitUntil(lambda: "It has not ended: still runs" in talk.state.text())
-    programs.ending = EndedView(id="", done="ended", words="nobody of it is left")
+    programs.ending = EndedView(id="", done="ended", words="no process of it is left")
     talk.ask_end()
     talk.window().findChildren(EndDialog)[-1].main.click()
-    qtbot.waitUntil(lambda: "It has ended: nobody" in talk.state.text())
+    qtbot.waitUntil(lambda: "It has ended: no process" in talk.state.text())
     assert programs.said == [(ONE, "end", "enough"), (ONE, "end", "")]
     assert all(is_plain(label.text()) for label in talk.findChildren(QLabel))
     programs.talks[ONE] = "it is frozen (operator:0)"

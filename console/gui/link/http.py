@@ -59,15 +59,15 @@ _LOST = (
 _START = "Start one: watchfloor supervisor"
 
 
+# Qt opens six connections; the stream uses one. It queues the rest itself, and after its connections failed together (a supervisor
+# that is gone) it never looks at that queue again (Qt 6.11). So Qt never gets a queue, and a manager that failed is not used again.
 AT_ONCE = 5
-"""Requests that are with Qt at the same time. It opens six connections (one is the stream's) and keeps the rest in a queue of its own;
-when the connections fail together, as they do once a supervisor is gone, that queue is never looked at again (6.11), nor is any later
-request. So it never has a queue, and a manager one of whose connections failed is asked nothing more."""
+"""Requests that Qt handles at the same time. Further ones wait in our own queue."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """A request that was not given to Qt yet."""
+    """A request that Qt has not got yet."""
 
     start: Callable[[], None]
     refuse: Callable[[ConsoleError], None]

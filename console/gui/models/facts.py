@@ -1,8 +1,8 @@
-"""What every agent is, by id, kept true by the reader of the stream, in its thread: the window's thread only hears what that changes.
+"""Keep what is known of every agent, by id. The thread that reads the stream writes it; the window's thread hears only of changes.
 
-Numbers that move all the time are written straight into the views that the rows show; a patch of one agent is one update of a
-dictionary, which no other thread sees half done. What a row is counted under, and where it stands, the window works out by itself.
-While a snapshot is on its way nothing is written: what comes meanwhile is kept, and written on top of it if the snapshot is older.
+Numbers that change all the time are written straight into the views that the rows show. A patch of one agent is one update of a dictionary,
+so no other thread sees half of it. The window itself works out a row's place and the counts. While a snapshot is on its way nothing is
+written. Patches that arrive meanwhile are kept and applied after an older snapshot.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The fleet: rows of agents, their tree order, filter and sort. Pure Python, so that 100,000 rows stay a matter of milliseconds.
+"""Hold the fleet: rows of agents, their tree order, filter and sort. Pure Python, so that 100,000 rows take only milliseconds.
 
-What moves all the time (spend, burn, last action) is written into the views of ``Facts``, in the thread that reads the stream; what is
-derived from it is derived when it is looked at. Only what changes a row's place or what it is counted under is worked out here, at once.
+Spend, burn and last action change all the time. The thread that reads the stream writes them into the views of ``Facts``. What is derived
+from them is worked out when it is shown. Only what changes a row's place or its counts is worked out here, at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
-"""What every page is and gets. A page shows and asks; it never sees a socket, and it enforces nothing.
+"""Define what every page is and gets. A page shows and asks. It never sees a socket, and it enforces nothing.
 
-A page draws from ``Desk`` (models and requests), says its actions as data, and is told: ``on_show`` when it comes to the front,
-``handle`` for every delta (also while hidden), ``resync`` when everything may have changed, ``on_tick`` once a second in front.
+A page draws from ``Desk`` (models and requests) and lists its actions as data. The window calls it on these events:
+
+* ``on_show``: the page comes to the front.
+* ``handle``: a delta arrived (also while the page is hidden).
+* ``resync``: everything may have changed.
+* ``on_tick``: once a second while the page is in front.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ Places = tuple[tuple[str, int, int], ...]
 
 
 class Pictures:
-    """Pictures by key, each with the value it was painted of; whoever was not asked for the longest goes first.
+    """Keep pictures by key, each with the value from which it was painted. The one unused for longest goes first.
 
-    Memory that a picture leaves is painted over for the next of its size: fresh memory costs more than the painting.
+    A new picture reuses the memory of a dropped one of its size: fresh memory costs more than the painting.
     """
 
     def __init__(self, room: int) -> None:
@@ -35,7 +35,7 @@ class Pictures:
         self._kept: dict[Hashable, tuple[Hashable, QPixmap]] = {}
 
     def find(self, key: Hashable, sign: Hashable) -> QPixmap | None:
-        """The picture of that key, when it was painted of ``sign``."""
+        """Return the picture of that key when it was painted from ``sign``."""
         kept = self._kept.get(key)
         if kept is None or kept[0] != sign:
             return None
@@ -110,10 +110,10 @@ class Canvas:
         draw_text(self.painter, cell, safe_text(words), face, getattr(self.ink, role), right=right)
 
     def shared(self, box: QRectF, sign: Hashable, paint: Callable[[Canvas], None]) -> None:
-        """A part that looks alike in many rows: painted once for ``sign`` (everything ``paint`` reads), then put down as a picture.
+        """Paint a part that looks alike in many rows once, then draw it as a picture. ``sign`` holds everything that ``paint`` reads.
 
-        ``box`` is in whole pixels and covers what was painted there before; its last line is left out, since the line under the row
-        reaches into it on a dense screen. All that ``paint`` paints lies within.
+        ``box`` is in whole pixels and covers what was painted there before. Its last line is left out, because on a dense screen the line
+        under the row reaches into it. All that ``paint`` paints lies within ``box``.
         """
         look, box = self.look, box.adjusted(0, 0, 0, -1)
         if self.parts is None or look is None or self.selected or box.isEmpty():
@@ -186,7 +186,7 @@ class Brush:
         return True
 
     def _boxes(self, look: Look) -> dict[str, QRectF]:
-        """The cells of any row of that look; whoever paints changes none."""
+        """Return the cells of any row of that look. Callers must not change them."""
         places, height, boxes = self._cells
         if places != look.places or height != look.height:
             boxes = {key: QRectF(left, 0, width, look.height - 1) for key, left, width in look.places}

@@ -82,7 +82,7 @@ class HeldOrder(QObject):
 
 
 def moved_button(parent: QWidget) -> Button:
-    """Offers the order of now; hidden until the list is shown in an older one."""
+    """Return a button that applies the current order. It is hidden until the list is shown in an older order."""
     button = Button("Order changed: refresh", "refresh", small=True, parent=parent)
     button.setToolTip(tooltip("No row moves while the pointer is over the list or a row is selected. Press R to arrange the list again."))
     button.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -29,13 +29,13 @@ def draw_text(painter: QPainter, box: QRectF, text: str, font: QFont, colour: st
 
 @lru_cache(maxsize=256)
 def pen_colour(name: str) -> QColor:
-    """For a pen: nobody changes it."""
+    """Return a cached colour for a pen. Callers must not change it."""
     return QColor(name)
 
 
 @lru_cache(maxsize=64)
 def faint(colour: str) -> str:
-    """A fifth of it: what lies under the line of a small chart."""
+    """Return the colour at a fifth of its strength, for the area under the line of a small chart."""
     found = QColor(colour)
     found.setAlphaF(0.2)
     return found.name(QColor.NameFormat.HexArgb)

@@ -16,11 +16,14 @@ _RIGHT_TO_LEFT = frozenset(("R", "AL"))
 
 
 def safe_text(value: object, limit: int = LIMIT) -> str:
-    """``value`` as one line of plain text of at most ``limit`` characters (ended by … when cut).
+    """Return ``value`` as one line of plain text of at most ``limit`` characters (ended by … when cut).
 
-    Control, bidi, zero-width, private and unassigned characters become ``\\u202e``; runs of combining marks beyond two become
-    ``[+998 marks]``; Cyrillic or Greek letters inside a Latin word become escapes, since they only pass for Latin ones. Text with
-    right-to-left letters is isolated (FSI ... PDI, UAX #9), so that it cannot turn round what stands beside it.
+    Changed on the way:
+
+    * Control, bidi, zero-width, private and unassigned characters become ``\\u202e``.
+    * A run of combining marks beyond two becomes ``[+998 marks]``.
+    * Cyrillic or Greek letters inside a Latin word become escapes: they only look like Latin ones.
+    * Text with right-to-left letters is isolated (FSI ... PDI, UAX #9), so that it cannot turn round what stands beside it.
     """
     text = value if isinstance(value, str) else str(value)
     if len(text) <= limit and text.isascii() and text.isprintable():

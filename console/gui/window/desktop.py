@@ -1,7 +1,7 @@
-"""Notifications of the desktop (org.freedesktop.Notifications, specification 1.2), sent by a thread: no bus can hold up the window.
+"""Send notifications to the desktop (org.freedesktop.Notifications 1.2) from a thread, so that no bus can hold up the window.
 
-jeepney speaks D-Bus here and not QtDBus: PySide6 (6.11) marshals every integer as an unsigned 16-bit one or a signed 32-bit one, and
-``Notify`` takes unsigned 32-bit ones, so a daemon refuses the call.
+jeepney speaks D-Bus here, not QtDBus. PySide6 (6.11) sends every integer as a 16-bit unsigned or a 32-bit signed one. ``Notify`` takes
+32-bit unsigned ones, so a daemon would refuse the call.
 """
 
 from __future__ import annotations

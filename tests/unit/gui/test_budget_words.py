@@ -17,7 +17,7 @@ from console.gui.pages.budgets.head import is_over_forecast, passes_words
 from console.gui.pages.budgets.limits import targets_of
 from console.gui.pages.budgets.model_chart import stack_of
 from console.gui.pages.budgets.rows import arrange, counted, has_limits
-from console.gui.pages.budgets.windows import grouped, renewal, told_of
+from console.gui.pages.budgets.windows import grouped, renewal, subtitle
 from console.gui.pages.budgets.words import LABELS, amount, bar_share, cap_words, ends_words, gauge_note, read_cap, share_words, typed_cap
 from tests.fakes import budget_routes as canned
 
@@ -118,7 +118,7 @@ def test_windows_that_nobody_knows_say_why() -> None:
     assert [w.program for w in known] == ["Codex"] and [who for who, _ in others] == ["Claude, 5 h and week", "Codex, 5 h and week"]
     assert all(why.startswith("not available, because") for _, why in others)
     seen = [b.WindowView(program="Codex", window="5 h", share=0.4, seen_at=NOW - back) for back in (5, 1800)]
-    assert told_of(seen, NOW) == "seen 30 min 00 s ago" and told_of(seen[:1], NOW) == told_of([], NOW) == "renewal time at the right"
+    assert subtitle(seen, NOW) == "seen 30 min 00 s ago" and subtitle(seen[:1], NOW) == subtitle([], NOW) == "renewal time at the right"
     assert renewal(NOW - 5, NOW) == "renewed since" and renewal(None, NOW) == "" and renewal(1e300, NOW) == "?"
 
 

@@ -123,17 +123,17 @@ class TalkBar(QWidget):
             self._show()
 
     def why_not(self, verb: str) -> str:
-        """``say``, ``interrupt`` or ``end``; empty: it can be asked for now."""
+        """Return why ``say``, ``interrupt`` or ``end`` is not possible now; empty: it is possible."""
         if not self.agent_id:
             return "No agent is selected."
         if self._desk.switch.is_killed:
-            return "Killed: nobody is told anything until rearm."
+            return "Everything is stopped. No agent takes messages until you rearm."
         return self._busy or self._why[verb]
 
     # --- the acts ----------------------------------------------------------------------------------------------------
 
     def say(self) -> None:
-        """Sends what is written; it stays in the field until it was taken."""
+        """Send what is written. It stays in the field until the agent has taken it."""
         why_not = self.why_not("say")
         text = written = self.field.toPlainText()
         if why_not:
@@ -241,7 +241,7 @@ class TalkBar(QWidget):
         self.finish.allow(self.why_not("end"))
         words, odd = self._note
         if why_not and not odd:
-            words = why_not if self._busy else f"Nobody can talk to it now: {why_not}"
+            words = why_not if self._busy else f"Read only: {why_not}"
         self.state.say(words, "warn" if odd else "text2", "triangle" if odd else "ring")
 
     def paintEvent(self, event: QPaintEvent) -> None:

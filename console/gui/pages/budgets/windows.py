@@ -44,12 +44,12 @@ def grouped(windows: Sequence[WindowView]) -> tuple[list[WindowView], list[tuple
     others: dict[tuple[str, str], list[str]] = {}
     for w in windows:
         if w not in known:
-            others.setdefault((w.program, w.why_not or "not available, because nobody said why"), []).append(w.window)
+            others.setdefault((w.program, w.why_not or "not available, for an unknown reason"), []).append(w.window)
     return known[:_MOST], [(f"{program}, {' and '.join(names)}", why) for (program, why), names in others.items()][:_MOST]
 
 
-def told_of(known: Sequence[WindowView], now: float) -> str:
-    """What stands at the right of the title: where the renewal is, or since when nothing newer of one was seen."""
+def subtitle(known: Sequence[WindowView], now: float) -> str:
+    """Return the words at the right of the title: where the renewal time is, or how old the oldest value is."""
     oldest = min((w.seen_at for w in known if w.seen_at), default=now)
     return f"seen {age(oldest, now)}" if now - oldest > OLD_S else "renewal time at the right"
 
@@ -87,7 +87,7 @@ class WindowStrip(QWidget):
         draw_text(painter, QRectF(16, 7, 200, 20), "Subscription windows", fonts.ui(13, fonts.SEMIBOLD), colours.text)
         known, others = grouped(self._windows)
         if known:
-            draw_text(painter, QRectF(width - 216, 7, 200, 20), told_of(known, self._now), fonts.ui(11), colours.text2, right=True)
+            draw_text(painter, QRectF(width - 216, 7, 200, 20), subtitle(known, self._now), fonts.ui(11), colours.text2, right=True)
         y = 31.0
         column = (width - 32) / 2
         for number, window in enumerate(known):

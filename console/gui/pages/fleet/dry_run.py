@@ -124,7 +124,11 @@ class PlanDialog(Dialog):
         self._is_dry = bool(view.head)
         self.plan = view.plans[0] if view.plans else None
         state = f"In dry-run, {view.words}." if view.head else "Live: what is allowed is executed."
-        above = f" It is in it with {view.head}: that one is taken out, or nobody." if view.head and view.head != self._agent_id else ""
+        above = (
+            f" Its parent {view.head} put it there. To leave dry-run, take {view.head} out."
+            if view.head and view.head != self._agent_id
+            else ""
+        )
         self.head.setText(f"{state}{above} {self._plan_words()}".strip())
         self.text.setPlainText(plan_text(self.plan) if self.plan is not None else "")
         self.sha.setText(f"sha256 {self.plan.sha256}" if self.plan is not None else "")

@@ -182,9 +182,7 @@ class Drawer(SidePane):
             self._edited()
         else:
             self._base_known = False
-            self.outcome.say(
-                f"This entry was changed by somebody else (v{version}). Look at it, then save again or discard.", "warn", "triangle"
-            )
+            self.outcome.say(f"Another operator changed this entry (v{version}). Check it, then save again or discard.", "warn", "triangle")
 
     # --- validation --------------------------------------------------------------------------------------------------
 

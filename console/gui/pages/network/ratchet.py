@@ -15,17 +15,17 @@ from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural, took
 
 FOR_GOOD = (
-    "A mode is never loosened: it holds for the session's whole life, for whoever joins it and for all it spawns. "
-    "To cut and give back later, isolate instead."
+    "A mode is never loosened. It holds as long as the session lives, for every agent in it and all that they start. "
+    "To cut the network and give it back later, isolate instead."
 )
 _LISTED = 6
 _PREVIEW = "asked before"
 
 
 class RatchetDialog(Dialog):
-    """Nothing is sent before a reason is there; what only tightens does not wait for the supervisor's preview.
+    """Ask for a reason before anything is sent. A change that only tightens does not wait for the supervisor's preview.
 
-    A subclass adds its fields, then calls ``ask_whom`` and ``place_question``; ``request`` is what it asks for.
+    A subclass adds its fields, then calls ``ask_whom`` and ``place_question``. ``request`` is what it asks for.
     """
 
     def __init__(self, desk: Desk, title: str, main: str, parent: QWidget) -> None:
@@ -73,11 +73,11 @@ class RatchetDialog(Dialog):
     # --- before ------------------------------------------------------------------------------------------------------
 
     def ask_whom(self) -> None:
-        """Asks the supervisor what this would do; the answer to an older question is not shown."""
+        """Ask the supervisor what this would do. An answer to an older question is not shown."""
         self.preview = None
         self._asked += 1
         number = self._asked
-        self.sentence.say("The supervisor is asked whom this means…", "text2", "ring")
+        self.sentence.say("Asking the supervisor which agents this affects…", "text2", "ring")
         self.doubts.say([])
         self.problem.hide()
         self.allow()
@@ -97,12 +97,12 @@ class RatchetDialog(Dialog):
 
     def _unknown(self, error: ConsoleError, number: int) -> None:
         if number == self._asked and not self._sent:
-            self.sentence.say(f"Whom this means is not known: {error}", "warn", "triangle")
+            self.sentence.say(f"The affected agents are unknown: {error}", "warn", "triangle")
             self.allow()
             self.adjustSize()
 
     def allow(self) -> None:
-        """The main button, as far as the fields and the preview let it."""
+        """Enable the main button as far as the fields and the preview allow."""
         self.main.allow((self.preview.why_not if self.preview is not None else "") or self.missing())
 
     # --- the act -----------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class RatchetDialog(Dialog):
 
 
 def doubt_lines(agents: list[SwitchedAgent]) -> list[Fact]:
-    """Whom nothing would hold, or holds, and why; amber."""
+    """Return amber lines: each agent on which the mode is not enforced or not checked, and why."""
     open_ends = [agent for agent in agents if agent.switched and not agent.verified]
     lines = [
         Fact(f"{agent.name or agent.id}: {agent.note or 'not enforceable here'}", "", "triangle", "warn", left_role="warn")

@@ -95,9 +95,9 @@ class Explainer(QWidget):
         super().__init__(parent)
         self._desk = desk
         self._exact: AskedCall | None = None
-        """A recorded call that cannot be shown as it is: judged as it is until a field is changed."""
+        """A recorded call that cannot be shown as it is. It is checked as recorded until a field is changed."""
         self.shown: ExplainView | None = None
-        self.agent = self._line("Agent: name or id; empty: nobody's call", 200)
+        self.agent = self._line("Agent: name or id. Empty: check by the rules alone", 200)
         self.tool = self._line("Tool", 200)
         self.tool.setText("shell")
         self.call = CallField(self)
@@ -184,7 +184,7 @@ class Explainer(QWidget):
         self._exact = call
         self._say_hidden()
         if call.agent_id and row is None:
-            self.whose.setText(f"Its agent, {call.agent_id}, is not in the fleet any more: judged as nobody's call.")
+            self.whose.setText(f"Its agent, {call.agent_id}, is no longer in the fleet. The call is checked by the rules alone.")
         self._late.start()
 
     def asked(self) -> tuple[ExplainBody | None, str]:
@@ -218,7 +218,7 @@ class Explainer(QWidget):
         asked.then(lambda view: self._came(body, view)).failed(lambda error: self._failed(body, error))
 
     def _agent(self) -> tuple[str, str]:
-        """(id, why not); empty: nobody's call."""
+        """Return (agent id, why not). An empty id: the call is checked by the rules alone, without an agent."""
         wanted = self.agent.text().strip()
         if not wanted:
             return "", ""

@@ -118,7 +118,7 @@ def pattern_told(row: SequenceRow) -> list[Line]:
         lines.append(Line(f"All steps about the same {row.same}; one that cannot be told is taken for any."))
     if row.tighten:
         lines.append(Line(f"With the first step the sessions of the lineage lose their network: {row.tighten}."))
-    lines.append(Line("The last step is denied to everybody of the lineage, whoever took the others, and whenever."))
+    lines.append(Line("The last step is denied to every agent of the lineage, whichever of them took the earlier steps, and when."))
     taken = f"{plural(row.marks, 'step')} of it stand." if row.marks else "No step of it was taken."
     lines.append(Line(taken, "triangle" if row.marks else "ring", "warn" if row.marks else "text2"))
     return lines
@@ -215,9 +215,9 @@ class SequenceTables(QWidget):
         self.marks.sort_asked.connect(self._sort)
 
     def say(self, view: SequencesView) -> None:
-        """A newer answer."""
+        """Show a newer answer."""
         self.view = view
-        kept = "what is shown stays in force" if view.patterns else "nobody knows them, so every call is denied"
+        kept = "what is shown stays in force" if view.patterns else "no valid version is known, so every call is denied"
         words = f"The newest sequences.yaml is NOT in force: {view.problem} ({kept})" if view.problem else ""
         self.problem.say(words, "danger", "diamond")
         self.problem.setVisible(bool(view.problem))
@@ -226,7 +226,7 @@ class SequenceTables(QWidget):
         self.arrange(self.text)
 
     def arrange(self, text: str) -> None:
-        """What a filter keeps."""
+        """Show the rows that match the filter."""
         self.text = text
         if self.view is None:
             self.no_patterns.show()

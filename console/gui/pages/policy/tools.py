@@ -60,7 +60,7 @@ def cell_words(row: ToolRow, key: str) -> str:
         case "scopes":
             return ", ".join(row.scopes) or "none"
         case "connects":
-            return "sends data to somebody else: denied with private data present" if row.connects else "sends nothing"
+            return "sends data out: denied with private data present" if row.connects else "sends nothing"
         case "bounds":
             return row.constraints or "none"
     return row.judged
@@ -102,7 +102,7 @@ def told(row: ToolRow, view: ToolsView, fleet: Iterable[Row]) -> list[Line]:
     lines = [Line(f"Judged by: {row.judged}.", role="text")]
     lines.append(Line(f"Bounds: {row.constraints or view.matrix or 'none'}.", "" if row.constraints else "ring"))
     if row.connects:
-        lines.append(Line("It sends data to somebody else: denied in a session that private data is present in.", "ring"))
+        lines.append(Line("It sends data to other hosts or people. Denied in a session that holds private data.", "ring"))
     live = [one for one in fleet if one.is_live]
     for scope in row.scopes:
         lines.append(_scope_line(scope, scope in view.granted, live))
