@@ -369,7 +369,7 @@ def test_who_hangs_up_or_ends_leaves_nothing_running(it: Instance) -> None:
     def ends() -> list[tuple[str, str]]:
         return [(r.what.partition(": ")[2], r.verdict) for r in it.api.audit(q=agent).rows if r.kind == "execute.ended"]
 
-    assert until(ends) == [("whoever asked hung up", "ok")], "and the agent lives on"
+    assert until(ends) == [("the caller hung up", "ok")], "and the agent lives on"
     under_way(it, agent)
     (it.places.workspaces_dir / it.agent(agent).session / "go").touch()
     until(lambda: it.agent(agent).ended_at is not None)

@@ -162,7 +162,7 @@ def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> No
             os.kill(until(lambda: hook_of(own)), signal.SIGKILL)
             until(lambda: len(results(model)) >= 7, words="the program was told")
             assert not (project / "broken-off.txt").exists()
-            decide(it, row, "approve")  # too late: whoever asked is gone, and an approval lets nothing through by itself
+            decide(it, row, "approve")  # too late: the program that asked is gone, and an approval lets nothing through by itself
             assert not (project / "broken-off.txt").exists()
 
             # nobody there: blocked.
@@ -217,7 +217,8 @@ def test_nobody_decides_and_the_programs_own_questions_are_ours(state_dir: Path,
                     os.killpg(session.pid, signal.SIGKILL)
                     session.wait()
         said = results(model, "LATETASK")
-        assert "Watchfloor" in said[0] and "nobody" in said[0] and not (home / "proj" / "late.txt").exists() and "Watchfloor" not in said[1]
+        assert "Watchfloor" in said[0] and "not answered" in said[0]
+        assert not (home / "proj" / "late.txt").exists() and "Watchfloor" not in said[1]
         assert row is not None and row.id not in [one.id for one in it.api.approvals().waiting]
         assert (home / "proj" / "prompted.txt").exists() and "file(read:/etc/shadow)" in results(model, "PROMPTTASK")[1]
     model.check()

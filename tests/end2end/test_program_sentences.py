@@ -243,13 +243,13 @@ def test_one_that_is_asked_to_end_finishes_its_turn_and_is_ended_once_the_guard_
         until(lambda: any("enough" in row.what for row in ends(it)), words="it is asked while its turn is under way")
         asked_to_end.set()
         code, out, err = asked.result()
-    assert code == 0 and "nobody of it is left" in out, out + err
+    assert code == 0 and "no process of it is left" in out, out + err
     it.state_becomes(agent_id, "ended")
     assert any("turn over: I am through." in line for line in told(it, agent_id)), "its turn was not broken off"
     code, _, err = verb("end", agent_id)
     assert code == 4 and "it is ended" in err
     until(lambda: [row.verdict for row in ends(it)].count("deny") == 2, words="both refusals are on record")
-    assert any("enough" in row.what for row in ends(it)) and any("nobody of it is left" in row.what for row in ends(it))
+    assert any("enough" in row.what for row in ends(it)) and any("no process of it is left" in row.what for row in ends(it))
 
 
 def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -> None:
@@ -266,7 +266,7 @@ def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -
     until(lambda: verb("interrupt", agent_id)[0] == 0, words="its turn has begun, by its own word")
     heard(it, agent_id, "turn broken off: interrupted")
     code, out, err = verb("end", agent_id, "--within", "120")
-    assert code == 0 and "nobody of it is left" in out, out + err
+    assert code == 0 and "no process of it is left" in out, out + err
     it.state_becomes(agent_id, "ended", "failed")
 
 

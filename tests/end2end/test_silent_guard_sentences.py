@@ -30,7 +30,7 @@ def test_a_start_beside_a_silent_guard_waits_for_nobody_and_calls_nobody_ended(s
         finally:
             signal.pidfd_send_signal(guard, signal.SIGCONT)
             os.close(guard)
-        until(lambda: it.agent(agent).state_reason == WENT, words="the guard has said that nobody of it is left")
+        until(lambda: it.agent(agent).state_reason == WENT, words="the guard has said that no process of it is left")
         assert it.agent(agent).ended_at
 
 

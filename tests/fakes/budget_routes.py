@@ -338,9 +338,7 @@ class FakeBudgets:
         view = b.BudgetSetView(scope=body.scope, key=body.key, changes=changes, halted=self.halts, dry_run=body.dry_run)
         if body.dry_run:
             view.cannot_stop = self.cannot_stop
-            view.words = (
-                f"{len(self.halts)} agents have used it up and will be halted at once." if self.halts else "Nobody is halted by it now."
-            )
+            view.words = f"{len(self.halts)} agents have used it up and will be halted at once." if self.halts else "It halts no agent now."
             return say(view)
         held.clear()
         held.update(new)

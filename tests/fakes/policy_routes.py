@@ -177,7 +177,7 @@ def explained(body: v.ExplainBody) -> v.ExplainView:
         if worst.verdict == "deny"
         else [v.ExplainedStep(argv=word.split(" "), program=f"/usr/bin/{word.split(' ')[0]}") for word in words]
     )
-    whose = f"As {body.agent_id} now." if body.agent_id else "Nobody's call."
+    whose = f"As {body.agent_id} now." if body.agent_id else "By the rules alone."
     return v.ExplainView(
         verdict=worst.verdict, rule=worst.rule, reason=worst.reason, parts=parts, parts_count=len(parts), steps=steps, words=whose
     )  # fmt: skip

@@ -100,7 +100,7 @@ class FakePrograms:
         """Of every message and interrupt."""
         self.talks: dict[str, str] = {}
         """Whom one can talk to: why not, or empty."""
-        self.ending = pm.EndedView(id="", done="ended", words="nobody of it is left")
+        self.ending = pm.EndedView(id="", done="ended", words="no process of it is left")
         """Of every end."""
         self.hook_words = ""
         """Of every agent's detail."""

@@ -97,7 +97,7 @@ class FakeStops:
                 view.egress += agent.network_mode != "NONE"
         number = sum(c.get("certain", 0) + c.get("best_effort", 0) for c in view.counts.values())
         view.words = f"{body.action} of {Scope(Reach(body.scope.reach), body.scope.target).words()}: {number} agents."
-        view.why_not = "" if number else f"{body.action} touches nobody."
+        view.why_not = "" if number else f"{body.action} stops no agent."
         view.outside = "8 agents could give work to other programs of this host: that is not covered." if body.action == "kill" else ""
         view.daemons = self.daemons if body.action == "kill" else []
         return view

@@ -1,4 +1,7 @@
-"""Whose files are followed, and reading them: of those who are seen now, for a while of those who were, and of those somebody looks at."""
+"""Decide whose files are followed, and read them.
+
+Followed are agents that a source sees now, agents that it saw until a while ago, and agents that a person looks at.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +65,12 @@ class Following:
         self._wanted: dict[Followed, float] = {}
         """Until when, in monotonic seconds; for ever while it is seen. Replaced whole, so that who reads it takes no copy."""
         self._had, self._until = self._wanted, _ALWAYS
-        """Whom the last turn knew, and until when nobody of them goes."""
+        """The agents of the last turn, and the earliest time at which one of them is dropped."""
         self._rows: frozenset[tuple[str, str, int, str]] = frozenset()
         """Sub-agents of them: session, id, whose, home."""
         self._turns = Turns(self._fresh)
         self._said: dict[str, tuple[object, int, tuple[Sighting, ...]]] = {}
-        """By source: rows, agents and who was seen, as the last round had them."""
+        """By source: the rows, the number of agents and the sightings of the last round."""
         self._files: dict[Followed, AgentFiles] = {}
         self._rates = RateBook(VENDORS)
 
@@ -88,7 +91,8 @@ class Following:
             self._wanted = wanted
 
     def _is_new(self, report: SourceReport) -> bool:
-        """Whether it names others, or they have other rows, than last time; most say that somebody spent something."""
+        """Return whether the report names other agents, or agents with other rows, than the last one. Most reports only tell that an agent
+        spent."""
         state, had = self._core.state, self._said.get(report.source)
         seen = report.sightings
         self._said[report.source] = (state.rows, len(state.agents), seen)
@@ -97,7 +101,7 @@ class Following:
         return any(one is not before and _WHOSE(one) != _WHOSE(before) for one, before in zip(seen, had[2], strict=True))
 
     def look_at(self, agent_id: str) -> None:
-        """One that is looked at is followed for a while, though it ended. Blocks."""
+        """Follow an agent for a while because a person looks at it, even though it has ended. Blocks."""
         if agent_id in self._heard:
             return
         known, until = [(agent_id, where) for where in self._places(agent_id)], time.monotonic() + LINGER_S

@@ -1,4 +1,4 @@
-"""What our own machinery and started programs say of agents, taken from any thread at once, handed on when somebody writes."""
+"""Take what our own machinery and the started programs report of agents, from any thread, and hand it on with the next write."""
 
 from __future__ import annotations
 

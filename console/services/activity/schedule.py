@@ -1,4 +1,11 @@
-"""Whose files are looked at in a turn: those of whom a watch told, those of whom none does, and now and then everybody's."""
+"""Choose whose files are read in a turn.
+
+Read are:
+
+* agents of which a watch reported a change;
+* agents that no watch covers;
+* now and then every agent, because watches can lose events.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +52,11 @@ class Turns:
         return list(self._untold)
 
     def begin(self, new: Iterable[Followed]) -> None:
-        """These are followed from now on, or must be looked at anew."""
+        """Follow these agents from now on, or read them again in the next turn."""
         self._untold.update(new)
 
     def rest(self, one: Followed, files: AgentFiles) -> None:
-        """Nothing is new of it; where a watch tells when that changes, it is not looked at before."""
+        """Nothing of the agent is new. Where a watch covers its files, they are not read before the watch reports a change."""
         if not files.is_told:
             return
         self._untold.discard(one)

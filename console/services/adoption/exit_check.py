@@ -1,4 +1,4 @@
-"""When an agent whose first process is gone has ended: not before the guard says that nobody of it is left."""
+"""Tell when an agent whose first process is gone has ended: not before the guard says that none of its processes is left."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from console.services.records.record_writer import Scribe
 
 FIRST_REST_S = 0.01
 STILL_S = 1.0
-"""So long the kernel may take to be done with what ended; beyond it people are told."""
-WORDS = "its first process has ended, and others of it still run, or nobody can tell"
+"""Seconds that the kernel may take to remove an ended process. After that, people get a notice."""
+WORDS = "its first process has ended; others of its processes still run, or may run"
 
 
 async def until_empty(
     core: Core, guard: GuardClient, scribe: Scribe, notice: Notice, agent_id: AgentId, is_held: Callable[[], bool]
 ) -> None:
-    """Returns once nobody of it is left, or a kill has judged it. Without a PID namespace others may outlive its first process."""
+    """Return once no process of the agent is left, or a kill has settled it."""
+    # Without a PID namespace the agent's other processes may outlive its first one.
     rest, told = FIRST_REST_S, False
     while is_held() and agent_id in core.state.live:
         try:
             if not await asyncio.to_thread(may_live, guard, agent_id):
                 return
-        except ConsoleError:  # nobody knows: that is not the end of it
+        except ConsoleError:  # unknown is not ended
             pass
         if rest > STILL_S and not told:
             told = True

@@ -41,7 +41,7 @@ class AdoptDesk:
         return self._core.state.agents[self._core.agent_or_404(agent_id)]
 
     def _why_not(self, agent: Agent) -> str:
-        """Why this row is nobody's to adopt, whatever its process is."""
+        """Return why this row cannot be adopted, whatever its process is; empty: it can."""
         if not agent.state.is_live:
             return "it has ended"
         if agent.control_level is not ControlLevel.OBSERVED:
@@ -163,12 +163,13 @@ def lives(guard: GuardClient, agent: Agent) -> bool:
 
 
 def may_live(guard: GuardClient, agent_id: AgentId) -> bool:
-    """By the guard's word alone. ConsoleError when it does not say: one whom it does not know is nobody that it vouches for."""
+    """Ask the guard alone whether processes of the agent may live. Raises ConsoleError when it does not answer or does not know the
+    agent."""
     return bool(guard.call("procs", agent_id=agent_id).get("alive", True))
 
 
 def _is_there(agent: Agent) -> bool:
-    """What cannot be looked at may be there."""
+    """Return whether the agent's process is there. One that cannot be checked may be there."""
     try:
         return agent.process is not None and start_ticks(agent.process.pid) == agent.process.start_ticks
     except ProcessLookupError:
@@ -178,7 +179,7 @@ def _is_there(agent: Agent) -> bool:
 
 
 async def keep_adopted(core: Core, guard: GuardClient) -> None:
-    """Tells when nothing of an adopted agent is left: no supervisor is its parent, so nobody hears of its end. Forever."""
+    """Report the end of adopted agents. No supervisor is their parent, so the kernel does not report it. Runs forever."""
     state, empty = core.state, dict[AgentId, int]()
     while True:
         await asyncio.sleep(LOOK_S)

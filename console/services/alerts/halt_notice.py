@@ -1,8 +1,10 @@
-"""The file that says why an agent was halted, where its owner finds it: beside its output here, and in the output folder of its session;
-of one that was adopted, in the folder of its account (owner_notes.py).
+"""Write the file that tells an agent's owner why the agent was halted.
 
-The session's folder is the agent's own: it may hold links, pipes, or files of the same name. Nothing is followed, nothing that is
-there is opened, and what cannot be written there is said.
+It lies beside the agent's output here, and in the output folder of its session. For an adopted agent it lies in the folder of its account
+(owner_notes.py).
+
+The session's folder belongs to the agent: it may hold links, pipes, or files of the same name. So no link is followed, no file that is
+there is opened, and what could not be written is reported.
 """
 
 from __future__ import annotations

@@ -37,6 +37,6 @@ def write_new(folder: int, name: str, body: bytes, mode: int, owner: tuple[int, 
 
 
 def give(descriptor: int, owner: tuple[int, int]) -> None:
-    """Its owner's, so that whoever may read the folder may read this."""
+    """Give the file to the folder's owner, so that every account that may read the folder may read it."""
     if os.geteuid() == 0:
         os.fchown(descriptor, *owner)

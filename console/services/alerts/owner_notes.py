@@ -1,8 +1,8 @@
-"""Where the owner of an adopted agent reads that it was taken over, and why it was halted: a folder for each account.
+"""Tell the owner of an adopted agent that it was adopted, and why it was halted: in a folder for each account.
 
-The folders lie below the state directory and are the operator's: the account's group may list and read them, and nobody else writes there.
-So nothing that an agent could have laid is followed or overwritten, and nothing in there is forged. Nothing is written into folders of the
-agent's own.
+The folders lie below the state directory and belong to the operator. The account's group may list and read them; only Watchfloor writes
+there. So no link that an agent made is followed, no file of an agent is overwritten, and no note is forged. Nothing is written into folders
+of the agent.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def open_for_owner(state_dir: Path, agent_id: AgentId, process: ProcessIdentity,
 
 
 def leave_for_owner(state_dir: Path, agent_id: AgentId, name: str, body: bytes) -> Path:
-    """Writes a new file for its owner. Raises OSError, and ConsoleError where nobody opened a folder for it. Blocks."""
+    """Write a new file for the agent's owner. Raises OSError, and ConsoleError where its adoption made no folder. Blocks."""
     marked = [*(state_dir / HALTS).glob(f"*/ADOPTED-{agent_id}.txt"), *(state_dir / HALTS).glob(f"*/ADOPTED-{agent_id}-*.txt")]
     if not marked:
         raise ConsoleError("There is no folder that its owner could read.", "")
@@ -85,9 +85,9 @@ def _text(agent_id: AgentId, process: ProcessIdentity, by: str) -> bytes:
 
 
 def _is_ours(folder: int, path: Path) -> None:
-    """Never into a folder of somebody else's."""
+    """Refuse a folder that belongs to another account."""
     if os.fstat(folder).st_uid != os.geteuid():
-        raise ConsoleError(f"{path} belongs to somebody else.", "Remove it.")
+        raise ConsoleError(f"{path} belongs to another account.", "Remove it.")
 
 
 def _group_of(process: ProcessIdentity) -> int:

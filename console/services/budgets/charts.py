@@ -96,7 +96,7 @@ class Charts:
                     continue
                 why = f"not available, because {kind.quota.why}"
             elif not self._looks():
-                why = f"not available, because nobody looks for {program} here: this instance has a folder of its own"
+                why = f"not available, because this instance has its own folder and does not look for {program}"
             else:
                 seen = kind.quota(homes(root))
                 why = "" if seen else f"not available, because no file of {program} that was read says how much of its window is used"
@@ -138,10 +138,10 @@ def _named(models: dict[tuple[str, str], b.ModelDay]) -> dict[tuple[str, str], b
 def _transcripts(
     file: Path, span: tuple[float, float, float], slices: dict[int, float], models: dict[tuple[str, str], b.ModelDay]
 ) -> tuple[str, str]:
-    """What programs wrote down themselves; (what is missing and why, the versions of the price tables)."""
+    """Return what programs wrote down themselves, and (what is missing and why, the versions of the price tables)."""
     since, midnight, until = span
     if not file.exists():
-        return "transcripts were not read: nobody looks for agents of this host here", ""
+        return "transcripts were not read: this instance does not look for agents of the host", ""
     try:
         store = SpendStore(file)
         try:

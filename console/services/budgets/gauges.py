@@ -53,7 +53,7 @@ def gauge(facts: Facts, name: str) -> GaugeView:
     if facts.unread and name in ("cost_usd", "tokens") and not used and not held:
         view.share, view.why = None, f"not measured: {facts.unread}"
     elif name in GAUGES:
-        view.why = "of one step: it begins anew with each"
+        view.why = "counts one step, then starts again at zero"
     elif not facts.live:
         view.why = "nothing of it runs"
     else:

@@ -34,7 +34,7 @@ def why_unmeasured(request: LaunchRequest) -> str:
 
 
 def why_unpriced(request: LaunchRequest, program: str, model: str) -> str:
-    """Why nobody knows what a program that we start spends with this model, or empty. Blocks: the price table may be loaded."""
+    """Return why the spend of a started program with this model cannot be known, or empty. Blocks: the price table may be loaded."""
     kind = next(kind for kind in KINDS if kind.name == program)
     says_cost = not isinstance(kind.start, Lacks) and kind.start.says_cost
     if not model or says_cost or not caps_cost(request) or isinstance(kind.transcripts, Lacks):

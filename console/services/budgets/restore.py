@@ -40,7 +40,7 @@ def kept_budget(ledger: Ledger, options: Options, at: float) -> KeptBudget:
 
 
 def recall_burn(book: BurnBook, state: EngineState, samples: Iterable[SpendSample], at: float, boot_s: float) -> None:
-    """The last hour's charts over a restart. Rates begin anew: of calls and iterations no samples are kept."""
+    """Restore the last hour's charts after a restart. Rates start at zero: calls and iterations have no stored samples."""
     for sample in samples:
         agent = state.agents.get(AgentId(sample.agent_id))
         if agent is not None and sample.at <= at:

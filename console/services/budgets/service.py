@@ -83,7 +83,7 @@ class BudgetDesk:
         return await asyncio.to_thread(_page, self.snapshot(), dict(shares), order, limit)
 
     async def node(self, scope: b.BudgetScope, key: str) -> b.BudgetNodeView:
-        """GET /api/budgets/node. Raises NotFound for an agent nobody knows."""
+        """Answer GET /api/budgets/node. Raises NotFound for an unknown agent."""
         if scope in ("agent", "tree"):
             self._core.agent_or_404(key)
         if scope == "day" and not key:
@@ -137,7 +137,7 @@ class BudgetDesk:
         self._scribe.ledger.change_limits(asked.scope, asked.key, asked.new, asked.changes)
 
     def _post(self, asked: Asked, by: str, reason: str) -> list[AgentId]:
-        """Whom it halts."""
+        """Apply the change. Returns the agents that it halts."""
         before = set(self._core.state.halting)
         self._core.post(e.LimitsChanged(*now(), asked.scope, asked.key, asked.new, by, reason))
         return sorted(self._core.state.halting - before)
@@ -316,9 +316,9 @@ def _over(state: EngineState, node: Node, limits: Limits) -> list[AgentId]:
 
 
 def foreseen(seen: Foresight) -> str:
-    """One sentence for the person."""
+    """Tell in one sentence what the change does at once."""
     if not seen.halted and not seen.observed:
-        return "Nobody is halted by it now."
+        return "It halts no agent now."
     parts = []
     if seen.halted:
         parts.append(f"{_agents(len(seen.halted))} {'has' if len(seen.halted) == 1 else 'have'} used it up and will be halted at once")

@@ -98,7 +98,7 @@ class Conversations:
                 else:
                     channel.open()
             except OSError as error:
-                self._notice(f"nobody can talk to {agent.agent_id} any more: its input cannot be opened: {error.strerror}")
+                self._notice(f"{agent.agent_id} takes no messages any more: its input cannot be opened: {error.strerror}")
         self._follower.add(following)
 
     def _followed(self, agent: Agent, program: Program) -> Following:
@@ -134,7 +134,7 @@ class Conversations:
         return self._channels.get(agent_id)
 
     def why_not(self, agent_id: AgentId, *, to_end: bool = False) -> str:
-        """Why nobody can talk to it now, or nothing. ``to_end``: why it cannot be asked to end, which may be asked again."""
+        """Return why the agent takes no messages now, or empty. ``to_end``: why it cannot be asked to end; that may be asked again."""
         state = self._core.state
         agent = state.agents[agent_id]
         breach = spent_out(state, nodes_of(state, agent)) if agent.state.is_live else None

@@ -1,8 +1,13 @@
-"""What started programs wrote, where it goes: to whoever listens, to the agent's recent events, to the budget, and back as an answer.
+"""Pass on what started programs wrote: to listeners, to the agent's recent events, to its budget, and back to it as an answer.
 
-``Hearing``'s listeners are the seam for whoever keeps the whole feed: each is called on the loop's thread as ``on_event(agent_id, event)``
-with the events of ``sources/activity/program_stream``, and ``at`` (seconds since the epoch), ``offset`` (of the line behind it in the
-agent's output) and ``n`` (its place in the line): after a crash of the supervisor the last two seconds may be told twice.
+A listener of ``Hearing`` gets the whole feed: it is called on the loop's thread as ``on_event(agent_id, event)``. The events are those of
+``sources/activity/program_stream``, with these keys:
+
+* ``at``: seconds since the epoch.
+* ``offset``: of the line behind the event, in the agent's output.
+* ``n``: the event's place in its line.
+
+After a crash of the supervisor the last two seconds may be passed on twice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The way in to a started program: a FIFO in the folder of the agent's own socket, which its sandbox shows to it and to nobody else.
+"""Open the way in to a started program: a FIFO in the folder of the agent's own socket. Only the agent's sandbox shows that folder.
 
-A shell beside the program holds it open for both directions, and so do we: neither a restart of ours nor the moment before its first read
-loses a message. The program reads end-of-file once a line in a second FIFO has told that shell to let go, and we have let go as well.
+A shell beside the program holds the FIFO open for both directions, and so does the supervisor. So no message is lost when the supervisor
+restarts, or before the program's first read. The program reads end-of-file after both have closed it. A line in a second FIFO tells the
+shell to close its end.
 """
 
 from __future__ import annotations

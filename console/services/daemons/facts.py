@@ -50,7 +50,7 @@ class DaemonOf:
 
     @property
     def others(self) -> list[str]:
-        """Sessions of nobody that was asked for."""
+        """Return the daemon's sessions that belong to none of the agents asked about."""
         mine = [agent.session for agent in self.agents]
         return [h.session for h in self.found.hosted if not any(_is_of(h.session, session) for session in mine)]
 

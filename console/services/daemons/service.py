@@ -1,4 +1,7 @@
-"""Keeps the guard told of daemons, asks them to drop killed sessions, and watches transcripts after a kill. docs/explanation/daemons.md."""
+"""Tell the guard which daemons run, ask daemons to drop killed sessions, and watch transcripts after a kill.
+
+See docs/explanation/daemons.md.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,7 @@ class DaemonService:
                         await asyncio.to_thread(self._tell, "daemons", **line)
                     self._told = lines
             except ConsoleError as error:
-                log.warning("the guard was not told of daemons: %s", error)
+                log.warning("the guard does not know the newest list of daemons: %s", error)
                 self._told = None
 
     async def refresh(self) -> Facts:
@@ -183,7 +186,7 @@ class DaemonService:
         try:
             await asyncio.to_thread(self._tell, "returned", **line, why="its transcript grew after the kill")
         except ConsoleError as error:
-            log.warning("the guard was not told of a transcript: %s", error)
+            log.warning("the guard does not know that a transcript grew: %s", error)
 
 
 def _transcript(agent: Asked) -> Path | None:

@@ -244,7 +244,7 @@ def _agents(_case: Case, matter: Matter) -> object:
 
 
 def _approvals(case: Case, matter: Matter) -> object:
-    """What the targets had asked for and nobody had answered."""
+    """Collect the approvals that the targets had asked for and that were still open."""
     targets = {a.agent_id for a in matter.targets}
     asked = [a for a in matter.asked if a.agent_id in targets]
     case.counts["approvals"] = len(asked)

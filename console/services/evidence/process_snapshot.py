@@ -180,12 +180,12 @@ class Look:
 
 
 def _distinct(path: str | None, own: str | None) -> str:
-    """A cgroup that is also ours, or the root of everything, tells nobody apart."""
+    """Return the path, or '' for a cgroup that is also ours or is the root: it does not tell whose a process is."""
     return "" if path is None or path in (own, "/") else path
 
 
 def _by_line(pid: int, parents: dict[int, int], alive: dict[int, str]) -> str:
-    """The agent above it, or ''."""
+    """Return the nearest agent above the process, or ''."""
     for _ in range(len(parents)):
         if pid in alive:
             return alive[pid]

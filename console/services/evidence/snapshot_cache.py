@@ -31,7 +31,10 @@ DEAD = ("Z", "X")
 
 
 class Witness:
-    """Roots in from the loop, what was seen out to whoever asks; every attribute is replaced whole, so no lock is needed."""
+    """Take the agents' first processes from the loop, and give any thread what was seen of them.
+
+    Every attribute is replaced whole, so no lock is needed.
+    """
 
     __slots__ = (
         "_refresh_s", "_look", "_roots", "_born", "_seen", "_rest_until", "_looked_at", "_busy_since", "_ended", "_thread", "problem"
@@ -52,7 +55,7 @@ class Witness:
         """Why the last look failed, or ''."""
 
     def aim(self, roots: Iterable[Root]) -> None:
-        """Whom to look at from now on; starts the thread when it is first called."""
+        """Look at these processes from now on. The first call starts the thread."""
         self._roots = tuple(roots)
         if self._thread is None and self._roots:
             self._thread = threading.Thread(target=self._run, name="witness", daemon=True)

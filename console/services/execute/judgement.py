@@ -16,7 +16,7 @@ from console.services.fleet.core import Core, now
 from console.services.policy.evaluate import Judged
 
 HUNG_UP_S = 0.5
-"""Between two looks at whether somebody who waits for an answer is still there."""
+"""Seconds between two checks that a caller who waits for an answer is still connected."""
 Judge = Callable[[Agent, PermissionRequest], Judgement]
 Left = Callable[[], Awaitable[bool]]
 
@@ -40,7 +40,7 @@ class CallJudging:
             while not (await asyncio.wait([future], timeout=HUNG_UP_S))[0]:
                 if await left():
                     core.post(e.AskerLeft(*now(), request_id))
-                    core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
+                    core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "the caller has hung up"))
         finally:
             judged = self._approving.wanted.pop(request_id, None)
         decision = future.result()

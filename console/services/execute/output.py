@@ -44,7 +44,7 @@ class Stream:
 
 
 class CallOutput:
-    """Reads both streams on the event loop; never waits for whoever listens."""
+    """Read both streams on the event loop. A slow listener never holds them up."""
 
     __slots__ = ("_redact", "flood_bytes", "out", "err", "_most", "_total", "_tell")
 
@@ -75,7 +75,7 @@ class CallOutput:
                 stream.rest.cancel()
 
     def drain(self) -> None:
-        """What was written before the end: at most what a pipe holds, since nobody writes any more."""
+        """Read what was written before the end. No process writes any more, so that is at most what a pipe holds."""
         for stream in (self.out, self.err):
             for _ in range(64):
                 if not stream.is_open or not self._read(stream):

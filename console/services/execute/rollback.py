@@ -1,6 +1,7 @@
-"""What an executed call is known to write or delete, kept before it runs: files that its operands and redirects name, as they were judged.
+"""Keep what an executed call is known to write or delete, before it runs: the files that its operands and redirects name.
 
-What a program writes without naming it nobody knows beforehand; that, and what could not be kept, is said to the agent and on record.
+A program may also write files that it does not name: these cannot be known beforehand. The agent and the log are told that, and what could
+not be kept.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def keep(store: Store, agent: Agent, parts: Iterable[Part], workspace: Path, *, 
 
 
 def _named(parts: Iterable[Part]) -> dict[str, RollbackKind]:
-    """Each file once, by its real path; whoever deletes it deletes it. To make a folder, or an empty file, takes nothing away."""
+    """Return each file once, by its real path. A call that also deletes the file counts as a delete."""
+    # To make a folder or an empty file destroys nothing, so nothing is kept for that.
     found: dict[str, RollbackKind] = {}
     for part in parts:
         if part.step in ("file", "redirect") and part.action in _KINDS and part.use != "make" and part.names:

@@ -29,7 +29,7 @@ class Executing:
 
 
 class _Lines(StreamingResponse):
-    """The call's lines. Whoever hangs up ends the call: nothing runs that nobody waits for."""
+    """Stream the call's lines. When the caller hangs up, the call ends: a call without a listener does not run on."""
 
     def __init__(self, call: Running) -> None:
         super().__init__(_lines(call), media_type="application/x-ndjson")

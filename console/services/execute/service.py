@@ -1,7 +1,8 @@
-"""Executes judged calls for agents: judged like any other, then run as the parsed argv in a sandbox inside the agent's own cgroup.
+"""Execute calls for agents. Each is checked like any other call, then run as the parsed argv in a sandbox inside the agent's own cgroup.
 
-What runs is what was judged, looked at once more just before: same verdict, same files. Nothing runs without its record, longer than its
-time, or after whoever asked has gone; a kill or freeze of the agent takes its calls with it, whatever this process does.
+What runs is what was checked: just before the start it is checked once more, with the same verdict and the same files. No call runs without
+its record, longer than its time, or after its caller has hung up. A kill or freeze of the agent takes its calls with it, even when this
+process hangs.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ from console.settings.places import Places
 
 TICK_S = 0.2
 HEARD_S = 10.0
-"""So long a call runs that nobody has begun to listen to."""
+"""Seconds that a call runs before its caller has begun to listen."""
 OVER_TRIES = 20
-"""A group is busy for a moment after its last process: so often, TICK_S apart, it is tried to be taken away."""
+"""Tries to remove a cgroup, TICK_S apart: it stays busy for a moment after its last process."""
 MOST = 32
 """Executed calls of all agents at once."""
 NO_NETWORK = "nothing: an executed call has loopback only"
@@ -71,14 +72,14 @@ class Running:
     lines: asyncio.Queue[View | None] = field(default_factory=asyncio.Queue)
     """What the asker is told; None: no more."""
     left: bool = False
-    """Nobody listens any more."""
+    """The caller does not listen any more."""
     heard: bool = False
-    """Somebody began to listen."""
+    """The caller has begun to listen."""
 
 
 @dataclass(slots=True)
 class Clock:
-    """The time a call has used: what passes while its agent is frozen is nobody's."""
+    """The time that a call has used. Time in which its agent is frozen does not count."""
 
     at: float
     used: float = 0.0
@@ -209,7 +210,7 @@ class ExecuteDesk:
         call.begun = call.begun.model_copy(update=call.kept.as_data())
 
     def _refuse_if_stopped(self, call: Running) -> None:
-        if why := self._stopped(call.agent_id) or ("whoever asked hung up" if call.left else ""):
+        if why := self._stopped(call.agent_id) or ("the caller hung up" if call.left else ""):
             raise Killed(f"Not executed: {why}.", "")
 
     def _stopped(self, agent_id: AgentId) -> str:
@@ -301,7 +302,7 @@ def _over(call: Running, used: float, output: CallOutput) -> str:
     if used >= call.timeout_s:
         return f"time limit {call.timeout_s:g} s"
     if call.left or (not call.heard and used > HEARD_S):
-        return "whoever asked hung up"
+        return "the caller hung up"
     return f"output limit {output.flood_bytes >> 20} MiB" if output.is_flood else ""
 
 

@@ -31,7 +31,7 @@ def now() -> tuple[float, float]:
 
 
 class Ports(Protocol):
-    """What the loop needs of the services around it; whoever makes a loop has them all."""
+    """What the loop needs of the services around it. The composition that makes a loop provides them all."""
 
     def run(self, command: c.Command) -> None:
         """Carries out one command; returns at once."""
@@ -43,10 +43,10 @@ class Ports(Protocol):
         """The launch as strict as its agent's type. Raises ConsoleError."""
 
     async def weigh(self, request: LaunchRequest, by: str) -> None:
-        """Refuses a launch whose words name dangerous operations that nobody confirmed."""
+        """Refuse a launch whose words name dangerous operations that no operator confirmed."""
 
     def heard(self, step: e.Event | c.Command) -> None:
-        """Told of every event and every command, once it was carried out; never blocks."""
+        """Take every event and every command after it was carried out. Never blocks."""
 
 
 @dataclass(slots=True)
@@ -94,7 +94,7 @@ class Core:
     """Network switches under way."""
     unsaved: list[asyncio.Future[None]] = field(default_factory=list)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when somebody waits for the next write."""
+    """Set when a caller waits for the next write."""
     answers: dict[str, asyncio.Future[object]] = field(default_factory=dict)
     asked: dict[str, e.PermissionAsked] = field(default_factory=dict)
     """Permission requests not answered yet, as they were asked."""
@@ -145,7 +145,7 @@ class Core:
         await future
 
     def settle_launch(self, agent_id: AgentId, error: ConsoleError | None) -> None:
-        """Tells whoever asked for the launch how it went."""
+        """Tell the caller of the launch how it went."""
         future = self.launches.pop(agent_id, None)
         if future is not None and not future.done():
             if error is None:

@@ -23,17 +23,17 @@ class AgentDeltas:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._told: dict[AgentId, dict[str, Any]] = {}
-        """What every console has been told of each living agent."""
+        """What the consoles have received of each living agent."""
 
     def forget(self) -> None:
-        """A console is about to read the fleet: what it reads of an agent in motion may be newer than what was told last."""
+        """Forget what was sent of changing agents: a console reads the whole fleet, and may get newer values than those."""
         for agent_id in self._core.dirty:
             self._told.pop(agent_id, None)
 
     def pass_time(self, beat: int, at: float) -> None:
-        """Once a second: who is to be told of because something of it moves by time alone. Everybody each 5 s.
+        """Once a second: mark the agents that must be sent again because time alone changes something of them. Every agent comes each 5 s.
 
-        Of one that is only seen, and has nobody above or below, that is what it burnt lately; the rest of it is compared each 15 s.
+        An agent that is only observed, without parent or children, is sent when its burn changed. The rest of it is compared each 15 s.
         """
         core = self._core
         state = core.state

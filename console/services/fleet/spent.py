@@ -1,4 +1,4 @@
-"""What an agent spent, told to whoever counts it: the burn that is shown with the sum of the day, and what a restart finds of both."""
+"""Report what an agent spent: the burn that the window shows, the sum of the day, and the samples that a restart reads back."""
 
 from __future__ import annotations
 

@@ -210,9 +210,9 @@ def entry_view(entry: AllowlistEntry, hits: tuple[int, float | None], marks: Ite
 
 
 def entry_from_body(entry_id: str, body: m.AllowlistEntryBody) -> AllowlistEntry:
-    """The entry a body describes; ``check`` it before use. Raises UsageProblem for a review date that is none.
+    """Return the entry that a body describes; ``check`` it before use. Raises UsageProblem when the review date is no date.
 
-    Only what comes in is held to that: a list that was kept with one goes on to be read, and says so at the entry.
+    Only new entries are checked for that. A stored list with such a date still loads, and the entry shows the problem.
     """
     if body.review_by:
         try:

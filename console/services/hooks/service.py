@@ -84,7 +84,7 @@ class HookDesk:
                 for one in self._held_by(agent_id):
                     self._agents.setdefault(one, _Heard()).broken_off += 1
                 self._core.post(e.AskerLeft(*now(), request_id))
-                self._core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
+                self._core.settle_answer(request_id, Decision(Verdict.DENY, "asker", "the caller has hung up"))
         decision = future.result()
         assert isinstance(decision, Decision)
         seen = self._core.state.seen.get(agent_id)
@@ -92,9 +92,9 @@ class HookDesk:
         return HookVerdict(verdict=decision.verdict.value, rule=decision.rule, reason=decision.reason, notices=told)
 
     async def of_own(self, agent_id: AgentId, call: HookCall) -> AgentId:
-        """Whose a call is that came in by an agent's own socket: its own, or that of a sub-agent which has a row of its own.
+        """Return the agent that makes a call over an agent's own socket: that agent, or a sub-agent that has a row of its own.
 
-        A sub-agent that nobody has seen yet is waited for a while; what it asks then is asked by whoever it runs in.
+        A sub-agent without a row is waited for a while. If it gets none, its call counts as one of the agent in which it runs.
         """
         until = time.monotonic() + SIGHTED_S
         while call.sub_agent:
@@ -107,14 +107,14 @@ class HookDesk:
         return agent_id
 
     async def of_seen(self, call: HookCall, pid: int) -> tuple[AgentId | None, str]:
-        """Whose a call is that came in by ``hooks.sock``, or why that is not known. Waits a while for a session nobody has seen yet."""
+        """Return the agent that makes a call over ``hooks.sock``, or why that is unknown. Waits a while for a session without a row."""
         until = time.monotonic() + SIGHTED_S
         while True:
             sessions = [i for i in self._rows(call, session_only=True) if self._runs_in(i, pid)]
             late = time.monotonic() >= until
             if sessions:
                 found = self._part_of(sessions[0], call)
-                # A sub-agent that nobody has seen yet is waited for; what it asks then is asked by its session.
+                # A sub-agent without a row is waited for; if it gets none, its call counts as its session's.
                 if found != sessions[0] or not call.sub_agent or late:
                     return found, ""
             elif late:
@@ -157,7 +157,7 @@ class HookDesk:
             del self._agents[next(iter(self._agents))]
 
     def _held_by(self, agent_id: AgentId) -> set[AgentId]:
-        """What a sub-agent asks passes the hook of whoever it runs in: both are held."""
+        """Return the sub-agent and the agent in which it runs: the call passes the hook of that agent, so both are held."""
         seen = self._core.state.seen.get(agent_id)
         return {agent_id, (seen.inside if seen is not None else None) or agent_id}
 

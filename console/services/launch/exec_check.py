@@ -12,11 +12,11 @@ from console.sandbox.interface import Prepared
 
 LOOK_S = 0.01
 WAIT_S = 3.0
-"""Longest wait for an answer; after it nobody knows, and whoever asks is not kept waiting."""
+"""Longest wait for an answer. After it the result is unknown, and the caller does not wait any longer."""
 CANNOT_RUN = "[watchfloor: cannot run "
 """What our own first process writes when it cannot become the agent (sandbox/shim.py, sandbox/look.py)."""
 NOT_EXECUTED = (126, 127)
-"""How it ends then, as a shell does."""
+"""Exit codes of a program that was not executed, as a shell reports it."""
 _LOOKER = b"/.watchfloor/look.py\0"
 SEES = Path("/proc/thread-self/children")
 """There where the kernel was built to tell of children (CONFIG_PROC_CHILDREN)."""

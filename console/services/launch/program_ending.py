@@ -46,10 +46,11 @@ class Endings:
     def __init__(self, core: Core, guard: GuardClient, scribe: Scribe, notice: Notice, talk: Conversations) -> None:
         self._core, self._guard, self._scribe, self._notice, self._talk = core, guard, scribe, notice, talk
         self._closing: dict[AgentId, asyncio.Task[None]] = {}
-        """Whoever asked may hang up: what was begun is done all the same."""
+        """Tasks that close a program's input. They finish even when the caller hangs up."""
 
     async def end(self, agent_id: str, body: pm.EndBody, by: str) -> pm.EndedView:
-        """Tells it that no more comes, and waits. Raises Denied with why not, NotFound, NotRecorded, TimedOut when nobody knows."""
+        """Tell the program that no more messages come, and wait. Raises Denied with the reason, NotFound, NotRecorded, or TimedOut
+        (unknown)."""
         known = self._core.agent_or_404(agent_id)
         self._check(known, by)
         words = f"the input of {known}" + (f": {body.reason}" if body.reason else "")
@@ -107,7 +108,7 @@ class Endings:
             # An exit that we have not learnt of yet may be a kill's: a moment more for that.
             is_learnt = agent is None or not agent.state.is_live or time.monotonic() >= deadline + GRACE_S
             if left is not None and not left.is_alive and is_learnt:
-                words = "nobody of it is left, by the guard's own look"
+                words = "no process of it is left, as the guard confirms"
                 return pm.EndedView(id=agent_id, done="ended", words=words, best_effort=left.doubt)
             if is_over and (left is None or left.is_alive):
                 return self._not_seen(agent_id, left, agent)

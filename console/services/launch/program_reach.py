@@ -110,7 +110,7 @@ class Outlooks:
         there = [name for name in wanted.secrets if name in os.environ]
         if not there:
             return ReachView(what="secrets", words="no key for its model is in the supervisor's environment", amber=True)
-        return ReachView(what="secrets", words=f"it is given {', '.join(there)}: whoever runs in it can read them")
+        return ReachView(what="secrets", words=f"it gets {', '.join(there)}: every program that it starts can read them")
 
 
 def _doubt(request: LaunchRequest, told: str) -> str:
@@ -122,9 +122,9 @@ def _doubt(request: LaunchRequest, told: str) -> str:
 def _program(found: Found, told: str, model: str, doubt: str, *, judged: bool) -> ReachView:
     chosen = f"model {model}" if model else "the model that it chooses itself"
     note = f"; {found.note}" if found.note else ""
-    asks = "each tool call is judged by the rules, and waits for you where they ask" if judged else "it asks nobody before a tool call"
+    asks = "each tool call is checked by the rules, and waits for you where they ask" if judged else "it calls tools without asking"
     doubt = f"; {doubt}" if doubt and judged else ""
-    words = f"{found.path} ({told}), {chosen}; {asks}{doubt}; what holds it besides is below{note}"
+    words = f"{found.path} ({told}), {chosen}; {asks}{doubt}; its other bounds are below{note}"
     return ReachView(what="program", words=words, amber=bool(found.note or doubt) or not judged)
 
 

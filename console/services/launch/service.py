@@ -398,10 +398,10 @@ class Launcher:
 
 
 class Leaving:
-    """Releases what ended agents held: portal, socket, leaf, sandbox, token.
+    """Release what ended agents held: portal, socket, leaf, sandbox, token.
 
-    Agents that end while others are being released wait for the next round: a kill of hundreds is one write of the guard's registry and
-    one of the revoked tokens, not hundreds.
+    Agents that end meanwhile wait for the next round. So a kill of hundreds writes the guard's registry and the revoked tokens once, not
+    hundreds of times.
     """
 
     __slots__ = (

@@ -32,7 +32,7 @@ class Offered:
     """The agent's PATH: the system's folders, and behind them the copies, never a folder of a workspace."""
     binds: tuple[tuple[Path, str], ...] = ()
     words: str = ""
-    """For whoever asked for the launch; empty where the workspace has no tools folder."""
+    """What the caller of the launch is told; empty where the workspace has no tools folder."""
 
 
 def offer_tools(places: Places, scribe: Scribe, agent: Agent, workspace: Path) -> Offered:

@@ -41,7 +41,7 @@ def memory_of(options: Options, sources: AgentSources | None) -> int:
 
 
 class TypeSources:
-    """Reads the files anew for every launch: an edit holds for the next agent. A broken file refuses, it never reads as none."""
+    """Read the files again for every launch, so that an edit holds for the next agent. A broken file refuses the launch."""
 
     __slots__ = ("_ledger", "_own_sandbox", "_folder", "known", "_declared")
 

@@ -41,7 +41,7 @@ class Processor:
         self._clocks: dict[AgentId, _Clock] = {}
 
     def due(self, state: EngineState, pids: Mapping[AgentId, int]) -> list[AgentId]:
-        """Whom to read now, of those that run with these first processes."""
+        """Return the agents to read now, of those with these first processes."""
         now, clocks = time.monotonic(), self._clocks
         for gone in clocks.keys() - pids.keys():
             del clocks[gone]

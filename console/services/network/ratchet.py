@@ -173,7 +173,7 @@ class TightenDesk:
         level, mode = state.context(found.named)
         view = self._view(asked, found, agents, str(mode), str(level))
         view.ms = round(ms, 1)
-        plain = f"{view.verified} of {view.agents_total} agents verified" if agents else "nobody lives in it"
+        plain = f"{view.verified} of {view.agents_total} agents verified" if agents else "no agent lives in it"
         left = f", {view.not_enforceable} not enforceable here" if view.not_enforceable else ""
         view.words = f"Session {found.named} is in {mode}: {plain}{left}, in {ms:.0f} ms."
         return view

@@ -26,7 +26,7 @@ HISTORY_MAX = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A change of the list that somebody asks for."""
+    """A requested change of the list."""
 
     verb: str
     """``add edit remove revert import``, as the audit words it."""
@@ -105,7 +105,7 @@ class NetworkDesk:
         return self._since_of[1]
 
     def next_id(self, taken: tuple[AllowlistEntry, ...] = ()) -> str:
-        """An id that no entry has or ever had, so that what an old one was used for is not told of a new one."""
+        """Return an id that no entry has or ever had, so that the use of an old entry is not counted for a new one."""
         known = [*self._since(), *(e.entry_id for e in (*self.allowlist.entries, *taken))]
         return f"e{1 + max((int(i[1:]) for i in known if i[1:].isdigit()), default=0)}"
 
@@ -191,7 +191,7 @@ class NetworkDesk:
         raise UsageProblem(f"Envoy did not take the change: {applied.words}", await self._take_back(following, applied.words))
 
     async def _take_back(self, refused: Allowlist, why: str) -> str:
-        """The entries that stayed live become the newest version on disk too; what to tell whoever asked."""
+        """Save the entries that stayed live as the newest version on disk too. Returns what to tell the caller."""
         old = Allowlist(refused.version + 1, self.allowlist.entries)
         reason = f"version {refused.version} was not taken by Envoy: {why}"[:500]
         try:

@@ -1,1 +1,1 @@
-"""Notices to agents, on their way into the context of whoever works: with the next answer of a hook or a gate, or the next message."""
+"""Notices to agents, put into the context of the running agent: with the next answer of a hook or a gate, or with the next message."""

@@ -16,9 +16,9 @@ from console.services.observe.unknown_agents import UNREACHED, missed
 
 PERIOD_S = 5.0
 FRESH_S = 0.3
-"""A count that is no older is not made again for whoever asks."""
+"""Seconds for which a count is used again for the next question."""
 ALONE = 200
-"""Agents of one round asked for by name, because no answer for many had them: they came meanwhile, or the guard does not know them."""
+"""Agents of one round that are asked for by name, because no answer for many held them: they are new, or unknown to the guard."""
 
 
 class Counting:
@@ -63,7 +63,7 @@ class Counting:
         self._counted = began
 
     async def _count_many(self) -> set[str]:
-        """Whom the guard knows."""
+        """Ask the guard for many counts at once. Returns the agents that it knows."""
         known: set[str] = set()
         after: str | None = ""
         while after is not None:

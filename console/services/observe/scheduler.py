@@ -1,4 +1,4 @@
-"""Sources look, each in its own time: one that hangs or breaks says so and holds up no other. What changed wakes the one it concerns."""
+"""Let each source look in its own time. A source that hangs or breaks is shown as such and holds up no other. A change wakes its source."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ SHARE = 12
 REST_S = (0.1, 0.8)
 """Shortest and longest rest before a look that a change asked for."""
 REST_SHARE = 60
-"""The same as SHARE for such a look: a fleet of which somebody always writes is looked at about once a second, as one that is quiet."""
+"""The same as SHARE for such a look. A fleet that always writes is looked at about once a second, as often as a quiet one."""
 LONGEST_S = 5.0
 SILENT_S = 10.0
-"""A look that takes longer is said; it is waited for, and no other source with it."""
+"""Seconds after which a look that is not over is reported. Only this source waits for it."""
 TOGETHER_S = 0.05
-NOBODY_LOOKS = "Not available, because nobody looks now: looking is begun again in a second."
+SOURCE_STOPPED = "Not available, because the source has stopped. It starts again in a second."
 AGAIN_S = 2.0
-"""What sources say is taken again after so long though nothing of it changed."""
+"""Seconds after which a source's report is taken again although it did not change."""
 
 
 @dataclass(slots=True)
@@ -109,7 +109,7 @@ class Lookout:
             loop.call_soon_threadsafe(one.woken.set)
 
     def _wake(self, loop: asyncio.AbstractEventLoop, sources: frozenset[str]) -> None:
-        """From the thread that sums: what somebody spent is shown with the next look."""
+        """Wake the named sources from the thread that sums spend, so that new spend is shown with the next look."""
         if not loop.is_closed():
             for one in self._all:
                 if one.source.name in sources:
@@ -209,7 +209,7 @@ def _end(one: _Watched, *, has_broken: bool) -> None:
     if isinstance(one.source, OtlpSource):
         one.source.close()
     if has_broken:
-        one.report, one.trouble = SourceReport(one.source.name, False, NOBODY_LOOKS), "broken"
+        one.report, one.trouble = SourceReport(one.source.name, False, SOURCE_STOPPED), "broken"
 
 
 def _view(one: _Watched) -> m.SourceView:

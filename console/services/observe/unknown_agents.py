@@ -1,6 +1,6 @@
-"""Agents that this supervisor follows and the guard does not know: its record was put back to an older one, say, or changed by hand.
+"""Find agents that this supervisor follows and the guard does not know. An older copy of the guard's record was restored, for example.
 
-No press reaches them for certain, so none is called proven while there are any; the guard is told, and says so by itself from then on.
+A kill may miss them, so no panic is called confirmed while there are any. The guard is told, and reports them itself from then on.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _NOT_ITS_OWN = (AgentState.STARTING, AgentState.ALIVE_AFTER_KILL)
 
 
 def is_held_by_us(agent: Agent) -> bool:
-    """Whether the guard must know it: it has run behind a ticket, and nobody vouched for its end."""
+    """Return whether the guard must know the agent: it has run behind a ticket, and its end was not confirmed."""
     return agent.state.is_live and agent.control_level is not ControlLevel.OBSERVED and agent.process is not None
 
 
 def targets_beyond(state: EngineState, receipt: Receipt) -> tuple[Target, ...]:
-    """Of a receipt for everything: whom it does not speak of, each as a target of which nothing is proven."""
+    """Return the agents that a receipt for everything does not name, each as a target that is not confirmed."""
     if receipt.scope != "all":
         return ()
     named = {t.agent_id for t in receipt.targets}
@@ -64,7 +64,7 @@ def kept(receipt: Receipt | None) -> tuple[Target, ...]:
 
 
 async def counted(core: Core, guard: GuardClient, receipt: Receipt) -> Receipt:
-    """What the guard wrote of a press on everything, with those that it does not know; it is told of them."""
+    """Return the guard's receipt of a panic, with the agents that the guard does not know. The guard is told about them."""
     targets = targets_beyond(core.state, receipt)
     if targets:
         await _tell(guard, [t.agent_id for t in targets])
@@ -84,8 +84,10 @@ async def missed(core: Core, guard: GuardClient, notice: Notice, agent_id: Agent
 
 
 async def ask_of_the_gone(core: Core, guard: GuardClient, notice: Notice) -> None:
-    """Of agents that were gone when this supervisor started: asked until the guard has said of each whether it ended. Whoever it does not
-    know either may live, for all that anybody knows. Never waited for by a start."""
+    """Ask the guard whether agents that were gone at this supervisor's start have ended, until it has answered for each of them.
+
+    An agent that the guard does not know may live. A start never waits for this.
+    """
     alive, told = set[AgentId](), set[AgentId]()
     state, rest, is_said = core.state, ASK_AGAIN_S, False
     while waiting := [i for i in sorted(state.open_ends) if i not in told]:

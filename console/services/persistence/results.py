@@ -22,7 +22,7 @@ DISK_S = 5.0
 
 
 class Kept:
-    """Read once, when somebody first asks."""
+    """The newest stored reports. They are read once, at the first question."""
 
     __slots__ = ("_places", "_task")
 

@@ -1,6 +1,6 @@
-"""GET /api/persistence: what the hunts found; with ``?session=ID`` a look now. A read: it stays up while killed.
+"""Answer GET /api/persistence: what the persistence checks found; with ``?session=ID`` a check now. A read: it works while killed.
 
-An agent decides how many places it changes and how much it writes there, so the answer has an end, and says so.
+An agent decides how many places it changes and how much it writes there. So the answer is cut, and tells when it is.
 """
 
 from __future__ import annotations

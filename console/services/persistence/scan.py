@@ -62,7 +62,7 @@ class _Words:
 
 
 def writers_of(state: EngineState, options: Options, context_id: str) -> Writers:
-    """As whom the agents of a session ran, and whether any of them saw the machine's files."""
+    """Return the accounts under which the agents of a session ran, and whether one of them saw the host's files."""
     root = os.geteuid() == 0
     uid, gid = (options.agents.uid, options.agents.gid) if root else (os.geteuid(), os.getegid())
     levels = {a.control_level for a in state.agents.values() if a.context_id == context_id}
@@ -70,7 +70,7 @@ def writers_of(state: EngineState, options: Options, context_id: str) -> Writers
 
 
 class Hunt:
-    """Baselines and looks of one instance. On the loop's thread; what reads or writes runs in threads."""
+    """Baselines and persistence checks of one instance. On the loop's thread; reads and writes run in threads."""
 
     __slots__ = (
         "_hide", "_folder", "_begun", "_words", "_ended", "_settling", "_turn", "_thread", "reports", "_places", "_options", "_state",

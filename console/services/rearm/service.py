@@ -49,7 +49,7 @@ LOOK_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class RearmAsk:
-    """What somebody asks to be released, and what they show for it."""
+    """What a person asks to rearm, and the proof that the person gives."""
 
     reason: str
     kill_id: str
@@ -145,7 +145,7 @@ class Rearming:
         status = await asyncio.to_thread(self._guard.call, "status")
         generation = int(status["generation"])
         if ask.proof.generation is not None and ask.proof.generation != generation:
-            words = f"Somebody pressed since you looked: generation {generation}, not {ask.proof.generation}."
+            words = f"Another kill came after you looked: generation {generation}, not {ask.proof.generation}."
             raise Conflict(words, "Look again, then rearm.")
         kills = await asyncio.to_thread(latched_kills, self._places.guard_dir, status)
         for error in self._blockers(kills, await self._look(), ask.kill_id):
@@ -173,7 +173,7 @@ class Rearming:
         return str(answer.get("note", note))
 
     async def _keep_last(self, kills: list[str]) -> None:
-        """So that whoever asks next who may be started again is told; a disk that hangs holds up no answer."""
+        """Store the released kills, for the next question which agents may start again. A disk that hangs holds up no answer."""
         loop, is_over = asyncio.get_running_loop(), asyncio.Event()
 
         def keep() -> None:
@@ -240,11 +240,12 @@ class Rearming:
         return await asyncio.to_thread(self._guard.call, "doubts", timeout_s=LOOK_S)
 
     def _blockers(self, kills: list[str], look: dict[str, Any], kill_id: str = "") -> list[ConsoleError]:
-        """Nothing of ours is seen to run, and the newest kill of the latch is the one a person looked at, and it is proven: it struck
-        whatever an older one had left.
+        """Return what forbids a rearm. It needs three things: no process of ours runs, the newest kill is the one that the person saw, and
+        it is confirmed.
 
-        The order is the latch's own; wall clocks decide nothing. Marks such as ``latch-unreadable`` have no receipt: of these, and where
-        the registry was lost (no kill is proven then), the guard's look alone speaks.
+        A confirmed newest kill covers the older ones, because it killed whatever they had left. The order is the latch's own; wall clocks
+        decide nothing. Marks such as ``latch-unreadable`` have no receipt. For these, and where the registry was lost (no kill is confirmed
+        then), only the guard's own check counts.
         """
         found: list[ConsoleError] = [Conflict(str(words), "") for words in look.get("doubts", ())]
         newest = _newest(kills)

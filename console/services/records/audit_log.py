@@ -13,11 +13,11 @@ from console.services.records.record_writer import Scribe
 from console.settings.places import Places
 
 RECORDS_S = 2.0
-"""How long whoever reads the audit waits for what is being written: a disk that hangs holds up no reader."""
+"""Seconds that a reader of the log waits for records being written. A disk that hangs holds up no reader."""
 
 
 class AuditDesk:
-    """The log, and what was found of it last. Thread-safe."""
+    """The audit log, and what was last found about it. Thread-safe."""
 
     __slots__ = ("verdict", "losses", "_scribe", "_places")
 

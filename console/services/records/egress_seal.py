@@ -63,7 +63,7 @@ class EgressSeal:
 
     @property
     def waits(self) -> bool:
-        """Whether anything was collected of which no entry says so yet."""
+        """Return whether collected requests are not in an entry yet."""
         return self._count > 0
 
     def due(self, *, last: bool = False, why: str = "") -> Record | None:

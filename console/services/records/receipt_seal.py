@@ -37,7 +37,7 @@ class Sealer:
         self._take_key()
 
     def _take_key(self) -> None:
-        """The host's key, anew whenever its file is another: a retired one seals nothing any more."""
+        """Read the host's key again when its file has changed: a retired key must seal nothing any more."""
         try:
             seen = (self._places.keys_dir / PRIVATE_FILE).stat()
             stamp = (seen.st_ino, seen.st_mtime_ns)

@@ -47,7 +47,7 @@ _TROUBLE = (
     RuntimeError,
     MemoryError,
 )
-"""What may befall a write. Were one of these its end, nothing would be written any more, and nobody told."""
+"""Errors that a write may meet. They must not end the writer's thread: then nothing would be written, and no notice shown."""
 PAY_S = 5.0
 """Between two tries of a log that refused."""
 NOTE_S = 5.0
@@ -137,9 +137,9 @@ class Scribe:
         recorded: Callable[[AuditRecord], None],
         redact: Callable[[Any], Any] = lambda data: data,
     ) -> None:
-        """``recorded`` is told of every entry that is on disk, from any thread, and never blocks.
+        """``recorded`` gets every entry that is on disk, from any thread, and never blocks.
 
-        ``redact`` takes known secrets out of plain data before it is kept.
+        ``redact`` takes known secrets out of plain data before it is stored.
         """
         self.ledger, self.audit = ledger, audit
         self._recorded, self._redact = recorded, redact

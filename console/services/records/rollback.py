@@ -74,7 +74,7 @@ class RollbackDesk:
         if _is_in_the_way(standing):
             raise Conflict(
                 f"Rollback record {record_id[:64]} cannot be trusted: {standing.words}.",
-                "Keep the rollback folder as evidence: somebody wrote in it. watchfloor audit verify names what differs.",
+                "Keep the rollback folder as evidence: its files were changed. watchfloor audit verify names what differs.",
             )
 
     def _standings(self, records: list[RollbackRecord]) -> list[Standing]:

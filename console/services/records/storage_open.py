@@ -34,11 +34,12 @@ _DAMAGED = ("SQLITE_NOTADB", "SQLITE_CORRUPT")
 
 
 def open_audit(places: Places) -> tuple[AuditLog, Path | None]:
-    """The log, and where a damaged one was put. The whole chain is verified: a record changed long ago counts as well.
+    """Open the log. Returns it, and the place to which a damaged one was moved. The whole chain is verified, old records included.
 
-    So does an older copy that was put back with its checkpoints: the ledger knows of newer records.
+    An older copy of the log and its checkpoints counts as damaged too: the ledger knows of newer records.
 
-    A log that is gone, with its checkpoints, where one was kept before, is begun anew and says so first; the instance starts killed.
+    Where the log and its checkpoints are gone though there were some, a new log starts. Its first record tells that, and the instance
+    starts killed.
     """
     if not os.path.lexists(places.audit_db) and not os.path.lexists(beside(places.audit_db)) and _kept_one(places):
         log.error("the audit log is missing")

@@ -102,8 +102,10 @@ async def obey(core: Core, guard: GuardClient, guard_dir: Path, remote: RemoteCh
 
 
 async def _held(guard: GuardClient, guard_dir: Path) -> set[str]:
-    """The kills that the guard holds now, by its own word: what this process believes may be older than a rearm. A mark such as
-    ``latch-unreadable`` answers no order: nobody has proven anything under it."""
+    """Return the kills that the guard holds now, from the guard itself: this process may not know of a rearm yet.
+
+    A mark such as ``latch-unreadable`` answers no order, because no kill is confirmed under it.
+    """
     try:
         status = await asyncio.to_thread(guard.call, "status")
     except (Unreachable, TimedOut):  # unknown is not held: pressed, if need be without the guard

@@ -135,11 +135,11 @@ class RemoteDesk:
         return written
 
     def standing(self) -> str:
-        """The kill that lies in the bucket now, read again for this question; "" when a good un-kill lies there and no order follows.
+        """Read the bucket again. Returns the kill that lies there now, or "" when a valid un-kill lies there and no order follows.
 
-        ConsoleError when it cannot be read or is not to be trusted, or when what this host has seen and obeyed so far is not known here:
-        un-killing needs everything (promise 2).
+        Raises ConsoleError when the bucket cannot be read or trusted, or when this host's own record of seen orders is missing.
         """
+        # To un-kill, everything must be known (promise 2).
         self.check_known()
         seen = self.store.read()
         order = order_of(seen.generation, seen.body) if seen.body is not None else None
@@ -212,7 +212,7 @@ class RemoteDesk:
         self.hosts = views
 
     def _known_hosts(self, tick: float) -> list[str]:
-        """Hosts that answered an earlier order: whoever did once is missed when silent."""
+        """Return the hosts that answered an earlier order. Such a host is reported as missing when it is silent."""
         if tick - self._roster[0] > ROSTER_S:
             known, trouble = self.store.hosts_ever()
             self._roster = (tick, known) if not trouble else self._roster

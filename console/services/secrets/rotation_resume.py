@@ -86,10 +86,10 @@ async def _shown_again(rotator: Rotator, scribe: Scribe, notice: Notice, stop: R
     verdict = StepStatus.OK if ok else StepStatus.FAILED if back else StepStatus.UNKNOWN
     scribe.record(Record("supervisor", "secrets.presented_again", words, verdict=verdict, must=True))
     if back:
-        notice(f"old secrets, or others than were rotated to, came back to life and are rotated anew: {', '.join(sorted(back))}", "red")
+        notice(f"old or unexpected secrets work again, so they are rotated again: {', '.join(sorted(back))}", "red")
         result = await rotator.take_turn(back)
         assert result is not None
-        words += f"; rotated anew: {in_words(list(result.items))}"
+        words += f"; rotated again: {in_words(list(result.items))}"
         scribe.record(Record("supervisor", "secrets.rotated", words, verdict=verdict_of(result), must=True))
     if last is not None and last.kill_id:
         first = StepStatus.OK if last.ok else StepStatus.FAILED

@@ -13,11 +13,11 @@ from console.domain.kill import Step, StepName, StepStatus
 from console.services.secrets.rotator import Rotator, in_words, still_due
 
 DUE = "; to be presented again at the supervisor's next start: "
-"""A receipt says so until it was."""
+"""Part of a receipt's words until the old secret was presented again."""
 
 
 def verdict_of(result: RotationResult) -> StepStatus:
-    """``unknown`` only when nothing of it failed for certain; so is what had to be let go unproven."""
+    """Return ``unknown`` only when no part failed for certain. A secret that was given up without proof counts as unknown too."""
     if result.ok:
         return StepStatus.OK
     if result.let_go and all(item.ok for item in result.items):

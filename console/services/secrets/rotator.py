@@ -1,4 +1,4 @@
-"""Rotations of one supervisor, one at a time: the plan of now, our own doors as verifiers, and what it all came to."""
+"""Run the rotations of one supervisor, one at a time: the current plan, our own sockets as verifiers, and the results."""
 
 from __future__ import annotations
 
@@ -140,11 +140,13 @@ class Rotator:
         last, store = self.last(), self.tokens.store
         came = {item.name: item for item in last.items} if last else {}
         again = last.again if last else {}
-        rows = [(name, "own", "made anew, kept by Watchfloor", "operator.sock") for name in OWN_ITEMS]
+        rows = [(name, "own", "made by Watchfloor, kept by Watchfloor", "operator.sock") for name in OWN_ITEMS]
         rows += [(item.name, item.kind, _how(item), _who(item)) for item in plan.items]
         here = {PLAN_ITEM, *(name for name, *_ in rows)}
         rows += [
-            (name, "gone", "no longer in the plan", "nobody") for name in again if name not in here and again[name] is not Again.REFUSED
+            (name, "gone", "no longer in the plan", "not checked")
+            for name in again
+            if name not in here and again[name] is not Again.REFUSED
         ]
         items = []
         for name, kind, how, who in rows:

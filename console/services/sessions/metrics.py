@@ -1,4 +1,4 @@
-"""Prometheus metrics of workspaces and of the witness, on a loopback port that somebody asked for (``workspaces.metrics_port``)."""
+"""Serve Prometheus metrics of workspaces and of the process snapshots, on the loopback port that ``workspaces.metrics_port`` sets."""
 
 from __future__ import annotations
 

@@ -124,7 +124,8 @@ class Contexts:
                 self.end(agent.agent_id)
 
     def end(self, agent_id: str) -> None:
-        """An agent is over. What was killed stays as evidence until somebody releases it. Never raises: what cannot be kept is owed."""
+        """Note that an agent is over. A killed session stays as evidence until a person releases it. Never raises: failed writes are
+        retried."""
         agent = self._state().agents.get(AgentId(agent_id))
         if agent is not None:
             try:
@@ -197,7 +198,7 @@ class Contexts:
         return f"its workspace holds {least}{size(found.bytes)}, and may hold {size(bound)}"
 
     def _adopt(self, context_id: str, now: float) -> ContextRow | None:
-        """A workspace that the ledger does not know (it was lost, or another supervisor's): known from now on, its time begins anew."""
+        """Take over a workspace that the ledger does not know (the ledger was lost, or another supervisor made it). Its time starts now."""
         if self._living()[context_id]:
             return None  # it is just being begun
         self._ledger.use_context(context_id, "", now)
@@ -241,7 +242,8 @@ class Contexts:
     # --- deleting
 
     def tidy(self) -> list[str]:
-        """Deletes what nobody needs any more; the sessions that went. Nothing while killed, nor what another supervisor uses or holds."""
+        """Delete sessions that are no longer needed. Returns those deleted. While killed, nothing is deleted."""
+        # A session that another supervisor uses or holds is never deleted.
         gone: list[str] = []
         if self._state().killed:
             return gone
@@ -263,7 +265,7 @@ class Contexts:
         return Stay(used, self.options.ttl_days, living[row.context_id], hold, row.held_s, row.stateless, row.ended_at)
 
     def _delete(self, context_id: str, why: str, by: str, *, is_due: bool) -> bool:
-        """Whether it went. Looked at once more while nobody else can use it: a hold or an agent may have come since."""
+        """Delete one session; return whether it went. It is checked once more under the lock: a hold or an agent may be new."""
         with alone(self.root, context_id) as is_alone:
             if not is_alone:
                 return False
@@ -370,7 +372,7 @@ def size(count: int) -> str:
 
 
 def is_stateless(agent: Agent) -> bool:
-    """Whether nobody named its session: the engine made one up from its root's id."""
+    """Return whether no session was named at the start: the engine then made the id from the root agent's id."""
     return agent.context_id == f"ctx-{agent.root_id}"
 
 

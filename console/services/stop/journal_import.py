@@ -20,7 +20,7 @@ PAUSE_S = 1.0
 
 
 def record_of(line: dict[str, Any]) -> Record | None:
-    """The audit entry of one journal line; None for a canary of the armed light, which is nobody's doing."""
+    """Return the audit entry of one journal line; None for a self-test of the kill switch, which no person or agent caused."""
     if line.get("by") == CANARY:
         return None
     told = {k: str(v)[:500] for k, v in line.items() if k not in ("seq", "at", "kind")}

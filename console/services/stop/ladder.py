@@ -44,7 +44,7 @@ ROUNDS = 200
 SAVED_S = 3.0
 """How long a disk may keep the answer to an isolation waiting."""
 CONFIRM_S = 3.0
-"""How long a freeze may take until the kernel, or the engine, says so."""
+"""Seconds that a freeze may take until the kernel or the container engine confirms it."""
 ACT_S = 30.0
 """How long a change of networks is waited for."""
 
@@ -184,7 +184,7 @@ class LadderDesk:
         return {str(i): failed.get(i, unknown) for i in ids}
 
     async def _not_confirmed(self, ids: list[str]) -> dict[str, str]:
-        """Looks until the kernel, or the engine, says that each is frozen; whom it does not say it of in time is not called so."""
+        """Wait until the kernel or the container engine confirms that each agent is frozen. Others are returned with the reason."""
         frozen, until = dict.fromkeys(ids, ""), time.monotonic() + CONFIRM_S
         left = await asyncio.to_thread(unconfirmed, self._guard.call, ids)
         while left and time.monotonic() < until:
@@ -204,9 +204,9 @@ class LadderDesk:
         return m.ActView(agents=[str(i) for i in found.ids if i not in left], failed=left, excluded=found.excluded, notes=notes)
 
     async def _isolate(self, found: Plan, reason: str, by: str) -> m.ActView:
-        """1. believed, so that no portal opens again, and recorded as asked; 2. the guard kills the relays; 3. each is cut and looked at;
+        """Isolate the agents of the plan. 1. Mark them, so that no portal opens again, and record the order. 2. The guard kills the relays.
 
-        4. what came of it is recorded: nobody knew before.
+        3. Each network is cut and checked. 4. The result is recorded: before that it is unknown.
         """
         scope = found.scope
         context = scope.target if scope.reach is Reach.SESSION else ""
@@ -311,7 +311,7 @@ def _outcome(found: Plan, answer: m.ActView, reason: str, by: str) -> Record:
 
 
 def alive_in(state: EngineState, scope: Scope) -> list[AgentId]:
-    """Whom a kill of the scope means now; nobody once they have all ended."""
+    """Return the agents that a kill of the scope covers now; empty once they have all ended."""
     try:
         return plan(state, Rung.KILL, scope).ids
     except NotFound:
@@ -319,7 +319,7 @@ def alive_in(state: EngineState, scope: Scope) -> list[AgentId]:
 
 
 def _again(state: EngineState, found: Plan) -> Plan:
-    """The same rung over the same scope as it is now; empty once they have all ended."""
+    """Return the plan for the same stop over the same scope as it is now; empty once they have all ended."""
     try:
         return plan(state, found.rung, found.scope)
     except NotFound:
@@ -349,7 +349,7 @@ def doubt_of(entry: Entry | None, rung: Rung) -> str:
     if rung is Rung.FREEZE:
         if entry.container_id:
             can_freeze = entry.container_leaf and os.access(f"{entry.container_leaf}/cgroup.freeze", os.W_OK)
-            return "" if can_freeze else "only its engine can pause it: confirmed once the engine says so"
+            return "" if can_freeze else "only its engine can pause it; the engine must confirm it"
         return "" if entry.leaf else "it has no cgroup: its processes are stopped one by one"
     if not Aim(entry.agent_id, Held(entry)).is_best_effort:
         return ""

@@ -43,7 +43,7 @@ class Followed:
 
 
 class LaterStep(Protocol):
-    """One step. A kill is never told of what it does, only its receipt is."""
+    """One later step of a kill. Its result goes into the receipt only; the kill itself never waits for it."""
 
     @property
     def name(self) -> StepName:
@@ -52,16 +52,16 @@ class LaterStep(Protocol):
 
     @property
     def after_zero(self) -> bool:
-        """It begins once zero is judged and whoever asked is answered; else with the kill."""
+        """Return whether the step starts after the kill is confirmed and its caller is answered; else it starts with the kill."""
         ...
 
     async def run(self, kill: Followed) -> Step:
-        """Does it, and says what it came to."""
+        """Do the step and return its result."""
         ...
 
 
 def came_to(step: LaterStep, kill: Followed, done: asyncio.Task[Step]) -> Step:
-    """What a step that is over came to; one that broke has failed."""
+    """Return the result of a step that is over. A step that raised has failed."""
     error = done.exception()
     if error is None:
         return done.result()

@@ -1,7 +1,7 @@
-"""The supervisor's way to stop: connections and threads of its own, so that an order never waits behind anything else it asks the guard.
+"""Send stop orders to the guard over connections and threads of their own, so that an order never waits behind other questions.
 
-An order has one id from the first try on. A guard that is busy is asked whether it has the order; only without a guard, or beside one that
-stands still, is the same work done here, from the registry, under the same id.
+An order has one id from the first try on. A busy guard is asked whether it has the order. Only without a guard, or with one that does not
+move, is the same work done here, from the registry, under the same id.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""Whom a press of everything signals besides those who are held: observed agents of the default instance, when the settings say so.
+"""Choose the observed agents that a panic signals in addition to the held ones. Only the default instance does that, when settings ask.
 
-Decided here, told to the guard in advance, and shown before the press; whom it does not signal is told too, with why, for its receipt.
-Nobody is meant with a state directory of its own (the demo, tests), where discovery was confined to a folder, nor is one in a container
-or one whose source could not prove which process it is.
+The choice is made here, sent to the guard in advance, and shown before the panic. The guard also gets the agents that the panic will not
+signal, with the reason, for the receipt.
+Never chosen is an agent
+
+* of an instance with its own state directory (the demo, tests), where discovery is confined to a folder;
+* in a container;
+* whose source could not prove which process it is.
 """
 
 from __future__ import annotations
@@ -30,11 +34,11 @@ LOOK_S = 2.0
 LINE = 5
 """Agents of one line to the guard, which holds 4 KiB."""
 AGAIN_S = 20.0
-"""The guard is told at least this often: a receipt says when the last word is old."""
+"""Seconds after which the guard is told again: a receipt tells when its list is old."""
 
 
 def meant(options: Options, *, is_default: bool, agents: Iterable[Agent]) -> list[Agent]:
-    """The observed agents that a press of everything is to signal; nobody unless it was asked for and this is the default instance."""
+    """Return the observed agents that a panic must signal: none unless the settings ask for it and this is the default instance."""
     if not (is_default and options.panic.include_observed) or options.discover_root:
         return []
     return [
@@ -90,7 +94,10 @@ def why_left(agent: Agent, options: Options, *, is_default: bool) -> str:
 
 
 def left_alone(state: EngineState, options: Options, *, is_default: bool) -> dict[str, Any]:
-    """Observed agents that live, that nobody means and that run in nobody whom we hold: how many, and the first of them with why."""
+    """Return the live observed agents that a panic leaves alone: how many, and the first of them with the reason.
+
+    Left out are agents that the settings choose and agents that run inside one that Watchfloor holds.
+    """
     seen, tops, parts = state.seen, list[Agent](), 0
     for agent_id in state.live - state.held - state.press_observed:
         agent, had = state.agents[agent_id], seen.get(agent_id)
@@ -115,16 +122,17 @@ def left_alone(state: EngineState, options: Options, *, is_default: bool) -> dic
 
 
 async def keep_naming(state: EngineState, guard: GuardClient, options: Options, *, is_default: bool) -> None:
-    """Tells the guard whom no press stops, whenever that changed, and now and then all the same: it says how old the last word is. Forever.
+    """Tell the guard which agents no panic stops: after each change, and at intervals, because the guard shows how old the list is.
+    Forever.
 
-    A new guard reads what the one before was told, until it is told itself.
+    A new guard reads what the one before was told, until it gets a newer list.
     """
     told: dict[str, Any] | None = None
     told_at = 0.0
     while True:
         await asyncio.sleep(LOOK_S)
         if not state.sighted:
-            continue  # no source has looked yet: nobody seen is not nobody there
+            continue  # no source has looked yet: no agent seen does not mean that none runs
         found = left_alone(state, options, is_default=is_default)
         if told == found and time.monotonic() - told_at < AGAIN_S:
             continue
@@ -145,7 +153,7 @@ def name(guard: GuardClient, found: dict[str, Any]) -> None:
 
 
 async def keep_telling(state: EngineState, guard: GuardClient, options: Options, *, is_default: bool) -> None:
-    """Tells the guard whenever that changed, and a new guard anew. Forever."""
+    """Tell the guard which observed agents a panic signals: after each change, and a new guard at once. Runs forever."""
     told: tuple[int, list[dict[str, Any]]] | None = None  # the first word is always said: the list on disk may be of other settings
     while True:
         await asyncio.sleep(LOOK_S)
@@ -166,6 +174,6 @@ async def keep_telling(state: EngineState, guard: GuardClient, options: Options,
 
 
 def tell(guard: GuardClient, found: list[dict[str, Any]]) -> None:
-    """In lines that the guard takes; the first one makes it forget whom it was told before."""
+    """Send the list in lines that the guard takes. The first line makes the guard forget the old list."""
     for start in range(0, max(1, len(found)), LINE):
         guard.call("seen", agents=found[start : start + LINE], more=start > 0, last=start + LINE >= len(found))

@@ -1,7 +1,12 @@
-"""What dead agents left standing here because no supervisor ran when they died: their containers go once everything about them is written.
+"""Remove containers of agents that died while no supervisor ran, once everything about them is written.
 
-A kill deletes no evidence: nothing is touched while the kill switch is latched, while a receipt is open, or of an agent that the ledger
-does not call over; what a container had written is kept, and what is known of the kill stays in ledger, receipt and case.
+A kill deletes no evidence. Nothing is removed
+
+* while the kill switch blocks new agents,
+* while a receipt is open,
+* of an agent that the ledger does not call ended.
+
+What a container had written is kept. What is known of the kill stays in ledger, receipt and case.
 """
 
 from __future__ import annotations
@@ -41,7 +46,7 @@ def is_over(state: EngineState, open_targets: frozenset[str], left: Left) -> boo
 
 @dataclass(frozen=True, slots=True)
 class OrphanContainers:
-    """Containers of this instance whose agents died while nobody looked."""
+    """Containers of this instance whose agents died while no supervisor ran."""
 
     core: Core
     guard: GuardClient

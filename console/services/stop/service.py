@@ -42,7 +42,7 @@ STARTING_ROUNDS = 200
 CHUNK = 128
 """Agents of one line to the guard for what is no kill; it holds 4 KiB."""
 ZERO_S = 30.0
-"""Longest wait of whoever asked for a kill."""
+"""Longest time in seconds that a caller of a kill waits."""
 HALT_REST_S = 10.0
 """Longest rest between two tries of a budget's halt."""
 RETRY_S = (2.0, 5.0, 15.0, 60.0)
@@ -100,9 +100,9 @@ class StopDesk:
         return kill_id
 
     async def kill(self, members: Callable[[], list[AgentId]], reason: str, by: str, scope: Scope | None = None) -> Receipt:
-        """Kills whom ``members`` names, looking again until nobody of them is left unpressed; the receipt as it stands at zero.
+        """Kill the agents that ``members`` names, and ask again until none of them is left unkilled. Returns the receipt when all are dead.
 
-        ``scope``: the session or host that is meant; until zero nothing starts in it. Later steps follow on the stream of events.
+        ``scope``: the session or host that is meant. Until all are dead nothing starts in it. Later steps follow on the stream of events.
         """
         core = self._core
         wide = scope if scope is not None and scope.reach in (Reach.SESSION, Reach.HOST) else None
@@ -137,14 +137,15 @@ class StopDesk:
         return kill_ids
 
     async def halt(self, ids: tuple[AgentId, ...], reason: str) -> None:
-        """A budget's halt: the guard kills, verified. Trouble is shown, and tried again until the guard has it or nobody of them lives."""
+        """Carry out a budget's halt: the guard kills and confirms. A failure is shown and tried again until the guard has it or all have
+        ended."""
         kill_id, tried = new_kill_id(), 0
         while not await self._halted(kill_id, ids, reason):
             tried += 1
             await asyncio.sleep(min(0.5 * tried, HALT_REST_S))
 
     async def _halted(self, kill_id: str, all_ids: tuple[AgentId, ...], reason: str) -> bool:
-        """Whether the guard has it, or there is nobody left to halt."""
+        """Return whether the guard has the order, or no agent is left to halt."""
         if not (ids := [i for i in all_ids if i in self._core.state.live]):
             return True
         try:
@@ -155,7 +156,7 @@ class StopDesk:
         return True
 
     def began(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str) -> None:
-        """A press is known, whoever made it; idempotent."""
+        """Follow a kill, whichever process began it. A second call for the same kill does nothing."""
         if kill_id in self._begun:
             return
         self._begun.add(kill_id)
@@ -349,7 +350,7 @@ class StopDesk:
             await self._replace(receipt.with_step(replace(step, ms=receipt.step(step.name).ms)))
 
     async def _replace(self, receipt: Receipt) -> None:
-        """Sealed again and on disk; nobody is shown a kill that is over."""
+        """Seal the receipt again and store it. The window is not shown a kill that is already over."""
         self._receipts[receipt.kill_id] = receipt
         data, sealed = self._bytes(receipt.as_json())
         await asyncio.to_thread(keep_receipt, self._places.receipts_dir, receipt.kill_id, data, sealed)

@@ -1,4 +1,4 @@
-"""An agent has ended when the guard says that nobody of it is left; until then it goes on, and people are told."""
+"""An agent has ended when the guard says that none of its processes is left; until then it goes on, and people are told."""
 
 from __future__ import annotations
 

@@ -88,9 +88,9 @@ def test_no_link_is_followed(state: Path, session: ProcessIdentity, tmp_path: Pa
 def test_a_folder_of_somebody_elses_is_not_written_into(state: Path, session: ProcessIdentity) -> None:
     folder = open_for_owner(state, ONE, session, uid(), "me")
     os.chown(folder, OTHER_UID, OTHER_GID)
-    with pytest.raises(ConsoleError, match="somebody else"):
+    with pytest.raises(ConsoleError, match="another account"):
         leave_for_owner(state, ONE, "HALTED-o-1.txt", b"why")
-    with pytest.raises(ConsoleError, match="somebody else"):
+    with pytest.raises(ConsoleError, match="another account"):
         open_for_owner(state, ONE, session, uid(), "me")
 
 

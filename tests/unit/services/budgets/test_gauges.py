@@ -37,7 +37,7 @@ def test_the_end_is_known_from_the_rate_or_said_to_be_unknown() -> None:
 
 def test_steps_and_what_is_over_have_no_end() -> None:
     assert gauge(facts(Limits(step_s=60.0), Usage(step_s=30.0)), "step_s").share == 0.5
-    assert "begins anew" in gauge(facts(Limits(step_s=60.0)), "step_s").why
+    assert "starts again" in gauge(facts(Limits(step_s=60.0)), "step_s").why
     assert gauge(facts(Limits(wall_s=60.0), live=False), "wall_s").why == "nothing of it runs"
 
 

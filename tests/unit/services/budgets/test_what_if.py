@@ -59,6 +59,6 @@ def test_who_is_only_observed_is_named_as_such() -> None:
 
 def test_words_count_right() -> None:
     world = book()
-    assert foreseen(foresee(world.state, "tree", "r", Limits(cost_usd=9.0))) == "Nobody is halted by it now."
+    assert foreseen(foresee(world.state, "tree", "r", Limits(cost_usd=9.0))) == "It halts no agent now."
     assert foreseen(foresee(world.state, "tree", "r", Limits(cost_usd=1.0))).startswith("2 agents have used it up")
     assert foresee(world.state, "tree", "r", Limits(cost_usd=9.0)).used == (("cost_usd", 4.0, 9.0),)

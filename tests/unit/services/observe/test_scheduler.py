@@ -226,4 +226,4 @@ def test_while_nobody_looks_nothing_that_was_said_is_said_on() -> None:
     room.run(breaks, lambda: False)
     views = room.lookout.views()
     assert [(view.available, view.state) for view in views] == [(False, "broken"), (False, "broken")]
-    assert all("begun again" in view.reason for view in views)
+    assert all("starts again" in view.reason for view in views)
