@@ -66,11 +66,11 @@ class ApprovalsView(View):
     """Waiting requests, with each group counted once."""
     oldest_wait_s: float | None = None
     median_decide_s: float | None = None
-    """Of what people decided last (50); None when nobody has."""
+    """Median seconds of the last 50 decisions by people; None: there is none yet."""
     questions_per_hour: float = 0.0
     """Over the last day, of the newest 500."""
     rule_share: float | None = None
-    """Of these, the share that repeated an approved request exactly, which a rule could have answered; None: nothing was asked."""
+    """The share of these that repeated an approved request exactly, so that a rule could have answered; None: there was no request."""
 
 
 class ApprovalPart(View):

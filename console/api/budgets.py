@@ -30,7 +30,7 @@ class GaugeView(View):
     why: str = ""
     """``unknown: nothing was used in the last hour`` and the like, or empty."""
     inherited: str = ""
-    """Where the cap comes from when nobody set it here: ``settings``, ``type TYPE``, ``session``, ...; or empty."""
+    """Where the limit comes from when it was not set here: ``settings``, ``type TYPE``, ``session``, ...; else empty."""
 
 
 class BudgetRow(View):
@@ -66,10 +66,10 @@ class BudgetRow(View):
     burn_60: list[float] = []
     """USD in each of the last 60 minutes, oldest first; empty: nothing."""
     metered: str = ""
-    """``after the fact``: from transcripts, so it may pass a cap by the answers in flight; ``by telemetry``: as
-    telemetry alone says, and no limit counts it; ``reported``: by itself; empty: nothing."""
+    """How the usage is known. ``after the fact``: from transcripts, so it may pass a limit by the answers in flight. ``by telemetry``: from
+    telemetry alone, and no limit counts it. ``reported``: by the agent itself. Empty: not at all."""
     overshoot: float | None = None
-    """By how much it had passed the cap of ``overshoot_limit`` when its end was proven; None: it was not halted."""
+    """How far it had passed the limit of ``overshoot_limit`` when its end was confirmed; None: it was not halted."""
     overshoot_limit: str = ""
     note: str = ""
     """What a person must know: ``observed: cannot be stopped; adopt it``, why it was halted."""

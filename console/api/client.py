@@ -340,4 +340,4 @@ def _delta(seq: int, kind: str, data: str) -> m.Delta:
         parsed: Any = json.loads(data)
         return m.Delta(seq=seq, kind=kind, data=parsed)
     except (ValueError, ValidationError) as error:
-        raise Unreachable("The stream of events carries something unreadable.", "Open it again and read the fleet anew.") from error
+        raise Unreachable("The stream of events carries something unreadable.", "Open it again and read the whole fleet again.") from error

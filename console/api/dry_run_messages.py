@@ -97,7 +97,7 @@ class PlansView(View):
     schema_version: int = SCHEMA_VERSION
     agent: str
     head: str = ""
-    """Because of whom it is in dry-run; empty: it is live."""
+    """The agent whose dry-run it shares: itself or a parent. Empty: it is live."""
     words: str = ""
     plans: list[PlanView] = []
 

@@ -7,7 +7,7 @@ from console.api.messages import SourceView
 
 
 class DefaultView(View):
-    """One thing that holds until somebody says otherwise."""
+    """One default that holds until an operator changes it."""
 
     name: str
     words: str

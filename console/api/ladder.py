@@ -14,7 +14,7 @@ NAMED = 100
 
 
 class ScopeBody(Request):
-    """Over whom: an agent, it and all below it, a session, this host, or everything."""
+    """Which agents are meant: one agent, its tree, a session, this host, or everything."""
 
     reach: Literal["agent", "tree", "session", "host", "all"]
     target: Annotated[str, Field(max_length=63)] = ""

@@ -104,13 +104,14 @@ class AgentView(View):
     taints: list[str] = []
     """Steps of forbidden sequences that its lineage has taken, in words (hostile): never taken back."""
     metered: str = ""
-    """``after the fact``: its use is read from transcripts, so it may pass a cap by the answers in flight; ``by telemetry``: telemetry
-    alone tells it, and no limit counts it; empty: it reports itself."""
+    """How its usage is known. ``after the fact``: from transcripts, so it may pass a limit by the answers in flight. ``by telemetry``: from
+    telemetry alone, and no limit counts it. Empty: the agent reports it."""
     overshoot: float | None = None
-    """By how much it had passed the cap of ``overshoot_limit`` when its end was proven; None: no budget halted it, or not proven yet."""
+    """How far it had passed the limit of ``overshoot_limit`` when its end was confirmed; None: not halted by a budget, or not confirmed
+    yet."""
     overshoot_limit: str = ""
     dry_run: str = ""
-    """Who put it into dry-run and why, or below whom it is in it (hostile); empty: what is allowed is live."""
+    """Which operator put it into dry-run and why, or which parent is in dry-run (hostile). Empty: its allowed calls are executed."""
 
 
 class FleetView(View):
@@ -180,7 +181,7 @@ class AgentDetailView(View):
     hardening: list[HardeningView] = []
     """What its sandbox is made of, measure by measure; empty: not known."""
     hook: str = ""
-    """Whether its tool calls are judged before they happen, as far as was seen (``enforced: ...``); empty: nobody promised it."""
+    """Whether its tool calls are checked before they happen, as far as was seen (``enforced: ...``). Empty: its kind promises no check."""
 
 
 class LaunchBody(StartBody):
@@ -457,7 +458,7 @@ class SourceView(View):
     can_stop: str = ""
     """What it can see of an agent, and what can be stopped of what it sees, in its own words; each says what it cannot."""
     state: str = ""
-    """``watching`` (told of changes at once), ``polling`` (looks about once a second), ``listening`` (is told), ``broken``,
+    """``watching`` (notified of changes at once), ``polling`` (looks about once a second), ``listening`` (gets reports), ``broken``,
     ``silent`` or ``absent``."""
     watching: str = ""
     """How it learns of changes, and why not at once."""
@@ -516,10 +517,19 @@ class ErrorView(View):
 class Delta(View):
     """One SSE message on GET /api/events (``id`` is seq, ``event`` is kind).
 
-    kinds: ``agents`` {upsert: [AgentView], patch: [[id, changed fields]], remove: [id], spend_today_usd, burn_usd_per_h} (an agent is told
-    whole once, then only what changed: api/fleet_changes.py); ``kill`` {state, receipt};
-    ``egress`` EgressView; ``audit`` {newest, total}; ``allowlist`` {version}; ``rollback`` {record_id, state}; ``status`` StatusView;
-    ``notice`` {level: info|amber|red, text}. A client whose ``Last-Event-ID`` is too old gets ``resync`` and reads the fleet again.
+    Kinds:
+
+    * ``agents`` {upsert: [AgentView], patch: [[id, changed fields]], remove: [id], spend_today_usd, burn_usd_per_h}. An agent is sent
+      whole once, then only what changed: api/fleet_changes.py.
+    * ``kill`` {state, receipt}
+    * ``egress`` EgressView
+    * ``audit`` {newest, total}
+    * ``allowlist`` {version}
+    * ``rollback`` {record_id, state}
+    * ``status`` StatusView
+    * ``notice`` {level: info|amber|red, text}
+
+    A client whose ``Last-Event-ID`` is too old gets ``resync`` and reads the fleet again.
     """
 
     seq: int

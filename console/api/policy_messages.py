@@ -90,7 +90,7 @@ class PolicySaveBody(Request):
 
     text: Annotated[str, Field(min_length=1, max_length=200_000)]
     base_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """Of what was in force when it was written; another: somebody changed it meanwhile."""
+    """Of the rules from which this text was made. If the rules in force have another one, they were changed meanwhile."""
     reason: Reason
 
 

@@ -40,12 +40,12 @@ class LintView(View):
 
 
 class ExplainBody(Request):
-    """POST /api/policy/explain: a call that nobody made. Nothing is recorded and nothing is done."""
+    """POST /api/policy/explain: a call to check, made by no agent. Nothing is recorded and nothing is done."""
 
     tool: Annotated[str, Field(min_length=1, max_length=200)]
     argument: Annotated[str, Field(max_length=65_536)]
     agent_id: Annotated[str, Field(max_length=200)] = ""
-    """Empty: by the rules alone, as for nobody's call."""
+    """Empty: check by the rules alone, without an agent's scopes and data."""
     cwd: Annotated[str, Field(max_length=4096)] = ""
 
 
@@ -133,7 +133,7 @@ class SequenceRow(View):
 
 
 class MarkRow(View):
-    """A step that somebody of a lineage has taken. Never taken back. Hostile."""
+    """A step that an agent of a lineage has taken. A step is never taken back. Hostile."""
 
     pattern: str
     step: str

@@ -38,7 +38,10 @@ class ProgramRoutes:
         return self._wire.ask(pm.SaidView, "POST", path, body=pm.InterruptBody(), timeout_s=TALK_S)
 
     def end(self, agent_id: str, reason: str = "", within_s: float = 30.0) -> pm.EndedView:
-        """POST /api/agents/{id}/end; refused (Denied) with why; TimedOut when nobody knows whether it ended. Nothing is killed."""
+        """Send POST /api/agents/{id}/end. Nothing is killed.
+
+        Raises Denied with the reason, or TimedOut when it is unknown whether the program ended.
+        """
         body = pm.EndBody(reason=reason, within_s=within_s)
         path = f"/api/agents/{segment(agent_id)}/end"
         return self._wire.ask(pm.EndedView, "POST", path, body=body, timeout_s=within_s + TALK_S)

@@ -22,7 +22,7 @@ class ProgramItem(StartBody):
     """Empty: the setting programs.models, else the program's own choice."""
     project: Annotated[str, Field(max_length=200)] = ""
     once: bool = False
-    """It answers the prompt and ends; nobody can talk to it."""
+    """It answers the prompt and ends. It takes no messages."""
 
 
 class ProgramsBody(Request):
@@ -129,7 +129,7 @@ class SayBody(Request):
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_MESSAGE)]
     dangerous_ok: Annotated[str, Field(max_length=500)] = ""
-    """Why it is said though it names dangerous operations; without it that is refused (428)."""
+    """Why the message is sent although it names dangerous operations. Without a reason such a message is refused (428)."""
 
 
 class InterruptBody(Request):
@@ -145,7 +145,8 @@ class EndBody(Request):
 
 
 class EndedView(View):
-    """Answer of an end. ``ended``: the guard has seen that nobody of it is left; ``runs``: somebody is; ``killed``: a kill came first."""
+    """Answer of an end. ``ended``: no process is left, as the guard confirms. ``runs``: a process still runs. ``killed``: a kill came
+    first."""
 
     schema_version: int = SCHEMA_VERSION
     id: str

@@ -94,7 +94,7 @@ class ModeChangeView(View):
     by: str = ""
     words: str = ""
     agent_id: str = ""
-    """Whom it is about; empty: the whole session."""
+    """The agent that the change is about; empty: the whole session."""
     mode: str = ""
     """From then on; empty: the mode did not change."""
     sensitivity: str = ""

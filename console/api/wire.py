@@ -107,7 +107,7 @@ class _UnixConnection(http.client.HTTPConnection):
         self._path = path
 
     def connect(self) -> None:
-        """Connects within the time-out. TimeoutError when its backlog stays full for so long: somebody lives there, and is busy."""
+        """Connect within the time-out. TimeoutError when the backlog stays full for so long: the server is there, but busy."""
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         until = time.monotonic() + min(CONNECT_S, self.timeout or CONNECT_S)
         try:

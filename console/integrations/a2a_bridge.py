@@ -1,8 +1,8 @@
 """An A2A server whose tasks are Watchfloor agents: it starts them with an operator's rights, and decides nothing for its peers.
 
-A pending approval of a task's agents shows as INPUT_REQUIRED; a peer's message never answers it, only an operator does.
-``tasks/cancel`` stops that task's agent with all that it started: the task is CANCELED only when the receipt proves zero.
-(A module called a2a would hide the real one from whoever has this folder on its path.)
+A pending approval of a task's agents shows as INPUT_REQUIRED. A peer's message never answers it, only an operator does. ``tasks/cancel``
+stops that task's agent with all that it started. The task is CANCELED only when the receipt confirms that all are dead. (A module called
+a2a would hide the real one from a program that has this folder on its path.)
 
     api = ApiClient(find_places("", create=False))
     app = application(Bridge(api, LaunchBody(argv=["python3", "agent.py"])), card)   # the peer's text: $A2A_MESSAGE
@@ -39,9 +39,9 @@ TEXT_MAX = 64 * 1024
 SHOWN_MAX = 10
 """Pending approvals of one task that its status lists."""
 TOLD_S = 30.0
-"""Between a proven stop and its CANCELED, when whoever asked for it has hung up."""
+"""Seconds between a confirmed stop and its CANCELED, when the peer that asked for it has hung up."""
 ROUNDS = 3
-"""Of looks at what is left, and its kill."""
+"""Rounds of looking for what is left and killing it."""
 ENDED = frozenset(
     (TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_CANCELED, TaskState.TASK_STATE_REJECTED)
 )
@@ -70,7 +70,7 @@ class Run:
 
 
 class Bridge(AgentExecutor):
-    """Runs each task as an agent in a session of its own. Agents outlive the server; a later one finds whom to stop by the task's name."""
+    """Run each task as an agent in a session of its own. Agents outlive the server: a later server finds them by the task's name."""
 
     def __init__(self, api: ApiClient, body: LaunchBody, every_s: float = 0.5, at_once: int = 20) -> None:
         """``body``: what is started, the host's words alone. A peer's text goes into ``A2A_MESSAGE``, never onto a command line.
@@ -115,7 +115,7 @@ class Bridge(AgentExecutor):
         run.told.set()
 
     async def stop(self, task_id: str) -> str:
-        """Kills the task's agent with all that it started, and nobody else. Empty: zero is proven; else why it is not known."""
+        """Kill the task's agent with all that it started, and nothing else. Returns empty when all are dead, else why that is unknown."""
         return await self._stopped(self._runs.get(task_id) or await self._found(task_id), task_id)
 
     async def _stopped(self, run: Run | None, task_id: str) -> str:
@@ -152,7 +152,7 @@ class Bridge(AgentExecutor):
         return "", "something of it still lives"
 
     def _left(self, agent_id: str) -> list[AgentView] | None:
-        """Who of its tree may live; None when nobody knows the agent."""
+        """Return the agents of its tree that may live; None when the agent is unknown."""
         agents = self._api.fleet().agents
         if all(agent.id != agent_id for agent in agents):
             return None
@@ -206,11 +206,11 @@ class Bridge(AgentExecutor):
             await asyncio.sleep(self._every_s)
         try:
             await asyncio.wait_for(run.told.wait(), TOLD_S)
-        except TimeoutError:  # whoever cancelled it has hung up
+        except TimeoutError:  # the peer that cancelled it has hung up
             await updater.cancel(_words(updater, f"Stopped, with proof: {run.stopped}."))
 
     def _look(self, run: Run) -> tuple[bool, TaskState, str, dict[str, Any] | None]:
-        """(has ended, state, words, what waits). Blocks. Nobody who cannot be seen has ended."""
+        """Return (has ended, state, words, what waits). Blocks. An agent that cannot be seen does not count as ended."""
         working = TaskState.TASK_STATE_WORKING
         try:
             mine = self._api.agent(run.agent_id).agent
@@ -265,7 +265,7 @@ class BridgeHandler(DefaultRequestHandlerV2):
         return done
 
     async def on_message_send(self, params: SendMessageRequest, context: Any) -> Message | Task:
-        """A new task; a message to one that there is reaches nobody, and says so."""
+        """Start a new task. A message to an existing task reaches no agent, and the answer tells that."""
         await self._is_new(params, context)
         answer: Message | Task = await super().on_message_send(params, context)
         return answer

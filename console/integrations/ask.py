@@ -8,7 +8,7 @@ import time
 
 
 def ask(tool: str, argument: str = "", wait_s: float = 630.0, path: str = "") -> tuple[bool, str]:
-    """(allowed, why), within ``wait_s`` seconds; waits for a human where the rules ask one. Nobody there, slow, garbled: not allowed."""
+    """Return (allowed, why) within ``wait_s`` seconds. Waits for a person where the rules ask one. No clear answer: not allowed."""
     until, got = time.monotonic() + wait_s, b""
     try:
         body = json.dumps({"tool": tool, "argument": argument}).encode()

@@ -23,12 +23,11 @@ class Refused(Exception):
 
 
 class Agent:
-    """This agent, towards the supervisor that started it. One connection is kept from call to call; where it ended meanwhile (after half a
-    minute of silence, or because the supervisor was started again) the next call makes a new one. Usable from several threads, and after
-    a fork.
+    """This agent's side of the connection to the supervisor that started it. Usable from several threads, and after a fork.
 
-    No request is carried out twice: one is sent again only where the kernel says that it was never read. Where that is not known the
-    call is Refused with status 0, as when there is no supervisor.
+    One connection is kept from call to call. It ends after half a minute of silence, or when the supervisor restarts; the next call then
+    makes a new one. No request is carried out twice: one is sent again only where the kernel reports that it was never read. Where that is
+    unknown the call is Refused with status 0, as when there is no supervisor.
     """
 
     def __init__(self, path: str = "", timeout_s: float = 60) -> None:
@@ -184,7 +183,7 @@ class _Line:
         return sock
 
     def _take(self, path: str, timeout_s: float) -> tuple[socket.socket, bool]:
-        """A connection that nobody else uses, and whether it was used before."""
+        """Return a connection that no other call uses, and whether it was used before."""
         with contextlib.suppress(IndexError):
             while True:
                 maker, sock = self.kept.pop()
@@ -220,10 +219,10 @@ def _letter(method: str, route: str, body: dict[str, Any] | None) -> bytes:
 
 
 def _send(sock: socket.socket, letter: bytes) -> None:
-    """Returns when the answer begins. BrokenPipeError, ConnectionResetError: it was not read to its end, so nothing came of it.
+    """Send the request; return when the answer begins. BrokenPipeError, ConnectionResetError: it was not read whole, so nothing came of it.
 
-    A unix socket that is closed with something unread in it resets its peer; one that had read all of it just ends (unix(7)): then nobody
-    knows, and that is another error.
+    A unix socket that is closed with unread bytes resets its peer. One that had read everything just ends (unix(7)). Then the result is
+    unknown, and another error is raised.
     """
     sock.sendall(letter, getattr(socket, "MSG_NOSIGNAL", 0))  # an agent that asked to die of SIGPIPE does not mean this one
     if not sock.recv(1, socket.MSG_PEEK):
@@ -231,7 +230,7 @@ def _send(sock: socket.socket, letter: bytes) -> None:
 
 
 def _is_silent(sock: socket.socket) -> bool:
-    """Whether it is open, and nothing lies there that nobody asked for."""
+    """Return whether the connection is open, with no unexpected bytes in it."""
     sock.setblocking(False)
     try:
         sock.recv(1, socket.MSG_PEEK)

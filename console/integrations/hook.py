@@ -1,8 +1,11 @@
-"""A hook of coding agents: asks Watchfloor before each tool call, and blocks whenever it has no clear allow.
+"""A hook of coding agents: it asks Watchfloor before each tool call, and blocks whenever it has no clear allow.
 
-Standalone, standard library alone, run as ``python3 -I -S hook.py PROGRAM SOCKET [SECONDS]`` with the program's JSON on standard input.
-Exit 0 with an allow, exit 2 (block) for everything else: denied, nobody there, too slow, an answer that cannot be read, a mistake here.
-Every block has its words on standard error: Codex goes on after an exit 2 without any. The command that installs it sees to both, so that
+It runs alone, with the standard library, as ``python3 -I -S hook.py PROGRAM SOCKET [SECONDS]`` with the program's JSON on standard input.
+
+* Exit 0: allowed.
+* Exit 2 (block): everything else. Denied, no supervisor, too slow, an unreadable answer, a mistake here.
+
+Every block has its words on standard error: without any, Codex goes on after an exit 2. The command that installs the hook makes sure that
 a killed or missing interpreter blocks too.
 """
 
@@ -101,9 +104,9 @@ def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
             left = until - time.monotonic()
             if left <= 0:
                 raise Blocked(f"there was no answer within {wait_s:g} s")
-            # Whoever started it is gone: nobody hears the answer, and the supervisor should know at once.
+            # The program that started the hook is gone, so the answer has no reader. The supervisor should know at once.
             if os.getppid() != parent:
-                raise Blocked("whoever asked is gone")
+                raise Blocked("the program that asked is gone")
             sock.settimeout(min(left, PARENT_S))
             try:
                 part = sock.recv(65536)

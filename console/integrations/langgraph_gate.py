@@ -1,10 +1,12 @@
-"""LangGraph under Watchfloor: each tool call is judged first; what asks a human becomes an ``interrupt()``, and the process may end.
+"""Put LangGraph under Watchfloor: each tool call is checked first. A call that needs a person becomes an ``interrupt()``.
 
-Runs in an agent, with ``client.py`` beside it. A resume value is never read: after it the supervisor is asked again, with exactly the call
-that would be made now. An approval is used once, by this agent, for exactly that call. (Agents have this folder on their path: a module
-called langgraph would hide the real one.)
+The process may end meanwhile. It runs in an agent, with ``client.py`` beside it. A resume value is never read: after it the supervisor is
+asked again, with exactly the call that would be made now. An approval is used once, by this agent, for exactly that call.
+
+Agents have this folder on their path, so a module called langgraph would hide the real one.
 
     gate = Gate()
+
     graph.add_node("tools", ToolNode(tools, wrap_tool_call=gate.tool_call, awrap_tool_call=gate.atool_call))
     graph.add_conditional_edges("model", fan_out)      # one task a call: a resume repeats no other one
     watch(graph.compile(checkpointer=...), config)     # in any process of the agent, until nothing waits
@@ -69,7 +71,7 @@ class Gate:
         return waits
 
     def tool_call(self, request: Any, execute: Callable[[Any], Any]) -> Any:
-        """For ``ToolNode(wrap_tool_call=...)``: the model is told of a denial."""
+        """For ``ToolNode(wrap_tool_call=...)``: a denied call becomes a tool message for the model."""
         try:
             notices = self.check(**self._said(request.tool_call))
         except CallDenied as error:
@@ -141,7 +143,7 @@ def waiting(snapshot: Any) -> dict[str, str]:
 
 
 def watch(graph: Any, config: Any, agent: Agent | None = None, every_s: float = 0.5) -> Any:
-    """Goes on with a graph each time somebody decided, until nothing of ours waits; the last state. Raises Refused when it is killed."""
+    """Resume a graph after each decision, until nothing of ours waits. Returns the last state. Raises Refused when it is killed."""
     asked = agent or Agent()
     while waits := waiting(snapshot := graph.get_state(config)):
         if ready := _ready(waits, asked):
@@ -163,7 +165,7 @@ async def awatch(graph: Any, config: Any, agent: Agent | None = None, every_s: f
 
 
 def _ready(waits: Mapping[str, str], agent: Agent) -> dict[str, str]:
-    """Those that wait for nobody any more: decided, over, or never this agent's. What that means is found out by asking again."""
+    """Return the interrupts that wait no more: decided, over, or never this agent's. Asking the supervisor again tells which."""
     ready = {}
     for interrupt_id, name in waits.items():
         try:

@@ -1,7 +1,7 @@
-"""A toy agent that plans: it spawns the children it was told of, then works in small steps that cost a little.
+"""A toy agent that plans: it spawns the children that its options name, then works in small steps that cost a little.
 
-``--spawn`` takes a JSON object (repeatable): ``{"toy": "writer", "args": ["--seconds", "30"], "name": ..., "limits": ...}``; what is
-not ``toy`` or ``args`` goes into the launch as it is. A child planner's ``args`` may hold ``--spawn`` again: trees of any depth.
+``--spawn`` takes a JSON object (repeatable): ``{"toy": "writer", "args": ["--seconds", "30"], "name": ..., "limits": ...}``. What is not
+``toy`` or ``args`` goes into the launch unchanged. A child planner's ``args`` may hold ``--spawn`` again: trees of any depth.
 """
 
 from __future__ import annotations
