@@ -163,7 +163,7 @@ class AccessLog:
         self._ours: set[str] = set()
 
     def overlook(self, host: str) -> None:
-        """The one request for this host, a name nobody could guess, is our own and no agent's."""
+        """Skip the one request for this host. Its name is random, so the request is our own and no agent's."""
         if len(self._ours) >= _PENDING_MAX:
             self._ours.clear()
         self._ours.add(host)

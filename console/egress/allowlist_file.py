@@ -31,7 +31,7 @@ _LISTS = ("methods", "paths", "private_networks")
 
 @dataclass(frozen=True, slots=True)
 class AllowlistFile:
-    """What a file says; ids are given by whoever takes it over."""
+    """The content of a file. The caller gives the entries their ids."""
 
     entries: tuple[AllowlistEntry, ...]
 

@@ -56,8 +56,8 @@ def cut_off() -> None:
 
 
 def enter(folder: str, bind: bool) -> None:
-    """Makes ``folder`` the working directory. ``bind``: its parents are closed to the program (Envoy resolves every path from /),
-    so in a mount namespace of its own the folder also lies where the way is open."""
+    """Make ``folder`` the working directory. ``bind``: also mount it at an open path, in a mount namespace of its own."""
+    # With bind its parents are closed to the program, but Envoy resolves every path from the root.
     if bind:
         must(libc.unshare(NEWNS), "unshare")
         cut_off()

@@ -1,10 +1,11 @@
 """The relay: one loopback port of one sandbox, carried to the sandbox's own unix socket of Envoy. Standard library only.
 
-Run by ``launch.py`` without any privilege, one process per sandbox. Standard input is the control socket: first its one order with the
-listening socket and a pidfd of the sandbox (SCM_RIGHTS), then one request a line, ``revoke`` | ``detach`` | ``list``; its end is a detach
-too. Besides answers it says there, as ``words``, what people should know. It looks at no byte it carries. Dead relay: no network.
+``launch.py`` runs one process for each sandbox, without any privilege. Standard input is the control socket. It carries the one order with
+the listening socket and a pidfd of the sandbox (SCM_RIGHTS). Then it carries one request a line, ``revoke`` | ``detach`` | ``list``. Its
+end is a detach too. The relay answers there, and sends notices for people as ``words``. It reads no byte that it carries. Without a relay
+the sandbox has no network.
 
-A plain epoll loop: every request of every agent passes here twice, and asyncio took three times as long for it (tests/bench/egress.py).
+A plain epoll loop: every request of every agent passes here twice, and asyncio took three times as long (tests/bench/egress.py).
 """
 
 import errno

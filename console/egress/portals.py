@@ -139,7 +139,7 @@ _MOST = 16384
 
 
 def forbidden_name() -> str:
-    """A destination that nobody allowed."""
+    """Return a random destination that no entry allows."""
     return f"watchfloor-probe-{secrets.token_hex(12)}"
 
 

@@ -19,7 +19,7 @@ _HELPER_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """Three descriptors; whoever has it closes them."""
+    """Three descriptors. The owner closes them."""
 
     listener: int
     pidfd: int
@@ -77,7 +77,7 @@ class Helper:
 
 
 def open_door(door: Path, pid: int, start_ticks: int) -> Port:
-    """A unix socket at ``door`` as the port of a sandbox whose own network nobody can enter (gVisor). Raises Conflict, OSError."""
+    """Return a unix socket at ``door`` as the port of a sandbox with a closed network of its own (gVisor). Raises Conflict, OSError."""
     try:
         pidfd = os.pidfd_open(pid)
         same = int(Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[19]) == start_ticks

@@ -133,7 +133,7 @@ class Relay:
             self._watcher.join()
 
     def discard(self) -> None:
-        """Ends it, and takes away what is left of one that is closed. Whoever watched it reads no more."""
+        """End the relay, and remove what is left of a closed one. Its watcher reads no more."""
         self._told = True
         end(self._process)
         if self._leaf is not None:

@@ -1,10 +1,10 @@
-"""The name server of Envoy: answers only for listed names, and only with addresses their entries may lead to. Standard library only.
+"""The name server of Envoy: it answers only for listed names, only with addresses that their entries allow. Standard library only.
 
-Envoy judges the first address of a name and may then connect to another one of it (measured: a public and a private
-address under one name reached the private one). So an address that is refused must never reach Envoy. A name that has only
-refused addresses gets one that leads nowhere, which Envoy's own rule then refuses with words.
+Envoy checks the first address of a name and may then connect to another one. Measured: a name with a public and a private address reached
+the private one. So a refused address must never reach Envoy. A name with only refused addresses gets one that leads nowhere.
+Envoy's own rule then refuses that one with words.
 
-Run by ``launch.py``. Standard input: one policy a line (JSON, see ``Policy``), each answered with ``ok``; its end ends the process.
+Run by ``launch.py``. Standard input: one policy a line (JSON, see ``Policy``), each answered with ``ok``. Its end ends the process.
 """
 
 import ipaddress

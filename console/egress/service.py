@@ -24,11 +24,11 @@ from console.egress.resolver_process import ResolverProcess, system_servers
 
 
 def _nobody_asked(agent_id: str) -> None:
-    """A relay's death nobody wants to hear of."""
+    """Ignore a relay's death."""
 
 
 def _nobody_listens(agent_id: str, words: str) -> None:
-    """What a relay says to nobody."""
+    """Ignore a relay's notice."""
 
 
 def _surroundings(resolver: ResolverProcess) -> Surroundings:
@@ -36,13 +36,15 @@ def _surroundings(resolver: ResolverProcess) -> Surroundings:
 
 
 class Egress(Portals):
-    """Runs Envoy, its name server and one relay per sandbox. Every method may be called from any thread and blocks.
+    """Run Envoy, its name server and one relay for each sandbox. Every method may be called from any thread and blocks.
 
-    ``hosts`` answers names without asking anyone; ``resolver`` is the name server to ask instead of the system's; ``netns`` is the
-    network namespace Envoy lives in (None: ours); ``engine`` is the socket of a container engine, for where no Envoy is installed, and
-    ``state_dir`` says which image of it is ours.
-    ``on_relay_death(agent_id)``: a relay died, so its sandbox has no network until ``attach`` is called again. ``on_words(agent_id,
-    words)``: what people should know of one.
+    Parameters:
+
+    * ``hosts`` answers names without a query; ``resolver`` is the name server to ask instead of the system's.
+    * ``netns`` is the network namespace in which Envoy lives (None: ours).
+    * ``engine`` is the socket of a container engine, for hosts without Envoy; ``state_dir`` tells which image is ours.
+    * ``on_relay_death(agent_id)``: a relay died, so its sandbox has no network until ``attach`` is called again.
+    * ``on_words(agent_id, words)``: a notice of a relay for people.
     """
 
     def __init__(

@@ -1,7 +1,11 @@
-"""What Envoy would say to a request, without Envoy: its reading of host and path, then ``Allowlist.judge``.
+"""Tell what Envoy would answer to a request, without Envoy: read host and path as Envoy does, then ask ``Allowlist.judge``.
 
-Envoy's reading: a host in any case is the same host; a tunnel goes to port 443 alone, plain HTTP never does; a path is
-normalised (RFC 3986 section 5.2.4, repeated slashes merged) before it is matched, and an escaped slash is refused.
+Envoy's reading:
+
+* A host in any case is the same host.
+* A tunnel goes to port 443 only; plain HTTP never does.
+* A path is normalised (RFC 3986 section 5.2.4, repeated slashes merged) before it is matched.
+* An escaped slash is refused.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def open_portal() -> socket.socket:
 
 
 def forward(listener: socket.socket, path: str) -> NoReturn:
-    """Carries connections to ``path``, for ever. It decides nothing: whoever ends it or goes around it meets the same socket."""
+    """Carry connections to ``path``, forever. It decides nothing: a process that ends it or goes around it reaches the same socket."""
     room = threading.Semaphore(CONNECTIONS_MAX)
     while True:
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
-"""What is kept beside a session's workspace: its description (``.context.json``) and the lock that says that somebody uses it.
+"""Keep what lies beside a session's workspace: its description (``.context.json``) and the lock that is held while it is used.
 
-Two supervisors may share one workspace root: locks lie in ``<root>/.locks``, which no agent can write, and a lock's time of last change is
-when any of them last used the session. A lock with words in it is a hold: whoever wrote them, nobody deletes the session.
+Two supervisors may share one workspace root. Locks lie in ``<root>/.locks``, which no agent can write. A lock's time of last change is when
+any supervisor last used the session. A lock with words in it is a hold: no supervisor deletes that session.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ class ContextLock:
 
 
 def use(root: Path, context_id: str, *, counts: bool = True) -> ContextLock:
-    """Joins those who use the session; ``counts``: as a use of it, which prolongs its time.
+    """Take the session's lock together with its other users. ``counts``: this use prolongs the session's time.
 
-    Raises Conflict while somebody deletes it, UsageProblem, ConsoleError.
+    Raises Conflict while a supervisor deletes the session, UsageProblem, ConsoleError.
     """
     fd = _locked(root, context_id, fcntl.LOCK_SH)
     if fd is None:
-        raise Conflict(f"The workspace of {context_id} is being deleted.", "Try again in a moment: the session then begins anew.")
+        raise Conflict(f"The workspace of {context_id} is being deleted.", "Try again in a moment. You then get a new, empty session.")
     if counts:
         os.utime(fd)
     return ContextLock(fd)
@@ -95,7 +95,7 @@ def use(root: Path, context_id: str, *, counts: bool = True) -> ContextLock:
 
 @contextmanager
 def alone(root: Path, context_id: str) -> Iterator[bool]:
-    """Whether nobody uses the session, here or under another supervisor; it stays so inside of the block."""
+    """Lock the session when no supervisor uses it. Yields whether it did; the lock holds until the block ends."""
     fd = _locked(root, context_id, fcntl.LOCK_EX)
     try:
         yield fd is not None
@@ -138,7 +138,7 @@ def held_on_disk(root: Path, context_id: str) -> str:
 
 
 def last_used(root: Path, context_id: str) -> float | None:
-    """When any supervisor last used the session, seconds since the epoch; None: nobody did."""
+    """Return when any supervisor last used the session, in seconds since the epoch; None: never."""
     check_context_id(context_id)
     try:
         return (root / LOCKS / context_id).lstat().st_mtime

@@ -1,8 +1,7 @@
-"""Walking an agent's folder without being led astray: measuring it and deleting it.
+"""Measure or delete an agent's folder, safe against links, mounts and moved folders.
 
-Only the descriptor of the current folder is held, so that no depth exhausts descriptors or Python's stack; links are never followed, mounts
-never crossed; going up is checked against the folder that was left, so that a folder moved meanwhile ends the walk instead of leading it
-elsewhere.
+Only the descriptor of the current folder is held, so that no depth exhausts descriptors or Python's stack. Links are never followed, mounts
+never crossed. Each step up is checked against the folder that was left: a folder that was moved meanwhile ends the walk.
 """
 
 from __future__ import annotations
@@ -204,9 +203,9 @@ def measure(root: int, limit_s: float = MEASURE_S, limit: int = ENTRIES_MAX) -> 
 
 
 def empty(root: int, limit_s: float) -> bool:
-    """Deletes everything below the folder of descriptor ``root``; False: time is over, call again. Raises OSError, Astray.
+    """Delete everything below the folder of descriptor ``root``. False: the time is over, call again. Raises OSError, Astray.
 
-    What is mounted below stays, and so do the folders around it (OSError EBUSY or ENOTEMPTY says so).
+    A mount below it stays, and so do the folders around that mount: OSError EBUSY or ENOTEMPTY is raised then.
     """
 
     def entry(around: int, name: str, _what: os.stat_result) -> None:

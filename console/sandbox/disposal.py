@@ -75,7 +75,7 @@ def _quarantine_folder(base: int) -> int:
     seen = os.fstat(fd)
     if seen.st_uid != os.geteuid():
         os.close(fd)
-        raise PermissionError(errno.EPERM, "the quarantine belongs to somebody else")
+        raise PermissionError(errno.EPERM, "the quarantine belongs to another account")
     os.fchmod(fd, 0o700)
     return fd
 

@@ -79,7 +79,7 @@ def _mounts(spec: LaunchSpec, control: Path) -> list[dict[str, Any]]:
     wanted = [*launcher.keeps(spec), (str(control), CONTROL, True)]
     for source, _, _ in wanted:
         if Path(source).name in _ENGINE_SOCKETS:
-            raise UsageProblem(f"{source} is an engine's socket: whoever has it is root here.", "Remove that bind.")
+            raise UsageProblem(f"{source} is an engine's socket: an agent with it would be root on this host.", "Remove that bind.")
     return [
         {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only, "BindOptions": {"Propagation": "rprivate"}}
         for source, target, read_only in wanted

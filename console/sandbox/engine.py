@@ -22,11 +22,11 @@ from console.sandbox.interface import Availability
 ENGINE_S = 30
 """Longest wait in seconds for one answer of the engine."""
 LOOK_S = 5
-"""The same where only its being there is asked for: nobody waits for an engine that hangs."""
+"""Seconds where only the engine's presence is asked for. A hung engine then holds up no caller."""
 DEFAULT_SOCKET = "/var/run/docker.sock"
 _REMEDY = "Start the Docker engine, or name its socket in DOCKER_HOST."
 Failure = (DockerException, RequestException, OSError, KeyError, TypeError, ValueError)
-"""It is not there, does not answer, refuses, or answers what makes no sense."""
+"""Errors of an engine that is absent, silent, refuses, or gives an answer without sense."""
 
 
 def find_socket(engine_socket: str | None) -> str:
@@ -39,10 +39,10 @@ def find_socket(engine_socket: str | None) -> str:
 
 
 class Engine:
-    """One engine, connected to anew for each few calls."""
+    """One container engine. It is connected to again for every few calls."""
 
     def __init__(self, engine_socket: str | None = None) -> None:
-        """None or empty: as ``find_socket`` says at each call."""
+        """None or empty: ``find_socket`` chooses at each call."""
         self._socket = engine_socket
 
     @contextlib.contextmanager

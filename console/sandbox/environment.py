@@ -25,12 +25,16 @@ def scrub(
     agent_vars: Mapping[str, str],
     passed: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The agent's whole environment.
+    """Return the agent's whole environment. HOME is the workspace.
 
-    ``source_env`` is the launcher's own, of which FROM_LAUNCHER alone is read; ``passed`` is what the agent's type adds
-    (``passed_on``); ``extra`` was asked for with the launch and is refused (Denied) where a name is ours or steers the loader, the
-    shell or the network; ``agent_vars`` are the product's (WATCHFLOOR_*, proxies, token) and win. HOME is the workspace. Raises
-    UsageProblem on a malformed name or value.
+    It is built from, in this order:
+
+    * ``source_env``: the launcher's own, of which only FROM_LAUNCHER is read.
+    * ``passed``: what the agent's type adds (``passed_on``).
+    * ``extra``: asked for with the launch. Denied is raised where a name is ours or steers the loader, the shell or the network.
+    * ``agent_vars``: the product's (WATCHFLOOR_*, proxies, token). These win.
+
+    Raises UsageProblem on a malformed name or value.
     """
     result = dict(_ALWAYS)
     for name in FROM_LAUNCHER:
@@ -50,10 +54,10 @@ def scrub(
 
 
 def passed_on(source_env: Mapping[str, str], names: Iterable[str], secrets: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """(what an agent's type adds from the launcher's own environment, what of it is left out and why).
+    """Return (what an agent's type adds from the launcher's own environment, what of it is left out and why).
 
-    ``names`` never bring a secret along: one that reads as a secret's, or whose value does, is left out and said; ``secrets`` are
-    marked as such by whoever wrote the setting.
+    ``names`` never bring a secret along: a variable whose name or value looks like a secret is left out, with the reason. ``secrets`` are
+    variables that the setting itself marks as secrets.
     """
     marked = set(secrets)
     found: dict[str, str] = {}

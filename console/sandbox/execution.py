@@ -253,7 +253,7 @@ class _Descriptors:
         return ends
 
     def _sealed(self, content: bytes) -> int:
-        """A memory file that nobody can change any more (memfd_create(2), F_ADD_SEALS)."""
+        """Return a memory file that no process can change any more (memfd_create(2), F_ADD_SEALS)."""
         fd = os.memfd_create("watchfloor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         self._open.add(fd)
         with open(fd, "wb", closefd=False) as file:  # noqa: PTH123 - a descriptor

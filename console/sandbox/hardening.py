@@ -154,7 +154,7 @@ def _judge(measure: Measure, mode: Mode, facts: Facts) -> Given:
 
 
 def unseen(why: str) -> tuple[Given, ...]:
-    """Every measure when nobody could look: said so, and never green."""
+    """Return every measure as unknown, with the reason. It is never shown as green."""
     return tuple(Given(measure.name, GivenState.UNKNOWN, why) for measure in TABLE)
 
 

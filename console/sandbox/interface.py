@@ -38,8 +38,9 @@ class LaunchSpec:
     """The whole environment of the agent (see environment.py); nothing of ours is added by inheritance."""
     workspace: Path
     agent_socket: Path
-    """The agent's own socket. When it lies in a folder named after the agent, that folder is what the agent sees, so that a
-    supervisor that restarts can put a new socket into it; otherwise the socket file alone."""
+    """The agent's own socket."""
+    # In a folder named after the agent, the agent sees that folder: a supervisor that restarts can then put a new socket there. Otherwise
+    # the agent sees the socket file alone.
     output: Path
     """Where stdout and stderr are kept; created with 0600, appended to, bounded."""
     network_mode: NetworkMode
@@ -152,13 +153,14 @@ class Sandbox(Protocol):
         """Ends a sandbox, started or not; leaves no process."""
 
     def wait(self, prepared: Prepared, timeout: float | None) -> int | None:
-        """Exit code (128 + signal when one ended it) once *everything* of the agent has ended; None: it ended and nobody knows how.
+        """Return the exit code (128 + signal when one ended it) once *everything* of the agent has ended; None: it ended, the code is
+        unknown.
 
         Raises TimedOut when something still runs after ``timeout`` seconds (None: no limit).
         """
 
     def release(self, prepared: Prepared) -> None:
-        """Lets go of everything held for an agent that has ended (ends what is left of it)."""
+        """Release everything that is held for an ended agent, and end what is left of it."""
 
     def hardening(self, agent_id: AgentId) -> tuple[Given, ...]:
         """What the sandbox is made of, as read back before the agent ran; empty when it was not this supervisor that started it."""

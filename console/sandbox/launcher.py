@@ -1,7 +1,7 @@
-"""Starts the shim, speaks its protocol and follows what it started: the common half of ``managed`` and ``bubblewrap``.
+"""Start the shim, speak its protocol and follow what it started: the common half of ``managed`` and ``bubblewrap``.
 
-Protocol: the spec goes down one pipe; JSON lines come back on another (``init`` a pid, ``ready``, ``error``, ``exit`` a code);
-one byte ``G`` on the gate starts the agent, end-of-file there ends the sandbox unstarted.
+The protocol: the spec goes down one pipe. JSON lines come back on another (``init`` a pid, ``ready``, ``error``, ``exit`` a code). One byte
+``G`` on the gate starts the agent. End-of-file there ends the sandbox unstarted.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Plan:
     wrap_options: tuple[str, ...] = ()
     seccomp: bytes = b""
     looker: tuple[str, ...] = ()
-    """With bubblewrap: the command inside that runs look.py; empty: nobody can look from inside."""
+    """With bubblewrap: the command inside that runs look.py; empty: the sandbox cannot be checked from inside."""
     look_inside: bool = False
     """look.py has to be brought into the sandbox."""
     passed: tuple[int, ...] = ()
     """Descriptors of ours that the command inside gets, under the same numbers."""
     tied: bool = False
-    """It does not outlive whoever started it."""
+    """It ends together with the process that started it."""
 
     @property
     def looks(self) -> bool:
@@ -312,9 +312,9 @@ def _collect(shim: subprocess.Popen[bytes]) -> None:
 
 
 def open_gate(launched: Launched, accept: Callable[[dict[str, Any] | None], None], is_wanted: Callable[[], bool] | None = None) -> None:
-    """Starts the agent, once ``accept`` took what was seen from inside (None: nobody can look there). ``is_wanted``: see ``Patience``.
+    """Start the agent, once ``accept`` took what was seen from inside (None: no check from inside). ``is_wanted``: see ``Patience``.
 
-    Raises ConsoleError when its sandbox is gone, or what ``accept`` raises; then not one instruction of the agent has run.
+    Raises ConsoleError when its sandbox is gone, or what ``accept`` raises. Then no instruction of the agent has run.
     """
     if launched.gate < 0:
         raise ConsoleError("The sandbox was started or ended before.", "Launch the agent again.")

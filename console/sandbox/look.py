@@ -1,8 +1,12 @@
-"""What a process can see of its own cage, looked up from inside, before the agent's first instruction. Standard library only.
+"""Report what a process can see of its own sandbox, from inside, before the agent's first instruction. Standard library only.
 
-Three ways in: the shim runs this file (runpy) in the child that becomes the agent; a container's init runs it from the folder bound
-in; under bubblewrap it is the program: ``python3 -I -S look.py REPORT_FD GATE_FD -- COMMAND...``. Whoever started us gets one JSON
-line and answers one byte; anything but ``Y`` and nothing of the agent ever runs.
+It is started in one of three ways:
+
+* The shim runs this file (runpy) in the child that becomes the agent.
+* A container's init runs it from the folder bound in.
+* Under bubblewrap it is the program: ``python3 -I -S look.py REPORT_FD GATE_FD -- COMMAND...``.
+
+The starting process gets one JSON line and answers one byte. Without a ``Y`` nothing of the agent ever runs.
 """
 
 # Runs without our own modules, and pathlib would double its start-up time.

@@ -34,7 +34,7 @@ class Plan:
     code: bytes | None = None
     """Python's own text, which it reads from a descriptor."""
     warnings: tuple[str, ...] = ()
-    """What somebody may want to look at. No control: the sandbox is one."""
+    """What a person may want to check. It controls nothing: the sandbox does that."""
 
     @property
     def programs(self) -> list[str]:
@@ -69,7 +69,7 @@ def _refuse_background(argument: str) -> None:
     except Refused as error:
         raise _not_carried(error.why) from error
     if any(command.behind for command in commands):
-        raise _not_carried("a command in the background (&): nobody would wait for it")
+        raise _not_carried("a command in the background (&): it would run on after the call")
 
 
 def _step(step: Step, workspace: str) -> dict[str, Any]:

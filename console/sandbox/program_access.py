@@ -20,9 +20,9 @@ _SHEBANG_BYTES = 256
 
 
 def check_program(spec: LaunchSpec, shown: tuple[str, ...] = ("/",)) -> None:
-    """Raises ConsoleError that names the folder when no place of the program, or of its script's interpreter, can be reached.
+    """Check that the program, and its script's interpreter, can be reached in the sandbox. Raises ConsoleError that names the folder.
 
-    ``shown``: the folders of the machine that the sandbox shows. A program that is nowhere is left to execve(2), which says so.
+    ``shown``: the folders of the host that the sandbox shows. A program that does not exist is left to execve(2), which reports it.
     """
     given = (str(spec.workspace), *(target for _, target in spec.extra_binds))
     for name in (spec.argv[0], *_wrapped(spec.argv)):

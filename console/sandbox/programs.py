@@ -39,7 +39,7 @@ class Installed(Protocol):
 
     @property
     def in_home(self) -> tuple[str, ...]:
-        """The same below the home of whoever runs the supervisor."""
+        """The same below the home of the supervisor's account."""
         ...
 
     @property
@@ -65,11 +65,11 @@ class Found:
 
 
 def find(program: Installed, named: str, home: Path, uid: int, gid: int, never_in: Iterable[Path], path: str = "") -> Found:
-    """The program. ``named``: a setting's path or empty; ``uid``, ``gid``: agents'; ``never_in``: folders that agents write.
+    """Find the program. ``named``: a setting's path or empty; ``uid``, ``gid``: agents'; ``never_in``: folders that agents write.
 
-    ``path``: the PATH of whoever runs the supervisor.
+    ``path``: the PATH of the supervisor's account.
 
-    Raises Unavailable, naming every place that was looked at and why it does not do.
+    Raises Unavailable, which names every place that was tried and why it was refused.
     """
     usual = [*program.usual, *(str(home / name) for name in program.in_home)]
     places = [named] if named else list(dict.fromkeys((*usual, *_installed(Path(usual[0]).name, home, path))))

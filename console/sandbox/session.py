@@ -1,8 +1,8 @@
-"""The doors of the operator's own session: behind each is a program that would start something for whoever has the operator's uid.
+"""List the sockets and folders of the operator's session through which a process of the same uid could start programs.
 
-An agent that shares the operator's files and uid could have such a program start what is in no namespace and no cgroup of its own
-(``systemd-run --user``, a container engine, a terminal multiplexer). They are out of its sight where it has a mount namespace. The
-list is of those we know: whoever shares the operator's uid is labelled so.
+An agent that shares the operator's files and uid could use them to start a process outside its namespaces and cgroup (``systemd-run
+--user``, a container engine, a terminal multiplexer). Where the agent has a mount namespace, they are masked. The list holds those we know,
+so every agent that shares the operator's uid carries a label.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 
 AGENTS_MAX = 64
-"""Folders of ssh agents that are masked. Whoever may write to /tmp makes as many as it likes, and bwrap takes 9,000 arguments."""
+"""Folders of ssh agents that are masked. A process that may write to /tmp can make any number, and bwrap takes 9,000 arguments."""
 _ENGINES = ("/run/docker.sock", "/run/containerd/containerd.sock", "/run/podman/podman.sock", "/run/crio/crio.sock")
 _SHARED = ("/run/dbus", "/run/screen", "/tmp/.X11-unix", "/tmp/.ICE-unix")  # noqa: S108 - where others put their sockets
 
@@ -29,12 +29,12 @@ def folders(root: Path = Path("/")) -> tuple[Path, ...]:
 
 
 def unmasked(root: Path = Path("/")) -> int:
-    """Folders of ssh agents of this uid beyond those that are masked: whoever asks for a sandbox is told."""
+    """Return how many folders of ssh agents of this uid are not masked. The caller who wants a sandbox is told."""
     return max(0, len(_ssh_agents(root)) - AGENTS_MAX)
 
 
 def _ssh_agents(root: Path) -> list[Path]:
-    """Our own folders of ssh agents, the one in use first, then the oldest: decoys are younger than what they hide."""
+    """Return our own folders of ssh agents: the one in use first, then the oldest, because decoys are younger than what they hide."""
     used = Path(os.environ.get("SSH_AUTH_SOCK", "")).parent
     uid = os.geteuid()
     found = [folder for folder in root.glob("tmp/ssh-*") if _is_folder(folder) and _owner(folder) == uid]

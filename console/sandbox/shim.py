@@ -1,9 +1,9 @@
 """The process between the supervisor and an agent, run as ``python -I -S shim.py SPEC STATUS GATE OUTPUT`` (four descriptors).
 
-It enters the agent's cgroups before anything else, makes its namespaces, waits at the gate, starts the agent and follows it to
-its end: reaps, keeps the output within its bound, reports the exit code. Standard library only; it outlives its supervisor.
-The spec (a JSON object, see launcher.py) comes through a pipe and never appears in argv or an environment.
-One file, because ``-I -S`` leaves nothing to import our own modules from: no path, no site.
+It enters the agent's cgroups first, makes its namespaces, waits at the gate, starts the agent and follows it to its end. It reaps, keeps
+the output within its bound and reports the exit code. Standard library only; it outlives its supervisor. The spec (a JSON object, see
+launcher.py) comes through a pipe and never appears in argv or an environment. It is one file, because ``-I -S`` leaves no path from which
+our own modules could be imported.
 """
 
 # pathlib would double the start-up time of every agent.
@@ -342,9 +342,9 @@ def drop_bounding_set(spec: Spec) -> None:
 
 
 def become_harmless(spec: Spec, *, may_kill: bool) -> None:
-    """From here on the init only reaps, copies output and reports: no capability, and nobody may look into it.
+    """From here on the init only reaps, copies output and reports. It has no capability, and no process may trace it.
 
-    ``may_kill``: but for CAP_KILL, where it ends the strays of another uid itself.
+    ``may_kill``: it keeps CAP_KILL, where it ends the strays of another uid itself.
     """
     _redirect(os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC))
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -463,8 +463,10 @@ def _child_pid(info_r: int) -> int:
 
 
 def follow(main_child: int, out_r: int, wake: int, output: int, limit: int, asked: list[int], tied: int = -1) -> int:
-    """Reaps and copies until the agent's first process has ended, or we are ``asked`` to end it; its exit code, 128 + signal when one
-    ended it. ``tied``: a pipe whose reader it must not outlive (poll(2): POLLERR once nobody can read it any more)."""
+    """Reap and copy until the agent's first process has ended, or we are ``asked`` to end it. Returns its exit code, or 128 + signal.
+
+    ``tied``: a pipe whose reader it must not outlive (poll(2): POLLERR once the pipe has no reader any more).
+    """
     os.set_blocking(out_r, False)
     poll = select.poll()
     poll.register(out_r, select.POLLIN)
@@ -493,10 +495,8 @@ def follow(main_child: int, out_r: int, wake: int, output: int, limit: int, aske
 
 
 def end_strays() -> None:
-    """Kills whatever the agent left, until the kernel says that we have no child any more (wait(2), ECHILD).
-
-    Orphans below us become our children (subreaper), and a child that nobody has reaped keeps its pid: nobody else can be hit.
-    """
+    """Kill whatever the agent left, until the kernel reports that we have no child any more (wait(2), ECHILD)."""
+    # Orphans below us become our children (subreaper). A child that is not reaped keeps its pid, so no other process can be hit.
     deadline = time.monotonic() + STRAYS_S
     while time.monotonic() < deadline:
         for pid in children():

@@ -108,7 +108,7 @@ class Call:
         return code
 
     def start(self, step: Step, source: int, sink: int, both: bool) -> tuple[int, str]:
-        """The pid of a step, and why it is refused (empty: it runs, or could not be run in a way that says so itself)."""
+        """Return the pid of a step, and why it is refused (empty: it runs, or it failed in a way that its own status reports)."""
         heard, told = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
         if not pid:

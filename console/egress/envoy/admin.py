@@ -1,4 +1,4 @@
-"""Envoy's admin interface over its unix socket: what it accepted, in its own counters. Nobody but the supervisor reaches it."""
+"""Read Envoy's admin interface over its unix socket: what Envoy accepted, in its own counters. Only the supervisor can reach it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Envoy in a container, where no Envoy is installed: the image of ``envoy/build_image.py``, the egress folder and nothing else of the host.
+"""Run Envoy in a container where no Envoy is installed: with the image of ``envoy/build_image.py`` and the egress folder of the host.
 
-It sees the host's network as the process would, because the name server that decides where names lead answers on loopback. It has no
-capability, no writable file beside sockets and log, and no privilege to gain. It does not outlive a ``kill``: whoever starts one takes an
-older one of the same folder away first.
+It sees the host's network as a process would, because our name server answers on loopback. It has no capability, no writable file except
+sockets and log, and no way to gain privileges. It does not outlive a ``kill``: the next start first removes an older container of the same
+folder.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Child:
         return self._code
 
     def kill(self) -> None:
-        """SIGKILL by its pidfd, so that no engine is needed and nobody else is met."""
+        """Send SIGKILL through its pidfd: that needs no engine, and no other process can be hit."""
         with self._lock:
             if self._pidfd >= 0:
                 with suppress(ProcessLookupError):

@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 from console.domain.errors import ConsoleError
 
 REFILL_S = 0.3
-"""How long after one was taken the next is started: whoever took it is busy with something that must be quick."""
+"""Seconds after the spare was taken until the next one is started: the taker is busy with something that must be quick."""
 
 
 class Spare(Protocol):
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=Spare)
 
 
 class Warm(Generic[S]):
-    """Hands out the spare once, and has the next one started behind it. Any thread; without a spare whoever asks starts one."""
+    """Hand out the spare once, and start the next one behind it. Any thread. Without a spare the caller starts a process itself."""
 
     def __init__(self, name: str, start: Callable[[], S]) -> None:
         self._name, self._start = name, start
