@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord, Sensitivity, is_under
 
 UNUSED_DAYS = 30
-"""An entry that nobody used for so long is marked."""
+"""Days without use after which an entry is marked."""
 SOON_DAYS = 14
-"""A review due within so many days is said beforehand."""
+"""A review that is due within so many days is announced."""
 GROUPS_MAX = 200
 OVERLAPS_MAX = 3
 """Entries named that make another one superfluous."""

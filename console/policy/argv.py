@@ -41,9 +41,9 @@ class Reading:
 
     uses: list[Use] = field(default_factory=list)
     inners: list[tuple[str, ...]] = field(default_factory=list)
-    """Commands it runs in its turn: each is judged as a command of its own."""
+    """Commands that it runs itself. Each is checked as a command of its own."""
     exact: bool = True
-    """False: an inner command gets arguments that nobody has seen yet (``xargs``, ``find -exec``)."""
+    """False: an inner command gets arguments that are unknown before it runs (``xargs``, ``find -exec``)."""
     base: str = ""
     """Relative files start there, below the folder it runs in (``git -C``)."""
     drops: bool = False
@@ -210,7 +210,7 @@ class _Options:
         elif name in ("--format", "--pretty") and ("%G" in value or "%(signature" in value):
             self._made.ask("it has signatures checked, by whatever program the repository names", value)
         elif name == "--max-redirect" and value != "0":
-            self._made.ask("it follows redirects to hosts that nobody has seen", value)
+            self._made.ask("it follows redirects to unknown hosts", value)
         elif self._described.special in ("sed", "awk") and name in ("-e", "--expression", "--source"):
             self._scripts.append(value)
         elif kind in ("read", "list") and value == "-":
@@ -280,7 +280,7 @@ class _Operands:
 
     def _wget(self) -> None:
         if "--max-redirect" not in self._seen or not self._seen & {"-O", "--output-document", "--spider"}:
-            self._made.ask("it follows redirects to hosts that nobody has seen, or names a file after them; --max-redirect=0 -O FILE")
+            self._made.ask("it follows redirects to unknown hosts, or names a file after them; use --max-redirect=0 -O FILE")
 
     def _names_files(self) -> bool:
         """Whether files are named for certain: a word that is one only if it is there (``git diff WORD``) counts after ``--`` alone."""

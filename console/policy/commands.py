@@ -1,7 +1,7 @@
-"""Shell rules: which program a name is, and which rules of the settings its argv matches.
+"""Find which program a name is, and which shell rules of the settings its argv matches.
 
-Allow rules match narrowly (the same file, the same words in the same order); deny and ask rules match widely (any name the file has,
-options in any order and spelling), so that a denial is not evaded by writing it otherwise.
+Allow rules match narrowly: the same file, the same words in the same order. Deny and ask rules match widely: any name of the file, options
+in any order and spelling. So a denial cannot be evaded by writing the command in another way.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class _Said:
     argv: tuple[str, ...]
     options: frozenset[str]
     operands: tuple[str, ...]
-    """Subcommands and operands; where nobody knows which they are, every word that is no option."""
+    """Subcommands and operands. Where these cannot be told apart, every word that is no option."""
 
     @classmethod
     def of(cls, argv: Sequence[str], words: Sequence[str] | None, same: Mapping[str, str], *, short_too: bool) -> _Said:

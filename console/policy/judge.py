@@ -244,6 +244,6 @@ def _limits(call: Call, tool: Tool, found: Judgement, context: Context) -> list[
     parts = [] if (lacking := missing(needed, context.scopes, call.tool)) is None else [lacking]
     connects = tool.connects or any(part.action == "connect" for part in found.parts)
     if connects and context.sensitivity.level >= Sensitivity.CONFIDENTIAL.level:
-        why = f"it sends data to somebody else, and the session holds {context.sensitivity} data"
+        why = f"it sends data out, and the session holds {context.sensitivity} data"
         parts.append(Part(call.tool, Verdict.DENY, "private data stays", "sensitivity", why))
     return [worst(parts)] if parts else []

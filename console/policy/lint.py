@@ -15,7 +15,10 @@ from console.policy.rules import Family, Rule
 
 
 class Severity(StrEnum):
-    """``refused``: the rule is not in force until it is marked unconfined. ``warning``: look at it. ``note``: as somebody wanted it."""
+    """How serious a finding is.
+
+    ``refused``: the rule is not in force until it is marked unconfined. ``warning``: check it. ``note``: as the author wanted it.
+    """
 
     REFUSED = "refused"
     WARNING = "warning"

@@ -1,7 +1,7 @@
-"""Calls of MCP servers: which server and tool a name means, and what rules of the form ``mcp(SERVER:TOOL)`` say of it.
+"""Match calls of MCP servers: which server and tool a name means, and which rules of the form ``mcp(SERVER:TOOL)`` apply.
 
-Programs name such a tool ``mcp__SERVER__TOOL``. Both halves may hold the separator themselves, so a name can be read in several ways: a
-rule that denies or asks decides where one reading matches it, a rule that allows where all do.
+Programs name such a tool ``mcp__SERVER__TOOL``. Both halves may hold the separator, so a name can be read in several ways. A rule that
+denies or asks decides when one reading matches it. A rule that allows decides only when all readings match.
 """
 
 from __future__ import annotations

@@ -56,14 +56,14 @@ class Files(Protocol):
         ...
 
     def stamp(self, folder: str) -> tuple[int, ...] | None:
-        """What is another with every entry that comes to a folder or goes.
+        """Return a value that changes whenever an entry of a folder is added or removed.
 
-        None: nobody can tell, so it is looked at each time. Empty: there is no such folder.
+        None: that cannot be known, so the folder is read each time. Empty: there is no such folder.
         """
         ...
 
     def listing(self, folder: str) -> Listing:
-        """What lies in a folder, not below it; never raises."""
+        """Return what lies in a folder, not below it. Never raises."""
         ...
 
     def text(self, path: str, most: int = TEXT_MAX) -> str | None:
@@ -237,7 +237,10 @@ class FileRules:
         return None
 
     def _walked(self, use: str, here: tuple[str, ...], files: Files, way: Way) -> tuple[tuple[Verdict, str, str] | None, tuple[str, ...]]:
-        """What a read comes upon asks, since nobody named it; a change of what is denied is denied."""
+        """Check what lies below the folders. A change of a denied entry is denied.
+
+        A read of a denied entry is a question only, since the call did not name that entry.
+        """
         if use != "read" and (named := self._place_below(use, here)):
             return (Verdict.DENY, named.text, "the deny list has something below this folder"), ()
         for kinds in (("deny", "ask"),) if use == "read" else (("deny",), ("ask",)):
@@ -256,7 +259,8 @@ class FileRules:
         return None, ()
 
     def _place_below(self, use: str, folders: Sequence[str]) -> Rule | None:
-        """A deny rule for a place below a folder that is changed: it holds whether that place is there or not, and whoever may list it."""
+        """Return a deny rule for a place below a folder that is changed. It holds whether that place exists or not, and if it cannot be
+        listed."""
         inside = tuple(folder.rstrip("/") + "/" for folder in folders)
         return next((r for one in _bound_by(ACTIONS[use]) for r, stem, _ in self._stems["deny", one] if stem.startswith(inside)), None)
 

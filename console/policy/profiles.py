@@ -1,7 +1,10 @@
-"""Profiles: three sets of rules that an operator chooses from, as data (``resources/policy/profiles``). No agent chooses one.
+"""Define the profiles: three sets of rules from which an operator chooses, as data (``resources/policy/profiles``). No agent chooses one.
 
-A profile is rules in the words of ``settings.json``, and what is decided beside them: which programs run what an agent can write,
-which built-in denials are questions, which classes of danger are denied.
+A profile holds rules in the words of ``settings.json`` and three decisions:
+
+* which programs run what an agent can write;
+* which built-in denials become questions;
+* which classes of danger are denied.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ class Profile:
     title: str
     """One sentence for people: what it allows."""
     why: str
-    """One sentence: whom it is for."""
+    """One sentence: for which work it is meant."""
     permissions: Mapping[str, Any]
     """As in ``settings.json``."""
     work: frozenset[str] = frozenset()

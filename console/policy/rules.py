@@ -56,7 +56,7 @@ class Rule:
     """file: the glob with its variables put in; network: the host, lower case, ``*``, or ``*.domain``."""
     port: int | None = None
     unconfined: bool = False
-    """Somebody wrote down that it may swallow what is denied."""
+    """The rule's author confirmed that it may also allow what other rules deny."""
     regex: re.Pattern[str] | None = None
     stem: str = ""
     """file: the folder before the first magic component; every match lies at or below it."""

@@ -23,7 +23,7 @@ def awk_trouble(script: str) -> str:
 
 
 def jq_trouble(script: str) -> str:
-    """Why a jq filter is not certain to be harmless: modules are files that nobody named, the environment holds secrets."""
+    """Return why a jq filter may do harm: modules are files that the call does not name, and the environment holds secrets."""
     return (
         "the jq filter reads a module or the environment"
         if re.search(r"\b(import|include|input_filename|modulemeta|env|ENV|get_search_list)\b", script)

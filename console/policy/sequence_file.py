@@ -47,7 +47,7 @@ class SequenceFile:
 
     patterns: tuple[Pattern, ...] = ()
     without: frozenset[str] = frozenset()
-    """Built-in patterns that somebody does not want."""
+    """Built-in patterns that the file switches off."""
 
 
 def read_sequences(data: bytes, *, built_in: bool = False) -> SequenceFile:

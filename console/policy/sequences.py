@@ -1,6 +1,6 @@
-"""Forbidden sequences: what a judged call is a step of, and what that makes of what its lineage has done before.
+"""Find forbidden sequences: of which step a checked call is, and what follows from the steps that its lineage took before.
 
-Pure. Marks only ever grow: a pattern is completed however many other calls lie between its steps, and whoever made them.
+Pure. Marks are never removed. Other calls between the steps do not matter, nor which agent of the lineage made them.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _earlier(marks: Iterable[tuple[str, str, str]], match: Match, values: Sequen
 
 
 def _bounded(values: Iterable[str], kept: Sequence[str]) -> list[str]:
-    """Nobody fills a memory with names: beyond the bound they are remembered as any, which forbids more."""
+    """Return the values, with new ones beyond the bound replaced by any, which forbids more. So no agent can fill the memory with names."""
     known, chosen = set(kept), []
     for value in values:
         if value not in known and len(known) >= MARKS_MAX:

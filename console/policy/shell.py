@@ -1,7 +1,15 @@
-"""A shell string judged: every simple command, what it runs in its turn, every file and host its arguments name, every redirect.
+"""Check a shell string: every simple command, the commands that it runs itself, every file and host of its arguments, every redirect.
 
-The steps: (1) bounds and characters, (2) two readings into simple commands, (3) the program each name is, (4) deny and ask rules,
-(5) what its arguments do, by its description, (6) the allow rule, (7) files, hosts, packages, (8) dangerous operations. The worst decides.
+The worst answer of these steps decides:
+
+1. bounds and characters
+2. two readings into simple commands
+3. the program that each name is
+4. deny and ask rules
+5. what its arguments do, by its description
+6. the allow rule
+7. files, hosts, packages
+8. dangerous operations
 """
 
 from __future__ import annotations
@@ -215,9 +223,9 @@ class ShellJudge:
             return Part(shown, Verdict.ASK, NO_RULE, "program", f"there is no program {program.called}")
         if wraps and reading.inners and not (reading.exact or marked):
             name = rule.text if rule else NO_RULE
-            return Part(shown, Verdict.ASK, name, "program", f"{program.name} gives the command arguments that nobody has seen")
+            return Part(shown, Verdict.ASK, name, "program", f"{program.name} gives the command unknown arguments")
         if wraps and reading.inners and not described.runner:
-            return Part(shown, Verdict.ALLOW, "unwrapped", "program", f"{program.name} runs the command that is judged by itself")
+            return Part(shown, Verdict.ALLOW, "unwrapped", "program", f"{program.name} runs a command that is checked by itself")
         if described.runner and not marked:
             return Part(shown, Verdict.DENY, "runners", "program", f"{program.name} {described.swallows}")
         if rule is None and self._work.runs(argv, program, place.cwd):
@@ -238,7 +246,7 @@ class ShellJudge:
         if not described.is_described:
             return Part(shown, Verdict.ASK, rule.text, "program", f"what the arguments of {program.name} do is not described")
         if reading.inners and not reading.exact:
-            return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command arguments that nobody has seen")
+            return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command unknown arguments")
         return Part(shown, Verdict.ALLOW, rule.text, "program", "the allow list has it")
 
     def _inner(self, inner: tuple[str, ...], reading: Reading, place: Place) -> list[Part]:
@@ -299,7 +307,11 @@ def _oddities(simple: Simple, found: list[Part], place: Place, work: WorkspacePr
             asked = Part(word.value, Verdict.ASK, "static shell only", "parse", why)
             parts.append(work.names(word, found, place.cwd) or asked)
     if simple.behind:
-        parts.append(Part(" ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "nobody would wait for it (&)"))
+        parts.append(
+            Part(
+                " ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "it runs in the background (&), after the call has ended"
+            )
+        )
     return parts
 
 

@@ -95,7 +95,7 @@ def _indexed(dangers: tuple[Danger, ...]) -> dict[str, tuple[Danger, ...]]:
 
 
 def _readings(text: str) -> Iterator[list[list[str]]]:
-    """The text's words, line by line, in every way somebody may have meant them to be read."""
+    """Yield the text's words, line by line, in every way in which its author may have meant them."""
     plain = _folded(text)
     texts = [plain]
     if _ESCAPED.search(plain) or "&" in plain:

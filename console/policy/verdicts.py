@@ -11,7 +11,7 @@ from console.domain.permission import Verdict
 
 _RANK = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 NO_RULE = "no rule"
-"""The rule of what nobody wrote a rule for: a human is asked."""
+"""The rule's name where no rule covers a call: a person is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One program to execute, as it was judged: nobody runs the string."""
+    """One program to execute, as it was checked. The string itself is never given to a shell."""
 
     argv: tuple[str, ...]
     program: str

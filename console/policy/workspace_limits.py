@@ -1,7 +1,7 @@
-"""How much workspaces may hold and how long they stay: pure rules.
+"""Decide how much workspaces may hold and how long they stay: pure rules.
 
-Capacity grows in steps (doubling) when four fifths are used, up to a maximum. A session that nobody used for its time to live goes, unless
-somebody holds it as evidence.
+Capacity doubles when four fifths are used, up to a maximum. A session without use for its time to live is deleted, unless it is held as
+evidence.
 """
 
 from __future__ import annotations

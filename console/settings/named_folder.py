@@ -13,11 +13,12 @@ MOST_LINKS = 40
 
 
 def real_folder(named: Path) -> Path:
-    """Where it lies, every link on the way followed once, here; it need not exist yet. All further checks are of what was found.
+    """Return the real folder, with every link on the way followed once, here. It need not exist yet. All further checks use the result.
 
-    Raises UsageProblem for a link that anybody could have laid there: one in a folder that everybody may write to, whose owner is neither
-    this account nor the folder's owner (the kernel's own rule: fs.protected_symlinks in proc(5)).
+    Raises UsageProblem for a link that any account could have made: one in a world-writable folder, owned by neither this account nor the
+    folder's owner.
     """
+    # The kernel's own rule: fs.protected_symlinks in proc(5).
     path = Path(named).expanduser().absolute()
     try:
         for _ in range(MOST_LINKS):
@@ -34,4 +35,4 @@ def real_folder(named: Path) -> Path:
 def _check(link: Path) -> None:
     owner, around = link.lstat().st_uid, link.parent.stat()
     if around.st_mode & stat.S_IWOTH and owner not in (os.geteuid(), around.st_uid):
-        raise UsageProblem(f"{link} is a link that somebody else laid (uid {owner}).", "Name the folder itself, or remove the link.")
+        raise UsageProblem(f"{link} is a link that another account made (uid {owner}).", "Name the folder itself, or remove the link.")

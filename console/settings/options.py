@@ -141,7 +141,7 @@ class NetworkOptions(_Section):
     notice: str = Field(
         default="",
         max_length=2000,
-        description="Words added when agents are told of a network change; {mode} and {sensitivity} are filled in.",
+        description="Words added to the notice that tells agents about a network change; {mode} and {sensitivity} are filled in.",
     )
 
 

@@ -147,9 +147,9 @@ def default_state_dir() -> Path:
 
 
 def choose_state_dir(option: str | None) -> tuple[Path, bool]:
-    """(state directory, whether it is the default one): --state-dir, else the variable, else the default place; no link leads to it.
+    """Return (state directory, whether it is the default one): --state-dir, else the variable, else the default place. No link leads to it.
 
-    Raises UsageProblem for a name that is none, and for a link that somebody else laid.
+    Raises UsageProblem for an invalid name, and for a link that another account made.
     """
     named = option or os.environ.get(STATE_DIR_VARIABLE, "")
     if named:
@@ -235,10 +235,10 @@ def _run_dir(state_dir: Path, instance_id: str) -> Path:
 
 
 def make_run_dir(places: Places) -> None:
-    """Creates the socket folders; refuses one that belongs to somebody else (a planted folder in /tmp)."""
+    """Create the socket folders. Refuse one that belongs to another account (a planted folder in /tmp)."""
     for folder in (places.run_dir, places.agents_dir):
         folder.mkdir(parents=True, exist_ok=True, mode=0o711)
         seen = folder.lstat()
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
-            raise ConsoleError(f"{folder} belongs to somebody else.", "Remove it, or use a shorter --state-dir.")
+            raise ConsoleError(f"{folder} belongs to another account.", "Remove it, or use a shorter --state-dir.")
         folder.chmod(0o711)

@@ -1,4 +1,4 @@
-"""A SQLite file of the state directory that was made from what is elsewhere: opened, or, damaged, laid aside whole and begun anew."""
+"""Open a SQLite file of the state directory whose content can be made again. A damaged one is moved aside whole, and a new one starts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def open_or_begin_anew(
     *,
     any_thread: bool = False,
 ) -> tuple[sqlite3.Connection, str]:
-    """(the file, made with mode 0600 where there was none and brought to ``version``; why it began anew, or empty).
+    """Return (the file, made with mode 0600 where there was none and brought to ``version``; why a new one was started, or empty).
 
-    ``upgrades``: SQL by the version it starts from, 0 for a new file; each step is whole or not done. ``look`` reads what must be there.
-    Raises ConsoleError when the disk refuses or a later version wrote the file: neither is damage.
+    ``upgrades``: SQL by the version it starts from, 0 for a new file. Each step is done whole or not at all. ``look`` reads what must be
+    there. Raises ConsoleError when the disk refuses or a later version wrote the file: neither is damage.
     """
     try:
         try:

@@ -37,9 +37,9 @@ class Trigger:
 
     file: str
     what: str
-    """In words, for whoever is asked."""
+    """What it runs, in words for the person who is asked."""
     mark: str
-    """The same whenever it is the same."""
+    """A mark that stays the same as long as the program does."""
 
 
 class Known(Protocol):

@@ -104,7 +104,8 @@ class Unreadable(Exception):  # noqa: N818 - a state of a file
 
 
 def values_of(file: str, files: Files, depth: int = 0) -> Iterator[Value]:
-    """The settings in a file, and in those that it includes, that run a program. What cannot be read is one that says so."""
+    """Yield the settings of a file, and of the files that it includes, that run a program. An unreadable file yields one that tells
+    that."""
     above, name = posixpath.split(file)
     file = f"{(files.look(above).real or above).rstrip('/')}/{name}"
     facts = files.look(file)

@@ -61,7 +61,7 @@ def called(tool: Tool, argument: str, detail: str, action: str = "") -> Tool:
 
 
 def _with_statement(tool: Tool, argument: str, detail: str) -> Tool:
-    """A tool of no kind whose call carries SQL in a member that says so: a database is written or read, whatever the server is called."""
+    """Return a tool of no kind as a database tool when its call carries SQL in a member named for it, whatever the server is called."""
     if (statement := stated(argument, detail)) is None:
         return tool
     action = "write" if statement.writes else "read"

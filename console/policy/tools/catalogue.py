@@ -25,7 +25,7 @@ _FIELDS = {"names", "family", "action", "scopes", "connects"}
 _KIND_FIELDS = {"kind", "class", "why", "servers", "words"}
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|\d+")
 _UNREAD = " call"
-"""Behind the name of a call whose argument nobody has translated for us (hooks, LangGraph): no path or command is in it."""
+"""The end of a call's name when its argument was not translated (hooks, LangGraph): no path or command is read from it."""
 _SERVER = re.compile(r"(?:mcp__)?(.+?)__(.+)\Z|mcp[_:./-]([^_:./-]+)[_:./-](.+)\Z|([^:./]+)[:./](.+)\Z")
 """As programs write them: ``mcp__SERVER__TOOL``, ``mcp_SERVER_TOOL``, ``SERVER.TOOL``, ``SERVER/TOOL``."""
 
@@ -43,7 +43,7 @@ class Tool:
     action: str = ""
     scopes: frozenset[Scope] = frozenset()
     connects: bool = False
-    """It sends data to somebody else (CONNECT): denied once private data is present."""
+    """It sends data to other hosts or people (CONNECT): denied once private data is present."""
     kinds: tuple[str, ...] = ()
     """All kinds that its name is of; the first is its family."""
     is_listed: bool = True
@@ -92,9 +92,9 @@ def read_tools(document: object) -> Tools:
 
 
 def tool_of(tools: Tools, name: str) -> Tool:
-    """The tool of a name: a listed one, else one of a kind.
+    """Return the tool of a name: a listed one, else one of a kind.
 
-    Any other connects, and needs every scope that nobody would grant by chance (RUN_CODE and CALL_API).
+    Any other tool counts as one that sends data, and needs the two widest scopes (RUN_CODE and CALL_API), which are not granted by chance.
     """
     known = tools.named.get(name) or tools.found.get(name)
     if known is None:

@@ -50,7 +50,7 @@ def test_a_strangers_link_counts_only_where_not_everybody_may_lay_one(state_dir:
     open_to_all.chmod(mode)
     for name in ("link", "link/state", "own"):  # and one that leads there
         if refused:
-            with pytest.raises(UsageProblem, match="somebody else laid"):
+            with pytest.raises(UsageProblem, match="another account made"):
                 real_folder(open_to_all / name)
         else:
             assert real_folder(open_to_all / name) == mine / name.removeprefix("link").removeprefix("own").lstrip("/")

@@ -107,7 +107,7 @@ def test_a_planted_socket_folder_is_refused(state_dir: Path) -> None:
     places = made(state_dir / "s")
     (state_dir / "elsewhere").mkdir()
     places.run_dir.symlink_to(state_dir / "elsewhere")
-    with pytest.raises(ConsoleError, match="belongs to somebody else"):
+    with pytest.raises(ConsoleError, match="belongs to another account"):
         make_run_dir(places)
 
 
@@ -116,7 +116,7 @@ def test_a_socket_folder_of_somebody_else_is_refused(state_dir: Path, monkeypatc
     places.run_dir.mkdir(mode=0o711)
     somebody_else = os.getuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody_else)
-    with pytest.raises(ConsoleError, match="belongs to somebody else"):
+    with pytest.raises(ConsoleError, match="belongs to another account"):
         make_run_dir(places)
 
 
