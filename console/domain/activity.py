@@ -47,7 +47,7 @@ class Entry:
     """Seconds since the epoch by the source's own word; 0: it does not say."""
     text: str = ""
     who: str = ""
-    """Who speaks (user, assistant, system), or which part of ours says so."""
+    """The speaker (user, assistant, system), or the part of Watchfloor that reports it."""
     turn: int = 0
     """The person's prompt it belongs to, counted from 1; 0: not known."""
     tool: str = ""

@@ -100,7 +100,7 @@ class LaunchRequest:
     scopes: tuple[str, ...] | None = None
     """Kinds of effects it is granted at birth; None: what its parent has, or for a root what the options say."""
     dangerous_ok: str = ""
-    """Why an operator starts it though its words name dangerous operations; empty: nobody confirmed any."""
+    """Why an operator starts it although its words name dangerous operations; empty: not confirmed."""
     dry_run: bool = False
     """It starts in dry-run; a child of one that is in dry-run does in any case."""
     unmeasured: bool = False
@@ -127,10 +127,9 @@ class LaunchRequest:
 
 @dataclass(frozen=True)
 class Agent:
-    """One agent as the engine knows it. Immutable facts first, then what changes (through ``dataclasses.replace`` or ``changed``).
+    """One agent as the engine knows it. Immutable facts first, then what changes (through ``dataclasses.replace`` or ``changed``)."""
 
-    Without slots, so that ``changed`` is one copy: what lives and spends is made anew a hundred times a second.
-    """
+    # Without slots, so that ``changed`` is one copy: a busy agent is copied a hundred times a second.
 
     agent_id: AgentId
     name: str
@@ -156,7 +155,7 @@ class Agent:
     """False: shown as FULL, *not enforced*, whatever was asked."""
     network_note: str = ""
     isolated: str = ""
-    """Which operator cut its network and why; empty: nobody did. Apart from the ratchet: it can be taken back."""
+    """Which operator cut its network and why; empty: not isolated. Unlike the ratchet, this can be undone."""
     cut_off: bool = False
     """It was started while isolated, in a sandbox that has no network to give back."""
     process: ProcessIdentity | None = None
@@ -181,7 +180,8 @@ class Agent:
     scopes: tuple[str, ...] | None = None
     """Kinds of effects it was granted at birth, sorted; None: started before that was kept, nothing is taken from it."""
     dry_run: str = ""
-    """Who put it into dry-run and why, or below whom it is (hostile: a reason was typed); empty: by its own row it is not."""
+    """Which operator put it into dry-run and why, or which parent is in dry-run (hostile: a reason was typed). Empty: not by its own
+    row."""
 
     def changed(self, **fields: Any) -> Agent:
         """As ``dataclasses.replace``, ten times as fast. Raises TypeError for a name that is no field."""
@@ -249,4 +249,4 @@ class SourceReport:
     """Why not available, or where it looks."""
     sightings: tuple[Sighting, ...] = ()
     broken: bool = False
-    """Not available although it was asked for, so that somebody has to mend something."""
+    """Not available although the settings ask for it: a person must repair it."""

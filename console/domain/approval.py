@@ -16,9 +16,9 @@ from console.domain.danger import worst_of
 from console.domain.permission import PermissionRequest
 
 WAITING_MAX = 100
-"""Requests of one agent tree that wait at once: what comes beyond is denied, so that nobody can bury what matters."""
+"""The most requests of one agent tree that wait at once. Further ones are denied, so that an agent cannot bury the important ones."""
 TTL_S = 600.0
-"""How long a human has, unless the options say otherwise."""
+"""Seconds that a person has to decide, unless the options set another time."""
 REASON_MAX = 1000
 DAY_S = 86_400.0
 _OPERATORS = frozenset(";|&<>$`\n")
@@ -40,7 +40,7 @@ _APPROVED = (ApprovalState.APPROVED, ApprovalState.USED)
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What was approved for a whole session: the same request, by whoever works in it. A kill ends all of them."""
+    """What was approved for a whole session: the same request, by any of its agents. A kill ends all such approvals."""
 
     context_id: ContextId
     digest: str
@@ -51,7 +51,7 @@ class Grant:
 
 
 class ApprovalScope(StrEnum):
-    """``once``: this request, one time. ``session``: the same request, by whoever works in that session, until it is taken back."""
+    """``once``: this request, one time. ``session``: the same request, by any agent of the session, until it is revoked."""
 
     ONCE = "once"
     SESSION = "session"
@@ -98,7 +98,7 @@ class Approval:
 
     @property
     def took_s(self) -> float | None:
-        """Time to decide; None while nobody has."""
+        """Seconds that the decision took; None while the request is open."""
         return None if self.decided_at is None else max(0.0, self.decided_at - self.asked_at)
 
     @property
@@ -123,7 +123,7 @@ class Approval:
 
     @property
     def exact(self) -> str:
-        """The same for requests that one rule for exactly these arguments, in this folder, would answer, whoever asks."""
+        """A digest that is the same for requests which one rule for exactly these arguments, in this folder, would answer."""
         said = self.request
         return hashlib.sha256(f"{said.tool}\0{said.argument}\0{said.cwd}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -179,7 +179,7 @@ def digest_of(request: PermissionRequest, agent_id: str, context_id: str) -> str
 
 
 def session_digest(request: PermissionRequest, context_id: str) -> str:
-    """What an approval for a session is bound to: the same request, whoever of the session makes it."""
+    """Return what an approval for a session is bound to: the same request, by any agent of the session."""
     return digest_of(request, "", context_id)
 
 

@@ -1,8 +1,10 @@
-"""Which calendar day a budget is charged to, by a rule that a clock which changes cannot fool.
+"""Decide to which calendar day a budget is charged, by a rule that a changed clock cannot fool.
 
-A day opens once, and never again: a clock set back goes on with the latest day there was. A clock set forward opens no day early: the
-present one lasts until CLOCK_BOOTTIME, which nobody can set, has come to its midnight, and each lasts 23 hours at least (the shortest
-there are, when clocks change for summer). What a wrong clock costs is a day that is longer than it should be: never a fresh budget.
+* A day opens once, and never again. After a clock was set back, the latest day goes on.
+* A clock set forward opens no day early. The present day lasts until CLOCK_BOOTTIME, which no process can set, has come to its midnight.
+* Each day lasts 23 hours at least: the shortest there are, when clocks change for summer.
+
+A wrong clock makes a day too long, but never gives a fresh budget.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class StartAgent(Command):
 
 @dataclass(frozen=True, slots=True)
 class RefuseLaunch(Command):
-    """The launch is refused; the error goes to whoever asked."""
+    """Refuse the launch. The caller gets the error."""
 
     agent_id: AgentId
     error: ConsoleError
@@ -73,7 +73,7 @@ class KeepBooks(Command):
 
 @dataclass(frozen=True, slots=True)
 class Charged(Command):
-    """Somebody used something: the meters of every node that was charged."""
+    """Usage was charged: the meters of every node that it counts toward."""
 
     boot_s: float
     nodes: tuple[tuple[str, str], ...]
@@ -233,7 +233,7 @@ class EndGrants(Command):
 
 @dataclass(frozen=True, slots=True)
 class TakeBackApproval(Command):
-    """A human approved it, and the ledger says so, but its request was over by then: it lets nothing through, nor its session."""
+    """Take back an approval whose request was over when a person approved it. The ledger says approved, but it allows nothing."""
 
     approval_id: str
     why: str

@@ -29,7 +29,7 @@ PROGRAMS_IN_BOX = "/opt/watchfloor-programs"
 """Where a sandbox that does not show this machine's files holds the program."""
 _SHELL = "/bin/sh"
 _QUIET = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER")
-"""Claude Code asks nobody but its model: no telemetry, no updates of a program that an operator chose. A launch may say otherwise."""
+"""Variables with which Claude Code contacts only its model: no telemetry, no updates. A launch may set others."""
 _BEGIN = (
     'w="$HOME/.watchfloor"; export CLAUDE_CONFIG_DIR="$w/claude" CODEX_HOME="$w/codex" TMPDIR="$w/tmp" CLAUDE_CODE_TMPDIR="$w/tmp"; '
     + "".join(f'export {name}="${{{name}:-1}}"; ' for name in _QUIET)
@@ -114,10 +114,11 @@ def checked_model(name: str) -> str:
 
 
 def why_silent(agent: Agent, *, stopping: bool, over_budget: str) -> str:
-    """Why nobody can talk to this agent now; empty: one can. ``stopping``: a kill of it is under way; ``over_budget``: which cap."""
+    """Return why this agent takes no messages now; empty: it does. ``stopping``: it is being killed. ``over_budget``: the limit it
+    reached."""
     started = started_as(agent.argv)
     if started is None:
-        return "it was not started as a program that one can talk to (watchfloor run --agent ...)"
+        return "it was not started as a program that takes messages (watchfloor run --agent ...)"
     if agent.state is AgentState.ALIVE_AFTER_KILL:
         return "it was killed, and its end is not confirmed"
     if not agent.state.is_live:
@@ -130,7 +131,7 @@ def why_silent(agent: Agent, *, stopping: bool, over_budget: str) -> str:
     if agent.state is AgentState.FROZEN or agent.causes:
         return f"it is frozen ({', '.join(agent.causes)[:200] or 'thaw it first'})"
     if agent.isolated:
-        return f"it is isolated ({agent.isolated[:200]}): it is to reach nobody, its model included"
+        return f"it is isolated ({agent.isolated[:200]}): it has no network, so it cannot reach its model"
     if not started.talks:
         return "it was started with --once: it takes no messages"
     return "it has not started yet" if agent.state is AgentState.STARTING else ""

@@ -24,7 +24,7 @@ BYTES_MAX = 4 * 1024 * 1024
 """Of arguments and inputs of one plan together."""
 RULE = "dry run"
 BELOW = "below "
-"""What a child's words begin with when it is in dry-run because of somebody above."""
+"""How a child's words begin when it is in dry-run because of a parent."""
 
 
 class PlanState(StrEnum):

@@ -1,7 +1,7 @@
-"""Names of environment variables: which are never passed to an agent, and which, or whose values, look like a secret. Pure.
+"""Names of environment variables: which are never passed to an agent, and which look like a secret by name or value. Pure.
 
-The list of words is of what we know: a secret under a harmless name passes for harmless. What holds is the allowlist: a name that
-nobody wrote down is not passed at all.
+The list of words holds what we know: a secret under a harmless name counts as harmless. The allowlist is what protects: a variable that it
+does not name is not passed at all.
 """
 
 from __future__ import annotations

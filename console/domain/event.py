@@ -24,7 +24,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class LaunchAsked(Event):
-    """Somebody asked for a new agent. ``agent_id`` is fresh; ``by`` is ``operator:<uid>`` or ``agent:<id>``."""
+    """A new agent was asked for. ``agent_id`` is fresh; ``by`` is ``operator:<uid>`` or ``agent:<id>``."""
 
     agent_id: AgentId
     request: LaunchRequest
@@ -101,7 +101,7 @@ class ReservationSettled(Event):
 
 @dataclass(frozen=True, slots=True)
 class LimitsChanged(Event):
-    """An operator set the limits of a node; recorded and kept by whoever posts this, before or after as it loosens or tightens."""
+    """An operator set the limits of a node. The caller records it: after a tightening took effect, before a loosening does."""
 
     scope: str
     """``agent tree session project day type``."""
@@ -260,7 +260,7 @@ class ApprovalsRestored(Event):
 
 @dataclass(frozen=True, slots=True)
 class AskerLeft(Event):
-    """Whoever asked hung up before there was an answer."""
+    """The caller hung up before there was an answer."""
 
     request_id: str
 
@@ -294,7 +294,7 @@ class StopOver(Event):
 
 @dataclass(frozen=True, slots=True)
 class Isolated(Event):
-    """An operator cuts the network of these, and of a session for whoever joins it."""
+    """An operator cuts the network of these agents, and of every agent that joins the session."""
 
     agent_ids: tuple[AgentId, ...]
     context_id: str

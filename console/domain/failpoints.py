@@ -1,9 +1,14 @@
 """Failpoints: named places where the fault suite breaks a process on purpose. Inert unless ``FAILPOINT`` was set when the process started.
 
-``FAILPOINT=NAME:kill|raise|hang``, or ``FAILPOINT=@FILE``: the file's text, read at every failpoint, says the same, so that a fault can be
-armed late and taken away again; ``FILE.hit`` then tells which one was reached. It opens no door: whoever sets the environment of a
-supervisor can end it anyway; an agent starts neither supervisor nor guard; a guard started by a supervisor does not inherit the variable
-(killswitch/spawn.py names those it gets), and one with a supervisor of another uid (system mode) disarms itself.
+``FAILPOINT=NAME:kill|raise|hang`` arms one. ``FAILPOINT=@FILE`` reads the same from a file at every failpoint, so that a fault can be armed
+late and removed again; ``FILE.hit`` then names the one that was reached.
+
+They give an attacker nothing:
+
+* A process that sets a supervisor's environment can end that supervisor anyway.
+* An agent starts neither supervisor nor guard.
+* A guard does not inherit the variable from its supervisor (killswitch/spawn.py names those that it gets).
+* A guard with a supervisor of another uid (system mode) disarms itself.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ class GivenState(StrEnum):
     MISSING = "missing"
     """It must be there and is not: such a sandbox is never started."""
     UNKNOWN = "unknown"
-    """Nobody could look. Never green."""
+    """It could not be checked. Never shown as green."""
 
 
 @dataclass(frozen=True, slots=True)

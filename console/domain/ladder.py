@@ -1,4 +1,4 @@
-"""The ladder of stops as values: its rungs, what each undoes, and over whom one is asked for."""
+"""The ways to stop as values: what each does, what undoes it, and for which agents it is asked."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PATTERNS = {Reach.AGENT: AGENT_ID, Reach.TREE: AGENT_ID, Reach.SESSION: CONTEXT
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Over whom a rung is asked for."""
+    """The agents for which a stop is asked."""
 
     reach: Reach
     target: str = ""
@@ -84,7 +84,7 @@ COUNT_OLD_S = 2.0
 
 
 def count_age(counted_s: float | None) -> str:
-    """What must be said of a number of processes that was counted so many seconds ago; empty: it is of now. None: it was not counted."""
+    """Return the words for a process count of this age in seconds; empty: it is fresh. None: not counted."""
     if counted_s is None:
         return "not counted: the guard has not answered yet"
     return "" if counted_s < COUNT_OLD_S else f"as counted {counted_s:.0f} s ago: the guard was slow to count again"

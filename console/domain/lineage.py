@@ -40,7 +40,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A step that somebody of a lineage has taken. Never taken back."""
+    """A step that an agent of a lineage has taken. A step is never taken back."""
 
     pattern: str
     step: str

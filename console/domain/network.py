@@ -260,7 +260,7 @@ class AllowlistEntry:
             raise UsageProblem(f"CONNECT cannot be allowed on port {self.port}: a tunnel goes to {TLS_PORT} only.", "Leave it out.")
 
     def is_same_as(self, other: AllowlistEntry) -> bool:
-        """Whether both allow exactly the same, whoever answers for them."""
+        """Return whether both allow exactly the same, whatever their owners and reasons."""
         return _allows(self) == _allows(other)
 
     def _check_people(self) -> None:

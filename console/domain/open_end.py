@@ -1,4 +1,4 @@
-"""Agents that were gone when a supervisor started, and of whom nobody has said yet that they ended."""
+"""Values for agents that were gone when a supervisor started and whose end is not confirmed yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_ANSWERED = f"{OPEN_END}: the guard has not answered yet; it is asked again"
 STILL_RUNS = f"{OPEN_END}: the guard says that something of it still runs"
 NOT_IN_RECORD = f"{OPEN_END}: the guard's record has none of it; a rearm takes a look at everything"
 WENT = "gone while no supervisor ran"
-STOPPED = "stopped, since nobody followed it after a restart"
+STOPPED = "stopped, because no supervisor followed it after a restart"
 LOOKED_OVER = f"{WENT}; before a rearm everything was looked at, and none of it was found"
 
 

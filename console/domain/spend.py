@@ -75,6 +75,6 @@ class Answer(NamedTuple):
     reported_nano: int | None = None
     """What the program itself says it cost, or None."""
     uid: int = -1
-    """Whose file said so: nobody's word counts for another's sessions. -1: not known."""
+    """The owner of the file that reports it: it counts for this account's sessions only. -1: not known."""
     ours: bool = False
     """Whether the file lies in the home of an agent that was started here."""

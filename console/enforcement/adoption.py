@@ -42,7 +42,7 @@ def adopted(state: EngineState, event: e.Adopted) -> Iterator[c.Command]:
 
 
 def _with_parts(state: EngineState, agent: Agent) -> Usage:
-    """What it used, its sub-agents included: they were charged as rows of their own, and are its own use from now on, to nobody again."""
+    """Return what the agent used, its sub-agents included. They were charged as rows of their own, and are not charged again."""
     usage = agent.usage
     for part in [state.agents[i] for i, seen in state.seen.items() if seen.part and seen.inside is None and i in state.agents]:
         if part.agent_id != agent.agent_id and agent.agent_id in ancestry(state, part):
@@ -57,10 +57,10 @@ def _charged(agent: Agent) -> Usage:
 
 
 def taken_in(state: EngineState, event: e.Sighted, agent_id: AgentId, names: Iterable[str]) -> Iterator[c.Command]:
-    """What is seen in the processes of an adopted agent for the first time, and was a row of its own before: its session by session, and
-    sub-agents. What was charged for them is the agent's own use from now on, to nobody again.
+    """Join rows that are seen inside an adopted agent for the first time: its session, and sub-agents. Each was a row of its own before.
 
-    ``names``: under which sources know what is seen inside it now.
+    What was charged for them counts as the agent's own use from now on, and is not charged again. ``names``: under which sources know what
+    is seen inside it now.
     """
     agent = state.agents[agent_id]
     if agent.control_level is not ControlLevel.ADOPTED:
@@ -83,7 +83,7 @@ def taken_in(state: EngineState, event: e.Sighted, agent_id: AgentId, names: Ite
 
 
 def _is_new_inside(state: EngineState, agent_id: AgentId) -> bool:
-    """Whether it was charged as a row of its own until now: what only telemetry told was charged to nobody."""
+    """Return whether the agent was charged as a row of its own until now. Use that only telemetry reported was never charged."""
     agent, seen = state.agents.get(agent_id), state.seen.get(agent_id)
     is_own = agent is not None and agent.control_level is ControlLevel.OBSERVED and seen is not None and seen.inside is None
     return is_own and agent_id in state.budget.metered

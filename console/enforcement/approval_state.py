@@ -20,13 +20,13 @@ class Approvals:
     waiting_max: int = WAITING_MAX
     by_id: dict[str, Approval] = field(default_factory=dict)
     waiters: dict[str, list[str]] = field(default_factory=dict)
-    """Requests that wait for an approval, oldest first; none when whoever asked is gone."""
+    """Requests that wait for an approval, oldest first; none when their callers are gone."""
     kept: set[str] = field(default_factory=set)
-    """Those that are on disk: nobody is shown, or decides, what a crash would forget."""
+    """Approvals that are on disk. Others are neither shown nor decided, because a crash would forget them."""
     grants: dict[tuple[str, str], str] = field(default_factory=dict)
     """(session, digest) -> approval."""
     taken: deque[Approval] = field(default_factory=lambda: deque(maxlen=TAKEN_MAX))
-    """The last that the end of their agents took away, as they were: what a kill's evidence says was open."""
+    """The last approvals that ended with their agents, as they were. A kill's evidence lists them as open."""
     opened: dict[str, deque[float]] = field(default_factory=dict)
     """When each tree asked lately (CLOCK_BOOTTIME seconds)."""
 

@@ -131,7 +131,7 @@ def used(state: EngineState, event: e.ApprovalUsed) -> Iterator[c.Command]:
 
 
 def broke(state: EngineState, event: e.ApprovalBroke) -> Iterator[c.Command]:
-    """It could not be kept: nobody can decide what is not on disk, so it is denied."""
+    """Deny an approval that could not be stored: what is not on disk cannot be decided."""
     approvals = state.approvals
     approval = approvals.by_id.get(event.approval_id)
     if approval is not None:
@@ -141,13 +141,13 @@ def broke(state: EngineState, event: e.ApprovalBroke) -> Iterator[c.Command]:
 
 
 def expired(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
-    """Whoever waited to its end is denied; what was approved and never used is over too."""
+    """Deny requests whose time is over, and end approvals that were never used."""
     approvals = state.approvals
     for root in [r for r, times in approvals.opened.items() if times[-1] <= event.boot_s - OPENED_S]:
         del approvals.opened[root]
     for approval in [a for a in approvals.by_id.values() if event.boot_s >= a.expires_boot]:
-        yield from _close(state, approval, ApprovalState.EXPIRED, f"nobody decided within {approvals.ttl_s:g} s")
-    # Who was only seen, or halted, ends without an exit that anybody hears of.
+        yield from _close(state, approval, ApprovalState.EXPIRED, f"not answered within {approvals.ttl_s:g} s")
+    # The exit of an observed or halted agent is not reported, so these are looked for here.
     gone = {a.agent_id for a in approvals.by_id.values() if (one := state.agents.get(a.agent_id)) is None or not one.state.is_live}
     if gone:
         yield from voided(state, gone, "its agent has ended")
@@ -177,7 +177,7 @@ def ended(state: EngineState, agent_ids: Iterable[AgentId] | None) -> Iterator[c
 
 
 def left(state: EngineState, event: e.AskerLeft) -> Iterator[c.Command]:
-    """Whoever asked has hung up: its request waits on, and a later, equal one takes it up."""
+    """The caller has hung up. Its request stays open, and a later, equal one takes it over."""
     for waiting in state.approvals.waiters.values():
         if event.request_id in waiting:
             waiting.remove(event.request_id)
@@ -230,7 +230,7 @@ def _seen(state: EngineState, agent_id: AgentId) -> Iterator[c.Command]:
 
 
 def _granted(state: EngineState, approval: Approval) -> Iterator[c.Command]:
-    """For the whole session: equal requests of others in it need nobody any more."""
+    """Approve for the whole session: equal requests of its other agents need no decision any more."""
     approvals = state.approvals
     digest = session_digest(approval.request, approval.context_id)
     approvals.grants[approval.context_id, digest] = approval.approval_id

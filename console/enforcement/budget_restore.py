@@ -16,10 +16,10 @@ _MAY_BE_TWICE = (ControlLevel.OBSERVED, ControlLevel.ADOPTED)
 
 
 def restored(state: EngineState, event: e.Restored) -> None:
-    """After the agents are known again. Where a kept sum and the sum of the agents differ, the larger holds.
+    """Restore the budgets after the agents are known again. Where a stored sum and the sum of the agents differ, the larger one counts.
 
-    Agents that are or were only seen are in the kept sum already, and what they used may be another agent's use as well: the agent's in
-    whose processes they ran, or ran since that was adopted. Of these the kept sum alone is right.
+    Observed agents are in the stored sum already. What they used may also be the use of the adopted agent in whose processes they ran. So
+    for them the stored sum alone is right.
     """
     budget, kept = state.budget, event.budget
     budget.boot_id, budget.day = kept.boot_id, kept.day

@@ -32,7 +32,7 @@ def reported(state: EngineState, event: e.UsageReported) -> Iterator[c.Command]:
 
 
 def _worked(state: EngineState, agent: Agent, event: e.Event, action: str, errors: int | None = 0) -> Agent:
-    """A sign of work: the step's clock begins anew; errors follow one another until a step goes well. It is to be put by the caller."""
+    """Note a sign of work: the step's clock starts again, and errors in a row count until a step goes well. The caller stores the agent."""
     state.budget.worked[agent.agent_id] = event.boot_s
     row = 0 if errors == 0 else agent.usage.consecutive_errors + (errors or 0)
     said = {"last_action": action, "last_action_at": event.at} if action else {}

@@ -1,7 +1,7 @@
-"""Dry-run in the engine: a call goes through everything a live one does, and at its end becomes a line of a plan instead of an allow.
+"""Dry-run in the engine: a call passes every check of a live one, and becomes a line of a plan instead of an allowed call.
 
-Whoever stands below somebody in dry-run is in dry-run. Only an operator takes anybody out; an approved plan lets through exactly its
-calls, each once, when all that is asked of a live call says allow at that moment.
+An agent below one in dry-run is in dry-run too. Only an operator takes an agent out. An approved plan lets exactly its calls through, each
+once, if every check of a live call allows it at that moment.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def handlers(state: EngineState) -> dict[type[e.Event], Callable[[Any], Iterator
 
 
 def head_of(state: EngineState, agent: Agent) -> AgentId | None:
-    """The topmost agent in dry-run at or above this one, whoever it descends from and whoever it runs in; None: it is live."""
+    """Return the topmost agent in dry-run at or above this one, by parents and by the agents in which it runs; None: it is live."""
     marked = state.dry_run.marked
     if not marked:
         return None
@@ -79,7 +79,7 @@ def at_birth(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> 
 
 
 def entered(state: EngineState, event: d.DryRunEntered) -> Iterator[c.Command]:
-    """It and all below it: at once. What was approved for somebody below it is over: the next plan is of all of them."""
+    """Put the agent and all below it into dry-run, at once. Approved plans below it are over: the next plan covers all of them."""
     words = f"by {event.by}: {event.reason}"
     heads = tuple(sorted(one for one in state.subtree(event.agent_id) if one != event.agent_id and _is_own(state, one)))
     done = 0
@@ -107,7 +107,10 @@ def _is_own(state: EngineState, agent_id: AgentId) -> bool:
 
 
 def left(state: EngineState, event: d.DryRunLeft) -> Iterator[c.Command]:
-    """It, and those who were in it because of it. Whoever was put into it on its own stays, with all below that one."""
+    """Take the agent out of dry-run, with all that were in it only because of this agent.
+
+    An agent that was put into dry-run by itself stays, with all below it.
+    """
     agent = state.agents.get(event.agent_id)
     if agent is None or not agent.dry_run or head_of(state, agent) != event.agent_id:
         return
@@ -155,14 +158,17 @@ def stands_for(state: EngineState, agent: Agent, event: e.CallJudged) -> Decisio
 
 
 def held_by(state: EngineState, agent: Agent, request_id: str) -> AgentId | None:
-    """Because of whom this call is not executed; None: it is live, or its place in an approved plan is used up for it already."""
+    """Return the agent because of which this call is not executed.
+
+    None: the call is live, or its place in an approved plan is already used for it.
+    """
     return None if request_id in state.dry_run.passed else head_of(state, agent)
 
 
 def instead(
     state: EngineState, agent: Agent, head: AgentId, request_id: str, request: PermissionRequest, decision: Decision
 ) -> Iterator[c.Command]:
-    """A call that is allowed, of somebody in dry-run: one that an approved plan lets through, or a line of the plan."""
+    """Handle an allowed call in dry-run: an approved plan lets it through, or it becomes a line of the plan."""
     dry = state.dry_run
     release = dry.releases.pop(_key(agent, request), None)
     if release is not None:
@@ -178,7 +184,7 @@ def instead(
 
 
 def planned(event: d.CallPlanned) -> Iterator[c.Command]:
-    """It is in the plan, on disk: now whoever asked is told."""
+    """The call is in the plan, on disk: answer the caller now."""
     yield c.AnswerPermission(event.agent_id, event.request_id, event.decision)
 
 

@@ -39,10 +39,10 @@ class DryRuns:
     marks: dict[str, dict[Key, Mark]] = field(default_factory=dict)
     """By head: steps that its calls would have taken."""
     leaving: set[AgentId] = field(default_factory=set)
-    """Whom an operator takes out right now."""
+    """Agents that an operator takes out right now."""
 
     def kept(self, had: Agent | None, agent: Agent) -> Agent:
-        """The agent as it may be stored: nothing but an operator's word takes anybody out of dry-run, whoever writes the row anew."""
+        """Return the agent as it may be stored. Only an operator's order takes an agent out of dry-run, whatever code writes its row."""
         if had is not None and had.dry_run and not agent.dry_run and agent.agent_id not in self.leaving:
             agent = replace(agent, dry_run=had.dry_run)
         if agent.dry_run:

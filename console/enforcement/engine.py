@@ -141,7 +141,7 @@ class Engine:
         budget_restore.restored(state, event)
 
     def _gone(self, agent: Agent, event: e.Restored) -> Agent:
-        """What may be said of an agent nobody followed: killed only where a receipt proves it (promise 1)."""
+        """Return an agent that ended while no supervisor followed it. It counts as killed only where a receipt proves it (promise 1)."""
         if agent.control_level is ControlLevel.OBSERVED:
             return replace(agent, state=AgentState.ENDED, state_reason="not seen yet after a restart", ended_at=event.at)
         if not event.killed:

@@ -16,11 +16,11 @@ from console.enforcement.state import EngineState
 PROCESSES = "processes"
 """The source that knows of processes alone."""
 TELEMETRY = "otlp"
-"""The source that only hears what anybody may say: it joins a row by the session's id and adds nothing to it but its name."""
+"""A source that any process may send to: it joins a row by the session's id and adds only its name."""
 YOUNG = "young"
-"""Status of a session that was told of just now: those who know more of it may see it yet, so it has no row of its own."""
+"""Status of a session that telemetry reported just now. Other sources may see it soon, so it has no row of its own yet."""
 GONE = "gone"
-"""Status of one that is not seen any more, though it is told for a moment longer what it used."""
+"""Status of a session that is no longer seen. Its usage is reported for a moment longer."""
 LEAST = ("docker", PROCESSES, TELEMETRY)
 """Sources that know less of an agent than those that read the files of its kind, which come before them."""
 
@@ -56,7 +56,7 @@ class Row:
 
     @property
     def is_alone(self) -> bool:
-        """Whether it hangs below nobody."""
+        """Return whether the row has no parent, no container and no agent in which it runs."""
         return self.first.parent_key is None and self.container is None and self.inside is None
 
     @property
@@ -101,7 +101,7 @@ def in_order(reports: Iterable[SourceReport]) -> list[Sighting]:
 
 
 def joined(state: EngineState, reports: Iterable[SourceReport]) -> tuple[list[Row], list[Row | None]]:
-    """Rows, whoever may be a parent before its children; and the row of each that was seen, ``in_order``."""
+    """Return the rows, possible parents before their children, and the row of each sighting, ``in_order``."""
     joining = _Joining(Own(state), in_order(reports), state)
     return sorted(joining.rows, key=lambda row: row.container is not None), joining.places
 

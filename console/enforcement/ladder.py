@@ -57,12 +57,12 @@ class Plan:
 
     @property
     def ids(self) -> list[AgentId]:
-        """Whom it touches, parents before children."""
+        """Return the agents that it stops, parents before children."""
         return [line.agent.agent_id for line in self.lines if line.acts]
 
     @property
     def excluded(self) -> dict[str, str]:
-        """Whom it leaves alone, and why."""
+        """Return the agents that it leaves alone, and why."""
         return {line.agent.agent_id: line.why for line in self.lines if not line.acts}
 
     @property
@@ -78,7 +78,7 @@ class Plan:
         return {level: dict(counter) for level, counter in sorted(found.items())}
 
     def refuse_if_idle(self) -> None:
-        """Raises Conflict when it would touch nobody. A kill of everything never is: it latches."""
+        """Raise Conflict when it would stop no agent. A panic is never refused: it blocks new agents."""
         if self.ids or self.latches:
             return
         if len(self.lines) == 1:
@@ -89,13 +89,13 @@ class Plan:
             )
         whys = Counter(line.why for line in self.lines)
         words = "; ".join(f"{counted(n, 'agent')}: {why}" for why, n in whys.most_common(3))
-        raise Conflict(f"{self.rung} of {self.scope.words()} touches nobody ({words}).", "watchfloor fleet shows the states.")
+        raise Conflict(f"{self.rung} of {self.scope.words()} stops no agent ({words}).", "watchfloor fleet shows the states.")
 
 
 def members(state: EngineState, scope: Scope) -> list[AgentId]:
-    """Who is meant: the living, parents before children; an agent that is named also when it has ended.
+    """Return the agents that are meant: the living, parents before children. A named agent counts even when it has ended.
 
-    Raises NotFound for an agent or a session that is not there, or a scope in which nobody lives.
+    Raises NotFound for an unknown agent or session, or for a scope without a living agent.
     """
     match scope.reach:
         case Reach.AGENT | Reach.TREE:
@@ -107,7 +107,7 @@ def members(state: EngineState, scope: Scope) -> list[AgentId]:
         case Reach.SESSION:
             found = _of_session(state, scope.target)
             if not found:
-                raise NotFound(f"Nobody lives in session {scope.target[:80]!r}.", "watchfloor fleet shows each agent's session.")
+                raise NotFound(f"No agent lives in session {scope.target[:80]!r}.", "watchfloor fleet shows each agent's session.")
             return found
         case Reach.HOST | Reach.ALL:
             return sorted(state.live, key=lambda i: (state.agents[i].depth, i))
@@ -146,14 +146,14 @@ def already_ended(state: EngineState, scope: Scope) -> Agent | None:
 
 
 def plan(state: EngineState, rung: Rung, scope: Scope, doubts: Mapping[str, str] | None = None) -> Plan:
-    """What the rung would do now. ``doubts``: agents of which no kernel proof is possible, and why (asked of the guard's registry).
+    """Return what the stop would do now. ``doubts``: agents that the kernel cannot confirm dead, and why (from the guard's registry).
 
-    Whom it touches never depends on the doubts. Raises UsageProblem, NotFound.
+    The agents that it stops never depend on the doubts. Raises UsageProblem, NotFound.
     """
     scope.check()
     ids = members(state, scope)
     if not ids and not (rung is Rung.KILL and scope.reach is Reach.ALL):
-        raise NotFound(f"Nobody lives here: there is nothing to {rung}.", "watchfloor fleet lists the agents.")
+        raise NotFound(f"No agent lives here: there is nothing to {rung}.", "watchfloor fleet lists the agents.")
     return Plan(rung, scope, tuple(_line(state, rung, scope, state.agents[i], doubts or {}) for i in ids))
 
 

@@ -21,7 +21,7 @@ OBSERVED = "observed: cannot be stopped; adopt it"
 NAMED = 3
 """Agents that a warning of a shared limit names."""
 TOLD = 50
-"""Agents of a session or a project that are told of a warning themselves."""
+"""The most agents of a session or a project that get a warning themselves."""
 
 
 def look(state: EngineState, agent: Agent, event: e.Event, nodes: list[Node]) -> Iterator[c.Command]:
@@ -48,7 +48,7 @@ def bounds_steps(state: EngineState, node: Node) -> bool:
 
 
 def look_steps(state: EngineState, node: Node, event: e.Event) -> Iterator[c.Command]:
-    """Each agent in a node that bounds steps: it and what it spawned are halted, nobody else."""
+    """Check each agent in a node that limits steps. Only such an agent and what it spawned are halted."""
     limits = charging.limits_at(state, node)
     for agent_id in members(state, node):
         agent = state.agents.get(agent_id)
@@ -59,7 +59,7 @@ def look_steps(state: EngineState, node: Node, event: e.Event) -> Iterator[c.Com
 
 
 def look_wide(state: EngineState, node: Node, event: e.Event) -> Iterator[c.Command]:
-    """A node as such, whoever used it up."""
+    """Check a node as a whole, whichever of its agents used it up."""
     limits = charging.limits_at(state, node)
     if limits != UNCAPPED:
         yield from _warned(state, node, limits, None, event)
@@ -95,7 +95,7 @@ def _key(state: EngineState, node: Node) -> str:
 
 
 def members(state: EngineState, node: Node) -> list[AgentId]:
-    """Whom a breach of it halts, with all that they spawned."""
+    """Return the agents that a breach of the node halts, with all that they spawned."""
     scope, key = node
     if scope in ("agent", "tree"):
         return state.subtree(AgentId(key))

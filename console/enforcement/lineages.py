@@ -1,7 +1,7 @@
-"""Lineages: who is joined with whom by spawns and shared sessions, what they have done of forbidden sequences, and what that forbids.
+"""Lineages: agents joined by spawns and shared sessions, the steps of forbidden sequences that they took, and what these forbid.
 
-Nothing is forgotten, and nothing un-joined. A mark counts from the moment it is known here; the call that makes it is answered only
-once it is on disk.
+No mark is forgotten, and no join is undone. A mark counts from the moment it is known here. The call that makes it is answered only when
+the mark is on disk.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def forbidden(lineages: Lineages, agent: Agent, request_id: str, also: Mapping[K
 
 
 def would_take(lineages: Lineages, agent: Agent, request_id: str, also: Mapping[Key, Mark]) -> tuple[Mark, ...]:
-    """Steps that a call would take which is not executed: they are marks of nobody."""
+    """Return the steps that a call in dry-run would take. It is not executed, so they become no marks."""
     marks = {**also, **lineages.of(agent).marks}
     who = (str(agent.agent_id), str(agent.context_id), str(agent.root_id))
     taken = advance(marks, lineages.matches.get(request_id, ())).taken
@@ -132,7 +132,7 @@ def kept(lineages: Lineages, agent: Agent, event: e.MarksKept) -> None:
 
 
 def answered(lineages: Lineages, event: e.Event, commands: list[c.Command]) -> None:
-    """Calls that are answered, or that nobody waits for, take no step any more."""
+    """Drop the steps of calls that are answered or whose caller has gone."""
     if isinstance(event, e.AskerLeft):
         lineages.matches.pop(event.request_id, None)
     for command in commands:

@@ -1,4 +1,4 @@
-"""An agent that was gone when the supervisor started has ended once the guard says so, or a rearm has looked at everything (promise 1)."""
+"""Settle agents that were gone when the supervisor started. Each has ended once the guard or a rearm has confirmed it (promise 1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from console.enforcement.state import EngineState
 
 
 def gone(agent: Agent, at: float) -> Agent:
-    """Nobody followed it and it is not there: one that ran behind a ticket of the guard's may live for all that is known yet."""
+    """Mark an agent that is gone and was not followed. One that ran behind a ticket of the guard may still live."""
     if agent.process is None:
         return replace(agent, state=AgentState.LOST, state_reason=WENT, ended_at=at)
     return replace(agent, state=AgentState.LOST, state_reason=NOT_ANSWERED, ended_at=None)
@@ -27,7 +27,7 @@ def learnt(state: EngineState, event: EndsLearnt) -> Iterator[c.Command]:
 
 
 def looked_over(state: EngineState, event: e.Rearmed) -> Iterator[c.Command]:
-    """The guard looks at everything before it lets go, when it knows that its record lacks somebody."""
+    """End the agents that the guard's record lacks: before a rearm the guard checks every process of the host for them."""
     for agent_id in sorted(state.open_ends):
         if state.agents[agent_id].state_reason == NOT_IN_RECORD:
             yield from _said(state, state.agents[agent_id], LOOKED_OVER, event.at)

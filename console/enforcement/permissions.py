@@ -15,7 +15,7 @@ from console.enforcement.state import EngineState
 
 
 def asked(state: EngineState, event: e.PermissionAsked) -> Iterator[c.Command]:
-    """Nobody who is stopped is judged; everybody else is, by the rules in force."""
+    """Deny the call of a stopped agent. Every other call is checked by the rules in force."""
     agent = state.agents.get(event.agent_id)
     denied = stopped(state, agent)
     if agent is None or denied is not None:
@@ -48,7 +48,7 @@ def judged(state: EngineState, event: e.CallJudged) -> Iterator[c.Command]:
 
 
 def marks_kept(state: EngineState, event: e.MarksKept) -> Iterator[c.Command]:
-    """What it takes of a forbidden sequence is on disk: it goes on, unless somebody else's step has come between."""
+    """A call's step of a forbidden sequence is on disk. The call goes on, unless another agent's step came between."""
     agent = state.agents.get(event.agent_id)
     if agent is None or event.why_not:
         words = Decision(Verdict.DENY, "sequence", event.why_not)

@@ -1,4 +1,4 @@
-"""What still stands between an allowed call and its answer: nobody stopped meanwhile, a rollback record, the network's own word."""
+"""Check what still stands between an allowed call and its answer: a stop that came meanwhile, a rollback record, the network."""
 
 from __future__ import annotations
 

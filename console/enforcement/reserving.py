@@ -1,7 +1,7 @@
-"""Gated calls: room is set aside before a call and settled after it.
+"""Handle gated calls: room is set aside before a call and settled after it.
 
-The engine takes one step at a time, so that of a hundred calls for the last place one gets it; what it decides is on disk before
-anybody is answered.
+The engine takes one step at a time, so of a hundred calls for the last place exactly one gets it. Each decision is on disk before its
+caller is answered.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def settled(state: EngineState, event: e.ReservationSettled) -> Iterator[c.Comma
 
 
 def overdue(state: EngineState, event: e.Event) -> Iterator[c.Command]:
-    """What nobody settled in time, or can settle any more, was a call like any other: it is counted in full."""
+    """Count a call in full when it was not settled in time, or cannot be settled any more."""
     for held in list(state.budget.reservations.values()):
         agent = state.agents.get(AgentId(held.agent_id))
         if event.boot_s >= held.expires_boot or agent is None or not agent.state.is_live:

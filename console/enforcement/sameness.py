@@ -1,6 +1,7 @@
-"""The round before: while the sources speak of the same agents in the same places, its rows hold, and only what is new is looked at.
+"""Keep the rows of the last round while the sources report the same agents in the same places. Only what is new is looked at.
 
-Of a fleet of a thousand nearly all say the same as a second ago; to join them anew each time would be the most of what a supervisor does.
+In a fleet of a thousand nearly every agent reports the same as a second ago. Joining all of them each time would be most of the
+supervisor's work.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def kept(state: EngineState, reports: tuple[SourceReport, ...], had: Round) -> b
 
 
 def to_look_at(state: EngineState, had: Round) -> list[tuple[Row, AgentId]] | None:
-    """The rows of which something is new, or could be; None: one of them may be another agent's now, so that all are made anew."""
+    """Return the rows with something new; None: a row may be another agent now, so all rows are joined again."""
     found = []
     for pair in had.rows:
         row, agent_id = pair

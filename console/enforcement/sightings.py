@@ -1,6 +1,7 @@
-"""What sources saw becomes rows. Nothing in a sighting decides who is signalled; an agent is one row, whoever sees it.
+"""Turn what sources saw into rows. No sighting decides which process is signalled. An agent is one row, whichever sources see it.
 
-A session of an agent of ours enriches that agent's own row, and its sub-agents hang below it; everybody else is an observed agent.
+A session of an agent that Watchfloor started adds to that agent's own row, with its sub-agents below. Every other session is an observed
+agent.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _LINKED = 10_000
 
 
 def sighted(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Command]:
-    """New rows appear, known ones are refreshed, those no source sees any more have ended; a source that cannot look ends nobody."""
+    """Add new rows, refresh known ones, and end those that no source sees any more. A source that cannot look ends no row."""
     if sameness.kept(state, event.reports, had) and (again := sameness.to_look_at(state, had)) is not None:
         inside = _inside(row for row, _ in had.rows)
         for row, agent_id in again:
@@ -297,9 +298,10 @@ def _gone(state: EngineState, event: e.Sighted, gone: set[AgentId]) -> Iterator[
 
 
 def _quiet(state: EngineState, seen_now: set[AgentId]) -> Iterator[c.Command]:
-    """Whom nobody sees now, though they have not ended: agents of ours whose session has, and whoever a source saw that cannot look.
+    """Handle rows that no source sees now and that have not ended.
 
-    What they used stays. Of those that were only seen it is not known any more how they are, and that is said.
+    These are our own agents whose session has ended, and agents of a source that cannot look. Their usage stays. The state of those that
+    are only observed becomes unknown, and their row tells that.
     """
     for agent_id in sorted(state.seen.keys() - seen_now):
         seen, agent = state.seen[agent_id], state.agents[agent_id]
@@ -344,7 +346,8 @@ def _used(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId) -> 
 
 
 def _reported(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, total: Usage) -> Iterator[c.Command]:
-    """What telemetry alone says is shown in its row, and charged to nobody: who sends it could else empty everybody's budget."""
+    """Show in its row what telemetry alone reports. It is not charged: otherwise any process that sends telemetry could empty every
+    budget."""
     agent = state.agents[agent_id]
     usage = _larger(agent.usage, total)
     if usage == agent.usage:

@@ -72,7 +72,7 @@ class EngineState:
     stilled: set[AgentId] = field(default_factory=set)
     """Those that are frozen, or are to be."""
     open_ends: set[AgentId] = field(default_factory=set)
-    """Those that were gone at a start, and of whom nobody has said yet that they ended."""
+    """Agents that were gone at a start and whose end is not confirmed yet."""
     born_boot: dict[AgentId, float] = field(default_factory=dict)
     tree_usage: dict[AgentId, Usage] = field(default_factory=dict)
     """By agent id, of it and all it spawned; ended members stay counted."""
@@ -86,7 +86,7 @@ class EngineState:
     known_contexts: set[str] = field(default_factory=set)
     """Sessions that any agent, dead or alive, has worked in."""
     taken_in: dict[AgentId, tuple[AgentId, Usage]] = field(default_factory=dict)
-    """Rows of what runs inside one that was adopted: in whom, and what of their use is that one's own since, charged to nobody again."""
+    """Rows that run inside an adopted agent: that agent, and how much of their use counts as its own and is not charged again."""
     press_observed: set[AgentId] = field(default_factory=set)
     """Observed agents that a press of everything signals as well, as a best effort."""
     killed: bool = False
@@ -109,7 +109,8 @@ class EngineState:
     stopping: list[Scope] = field(default_factory=list)
     """Sessions and hosts that are being stopped: nothing starts in them."""
     isolated: dict[str, str] = field(default_factory=dict)
-    """Sessions that an operator isolated as such, with who and why: whoever joins them has no network."""
+    """Sessions that an operator isolated as a whole, with the operator and the reason. An agent that joins such a session has no
+    network."""
     sighted: dict[str, set[AgentId]] = field(default_factory=dict)
     """Per source: observed agents it still sees."""
     seen: dict[AgentId, Seen] = field(default_factory=dict)
@@ -119,7 +120,7 @@ class EngineState:
     rows: dict[str, AgentId] = field(default_factory=dict)
     """Source and key of a sighting -> the row it is shown in."""
     linked_sessions: dict[str, None] = field(default_factory=dict)
-    """Sessions told of by telemetry that other sources saw: when those see them no more, telemetry alone does not keep them."""
+    """Sessions from telemetry that other sources saw too. When those see them no more, telemetry alone does not keep them."""
 
     def subtree(self, agent_id: AgentId) -> list[AgentId]:
         """The agent and all it spawned, parents before children."""
@@ -141,11 +142,11 @@ class EngineState:
         return len(below & self.live) if below else 0
 
     def started_children(self, agent_id: AgentId) -> int:
-        """Those among them that were started here: parts of a program that are only seen take nobody's place."""
+        """Return how many of them were started here. Parts of a program that are only observed do not count toward the limit."""
         return sum(self.agents[i].control_level is not ControlLevel.OBSERVED for i in self.children.get(agent_id, set()) & self.live)
 
     def context(self, context_id: str) -> tuple[Sensitivity, NetworkMode]:
-        """Sensitivity and strictest mode of a context; a context nobody registered data for is PUBLIC."""
+        """Return sensitivity and strictest mode of a session; a session without registered data is PUBLIC."""
         return self.contexts.get(context_id, (Sensitivity.PUBLIC, LOOSEST))
 
     def raise_context(self, context_id: str, level: Sensitivity, mode: NetworkMode) -> None:

@@ -20,7 +20,7 @@ UNDER_WAY = "it is being switched: whether that holds is not known yet"
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Whom a stricter mode would mean, now."""
+    """The agents that a stricter mode would affect now."""
 
     named: str
     """The session that was named, or the named agent's."""
@@ -31,9 +31,9 @@ class Meant:
 
 
 def meant(state: EngineState, scope: Scope) -> Meant:
-    """The sessions of an agent and of all it spawned, or a session and all below it. Raises UsageProblem, NotFound.
+    """Return the sessions of an agent and of all it spawned, or a session and all below it. Raises UsageProblem, NotFound.
 
-    A mode is a session's, so everybody in these sessions is switched. A session in which nobody lives can be meant too.
+    A mode belongs to a session, so all agents in these sessions are switched. A session without a living agent can be meant too.
     """
     scope.check()
     if scope.reach is Reach.SESSION:
@@ -109,7 +109,7 @@ def tightened(state: EngineState, event: e.Tightened) -> Iterator[c.Command]:
 
 
 def joined(state: EngineState, newcomer: Agent, at: float) -> Iterator[c.Command]:
-    """Somebody starts in a session where others live: they become as strict as the session is now."""
+    """An agent starts in a session with others: these become as strict as the session is now."""
     others = [i for i in _living(state, {newcomer.context_id}) if i != newcomer.agent_id]
     level, mode = state.context(newcomer.context_id)
     if any((state.agents[i].sensitivity, state.agents[i].network_mode) != (level, mode) for i in others):
@@ -117,7 +117,7 @@ def joined(state: EngineState, newcomer: Agent, at: float) -> Iterator[c.Command
 
 
 def _switch(state: EngineState, contexts: set[str], why: str, at: float, *, again: bool = False) -> Iterator[c.Command]:
-    """Whoever is looser than the session now is switched; with ``again`` also whom a switch before could not hold."""
+    """Switch each agent that is looser than its session now. With ``again``: also agents on which an earlier switch failed."""
     for agent_id in sorted(_living(state, contexts)):
         agent = state.agents[agent_id]
         level, mode = state.context(agent.context_id)

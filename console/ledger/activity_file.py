@@ -47,10 +47,10 @@ class ActivityFile:
         self._is_together = self._is_spoiled = self._is_careful = False
         self._unweighed = 0
         self._db, self.lost = open_or_begin_anew(file, VERSION, {0: _SCHEMA}, _look_inside, any_thread=True)
-        """And why it began anew, or empty."""
+        """Why a new file was started, or empty."""
         if self.lost:
             self.lost += ": activity from before is missing here"
-        # Whoever searches never keeps those waiting who write.
+        # A connection of its own, so that a search never holds up a writer.
         self._reads = sqlite3.connect(file, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
         self._reads.execute("pragma query_only = on")
         self._reads.create_function("fold", 1, _fold, deterministic=True)

@@ -22,7 +22,7 @@ from entries where kind = 'tool_call' and substr(tool, 1, ?) = ? group by tool o
 
 
 class ActivityPages(ActivityFile):
-    """The reading side: nobody who searches keeps those waiting who write. Raises ConsoleError when the disk refuses."""
+    """Read the activity. A search never holds up a writer. Raises ConsoleError when the disk refuses."""
 
     def place(self, agent: str) -> str:
         """As ``set_place`` left it, or empty."""

@@ -45,7 +45,7 @@ class AgentTables(Database):
         """As ``Database``."""
         super().__init__(path, migrations)
         self._rows: dict[str, Agent] = {}
-        """Agents that live, as their rows are on disk: whoever writes them keeps the lock until this says so too."""
+        """Agents that live, as their rows are on disk. A writer keeps the lock until this has the new rows too."""
 
     def save_agents(self, agents: Iterable[Agent]) -> None:
         """Writes all of them or none, in one transaction. Raises NotRecorded."""

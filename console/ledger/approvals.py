@@ -28,9 +28,9 @@ class ApprovalTables(Database):
             connection.execute(insert(APPROVALS), _row(approval, boot_id))
 
     def change_approval(self, approval: Approval, was: ApprovalState, grant: Grant | None = None) -> bool:
-        """Takes ``approval`` over if it is still ``was`` and bound to the same digest; False: somebody was first, nothing is changed.
+        """Store ``approval`` if it is still ``was`` and bound to the same digest. False: another decision came first, nothing is changed.
 
-        With ``grant`` the session is given it in the same transaction. Raises NotRecorded.
+        With ``grant`` the session gets it in the same transaction. Raises NotRecorded.
         """
         where = (APPROVALS.c.approval_id == approval.approval_id, APPROVALS.c.state == was.value, APPROVALS.c.digest == approval.digest)
         new = {

@@ -1,4 +1,4 @@
-"""Budgets: limits that were set, every change of one, what was charged to whom, what is set aside, who was warned."""
+"""Store budgets: limits, every change of a limit, charges and the agents they belong to, reserved room, and warnings given."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class PlanTables(Database):
                 if plan is None:
                     continue
                 if plan.state is PlanState.APPROVED and row.boot_id != boot_id:
-                    _close(connection, [plan.plan_id], PlanState.VOID, "the host was started anew")
+                    _close(connection, [plan.plan_id], PlanState.VOID, "the host was restarted")
                 elif plan.state is PlanState.APPROVED and plan_digest(plan) != plan.sha256:
                     _close(connection, [plan.plan_id], PlanState.VOID, CHANGED)
                 else:

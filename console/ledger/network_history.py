@@ -29,7 +29,7 @@ class NetworkChange:
     by: str = ""
     words: str = ""
     agent_id: str = ""
-    """Whom it is about; empty: the whole session."""
+    """The agent that it is about; empty: the whole session."""
     mode: NetworkMode | None = None
     """The mode from then on, where it changed or was enforced."""
     sensitivity: Sensitivity | None = None

@@ -87,7 +87,7 @@ class SessionTables(Database):
         return self._modes(None)
 
     def isolate_session(self, context_id: str, words: str, at: float) -> None:
-        """Whoever joins the session has no network, until ``reconnect_session``; durable on return. Raises NotRecorded."""
+        """Isolate a session: its agents have no network until ``reconnect_session``. Durable on return. Raises NotRecorded."""
         self._isolation(context_id, 1, words, at)
 
     def reconnect_session(self, context_id: str, words: str, at: float) -> None:

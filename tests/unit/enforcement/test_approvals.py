@@ -147,7 +147,7 @@ def test_the_clock_runs_down_to_a_denial() -> None:
     book.tick(599)
     book.none(c.AnswerPermission)
     book.tick(2)
-    assert (book << c.AnswerPermission).decision.reason == "nobody decided within 600 s"
+    assert (book << c.AnswerPermission).decision.reason == "not answered within 600 s"
     assert (book << c.KeepApproval).approval.state is ApprovalState.EXPIRED and book.agent("a").state is AgentState.RUNNING
 
 
