@@ -1,7 +1,7 @@
-"""Anchors: the number and hash of a record, noted earlier and kept where whoever rewrites the log cannot write.
+"""Anchors: the number and hash of a record, noted earlier and kept where an attacker who rewrites the log cannot write.
 
-``audit verify`` prints one. A chain that was rewritten from its beginning, checkpoints and receipts with it, is whole in itself; it cannot
-lead to the same hash again.
+``audit verify`` prints one. A chain that was rewritten from its beginning, with its checkpoints and receipts, is valid in itself. But it
+cannot lead to the same hash again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from console.audit.record import GENESIS, text_of
 from console.domain.errors import UsageProblem
 
 SHOWN = 32
-"""Hexadecimal characters of the hash that are printed: 128 bits are enough that nobody finds another log with them."""
+"""Hexadecimal characters of the hash that are printed. With 128 bits no other log with the same hash can be found."""
 NOTED = "audit.head"
-"""Under which key the ledger keeps the newest record: a file of its own, which knows when the log was put back with its checkpoints."""
+"""The ledger's key for the newest record. The ledger is a file of its own, so it shows when an older log was restored."""
 _SHAPE = re.compile(r"([0-9]{1,18}):([0-9a-f]{32,64})")
 
 

@@ -1,7 +1,11 @@
 """Checkpoints: the chain's head, noted now and then in a second file, so that a cut or rewritten log is noticed.
 
-One JSON line each, linked by hash to the line before. What this cannot notice until checkpoints also go off the host: someone
-who can write both files can cut or rewrite both alike; and records newer than the last checkpoint can be cut while nobody runs.
+One JSON line each, linked by hash to the line before.
+
+Two attacks stay unnoticed until checkpoints also go off the host:
+
+* An attacker who can write both files can cut or rewrite both alike.
+* While no supervisor runs, records newer than the last checkpoint can be cut.
 """
 
 from __future__ import annotations
@@ -108,14 +112,14 @@ class CheckpointFile:
         self._link = link
 
     def foreign(self) -> str:
-        """What somebody else did to the file since, in words, or ''."""
+        """Return what another process did to the file since, in words, or ''."""
         try:
             named, own = self.path.lstat(), os.fstat(self._fd)
         except OSError as error:
             return f"the checkpoint file is gone: {error.strerror}"
         if (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino):
-            return "the checkpoint file was replaced by somebody else"
-        return "" if own.st_size == self._size else "the checkpoint file was changed by somebody else"
+            return "the checkpoint file was replaced by another process"
+        return "" if own.st_size == self._size else "the checkpoint file was changed by another process"
 
     def close(self) -> None:
         """Once."""

@@ -38,7 +38,7 @@ class Damaged(ConsoleError):
 
 
 class NotPlain(OSError):
-    """A link, a pipe or a folder in a file's place: somebody put it there, and a pipe is waited for forever."""
+    """A link, a pipe or a folder in a file's place. An attacker may have put it there, and reading a pipe could wait forever."""
 
     def __init__(self) -> None:
         super().__init__(0, "it is not a plain file")

@@ -23,10 +23,10 @@ from console.domain.failpoints import failpoint
 CHECKPOINT_ROWS = 256
 CHECKPOINT_S = 60.0
 RESERVE_BYTES = 256 * 1024
-_REMEDY = "Free space or mend the disk; what only stops or tightens still works."
-_REPLACED = "its file was replaced by somebody else"
+_REMEDY = "Free space or repair the disk. Stopping and tightening still work."
+_REPLACED = "its file was replaced by another process"
 _EVIDENCE = (
-    "Keep the state directory as evidence: somebody writes in it. What only stops or tightens still works; a restart looks at it all."
+    "Keep the state directory as evidence: another process writes in it. Stopping and tightening still work. A restart checks it all."
 )
 
 
@@ -45,7 +45,7 @@ class _Pending:
 
 
 class AuditLog:
-    """The writer's end. Thread-safe: whoever comes to the disk first commits for all who wait (group commit)."""
+    """The writing side of the log. Thread-safe: the first thread at the disk commits for all that wait (group commit)."""
 
     def __init__(
         self,
@@ -88,10 +88,10 @@ class AuditLog:
         data: Mapping[str, Any] | None = None,
         must: bool = False,
     ) -> Record:
-        """Writes one record, on disk when this returns. ``must`` is for kills and stops: it may use the reserve of a full disk.
+        """Write one record, on disk when this returns. ``must`` is for kills and stops: it may use the reserve of a full disk.
 
-        Raises NotRecorded, and then nothing was written and the action is not to be taken; UsageProblem and TooLarge on data
-        that cannot be recorded (never with ``must``, which records without the data and says so).
+        Raises NotRecorded: then nothing was written, and the action must not be taken. Raises UsageProblem and TooLarge on data that cannot
+        be recorded. With ``must`` the record is written without such data, with a note.
         """
         pending = _Pending(self._draft((actor, kind, what, verdict, agent_id), data, must), must)
         with self._waiting_lock:
@@ -311,7 +311,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _foreign(path: Path, identity: tuple[int, int], checkpoints: CheckpointFile) -> str:
-    """What somebody else did to the files since they were opened, in words, or ''."""
+    """Return what another process did to the files since they were opened, in words, or ''."""
     try:
         return checkpoints.foreign() if _identity(path) == identity else _REPLACED
     except OSError as error:

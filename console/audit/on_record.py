@@ -1,7 +1,7 @@
-"""Whether the log still leads to what is known of it from elsewhere: seals of receipts, the records they name, and anchors.
+"""Check the log against what is known of it from elsewhere: seals of receipts, the records they name, and anchors.
 
-A log that was put back to an older copy, or rewritten, checkpoints and all, is whole in itself. The digest of each receipt was on record as
-soon as it was sealed, and the receipt names the newest record of that moment: one that is kept on another machine betrays both.
+A log that was replaced by an older copy, or rewritten with its checkpoints, is valid in itself. But the digest of each receipt was on
+record as soon as it was sealed, and the receipt names the newest record of that moment. So a receipt kept on another machine exposes both.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class _Book:
     seals: dict[str, int] = field(default_factory=dict)
     """Digest of a sealed receipt, and the first record that holds it."""
     retired: dict[str, tuple[int, float, Retirement]] = field(default_factory=dict)
-    """By key id: the first record that says so, and when that was made."""
+    """By key id: the first record of the retirement, and its time."""
     wrong: list[str] = field(default_factory=list)
-    """Retirements that are none."""
+    """Records that claim a retirement and are not valid."""
 
     def has_before(self, key_id: str, digest: str) -> bool:
         """Whether this seal was on record here before its key was retired."""
@@ -113,7 +113,7 @@ def _compared(log: Path, paths: list[Path], public_key: Path | None, anchors: Se
 
 
 def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path, public_key: Path | None) -> list[str]:
-    """What cannot be told of one receipt. Raises _Bad when it is not what this host signed, or the log does not lead to it."""
+    """Return what cannot be checked of one receipt. Raises _Bad when this host did not sign it, or the log does not lead to it."""
     keys = {key: found[2].raw() for book in books for key, found in book.retired.items() if found[2].role == HOST}
     seal = verify_file(path, public_key, keys)
     if not seal.good:

@@ -23,7 +23,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 
 
 class AuditReader:
-    """Reads one audit file; opens it anew for each question, so it never holds up the writer."""
+    """Read one audit file. It is opened again for each question, so it never holds up the writer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -45,15 +45,15 @@ class AuditReader:
             return [_record(row) for row in connection.execute(sql, (*parameters, limit))]
 
     def total(self) -> int:
-        """How many records there are (their numbers have no gaps, or `verify` says so). Raises ConsoleError."""
+        """Return the number of records (`verify` finds any gap in their numbers). Raises ConsoleError."""
         with self._open() as connection:
             return int(connection.execute("SELECT ifnull(max(seq), 0) FROM records").fetchone()[0])
 
     def export(self, target: Path | IO[str], fmt: str = "jsonl", why: str = "") -> int:
-        """Writes all records, oldest first; returns how many. Raises UsageProblem on another format, ConsoleError, OSError.
+        """Write all records, oldest first; return how many. Raises UsageProblem on another format, ConsoleError, OSError.
 
-        ``jsonl``: one ASCII line a record, exact. ``csv``: for people; a cell that a spreadsheet could run is prefixed with '.
-        After a loss that no operator acknowledged a last line tells that the record is not intact; also where ``why`` says so.
+        ``jsonl``: one ASCII line a record, exact. ``csv``: for people; a cell that a spreadsheet could run is prefixed with '. A last line
+        tells that the record is not intact: after a loss that no operator acknowledged, and with a ``why``.
         """
         if fmt not in ("jsonl", "csv"):
             raise UsageProblem(f"Format {fmt[:20]!r} is not known.", "Use jsonl or csv.")
@@ -117,7 +117,7 @@ def _csv(stream: IO[str], records: Iterator[Record]) -> int:
 
 
 def _not_intact(stream: IO[str], fmt: str, why: str) -> None:
-    """A last line that is no record: whoever reads the export alone learns that records before it were lost."""
+    """Write a last line that is no record. A reader of the export alone then learns that records before it were lost."""
     if fmt == "jsonl":
         stream.write(json.dumps({"intact": False, "why": why}, sort_keys=True, separators=(",", ":")) + "\n")
     else:

@@ -44,7 +44,7 @@ def text_bytes(text: str) -> bytes:
 
 
 def text_of(stored: Any) -> str:
-    """The text of stored bytes; bytes nobody here wrote are shown escaped."""
+    """Return the text of stored bytes. Bytes that are no valid text, which Watchfloor never writes, are shown escaped."""
     if not isinstance(stored, bytes):
         return "" if stored is None else str(stored)
     try:

@@ -1,7 +1,7 @@
-"""A signing key that leaked is taken out of the record: the record says since when, signed by a key that remains.
+"""Retire a signing key that leaked: a record says since when, signed by a key that remains.
 
-Whoever has a key can sign anything, with any date: what a retired key signed counts only where its digest was on record before the
-retirement. Place in the chain decides, never a clock.
+A thief of a key can sign anything, with any date. So what a retired key signed counts only where its digest was on record before the
+retirement. The place in the chain decides, never a clock.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Retirement:
     role: str
     key_id: str
     public: str
-    """Raw public key, base64: what it signed before can still be told from what others did."""
+    """Raw public key, base64. With it, what the key signed before can still be told apart from forgeries."""
     by: str
-    """Raw public key, base64, of the key that remains and says so."""
+    """Raw public key, base64, of the remaining key that signs the retirement."""
     signature: str = ""
 
     def raw(self) -> bytes:

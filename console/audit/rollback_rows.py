@@ -1,8 +1,8 @@
-"""Whether the rows of rollback records are what the log says of them: each row's digest was on record before its action was allowed.
+"""Check the rows of rollback records against the log: each row's digest was on record before its action was allowed.
 
-The rows lie in a file of their own, so whoever can write the state directory could change what is put back, where, or whether it was.
-What the action left (``after_sha256``) is looked at later and not on record: a restore compares it with the file and with what the
-operator saw.
+The rows lie in a file of their own. An attacker who can write the state directory could change what is restored, where, or whether it was.
+What the action left (``after_sha256``) is read later and is not on record. A restore compares it with the file and with what the operator
+saw.
 """
 
 from __future__ import annotations
@@ -96,16 +96,16 @@ class RollbackBook:
         """Of one row."""
         known, done = self.facts.get(row.record_id), self.done.get(row.record_id, set())
         if known is None:
-            return Standing("it is not on record: no action was allowed by it, or somebody else made it")
+            return Standing("it is not on record: no action was allowed by it, or Watchfloor did not make it")
         if known != row.digest:
             return Standing("it was changed after it was recorded", changed=True)
         if row.restored_at is None:
-            return Standing("it was put back, by the record, and says that it was not", changed=True) if done else Standing()
+            return Standing("the log says that it was restored, and it says that it was not", changed=True) if done else Standing()
         if (row.restored_at, row.restored_by) in done:
             return Standing()
         if done:
-            return Standing("when and by whom it was put back was changed after it was recorded", changed=True)
-        return Standing("it says that it was put back, which is not on record")
+            return Standing("the time or the operator of its restore was changed after it was recorded", changed=True)
+        return Standing("it says that it was restored, which is not on record")
 
 
 def compare_rows(log: Path, records: Path) -> RowsCompared:

@@ -71,9 +71,9 @@ def _due(last: Last) -> list[str]:
 
 
 def stand_in(tokens: Tokens, names: Sequence[str], at: float, *, is_expected: bool) -> Last | None:
-    """What stands for a record that is missing or damaged: whatever old values of ``names`` still wait is due. None when nothing is lost.
+    """Return a record in place of one that is missing or damaged: every old value of ``names`` that waits is due. None: nothing is lost.
 
-    ``is_expected``: somebody else knows of a rotation. Raises ConsoleError when the store cannot be read.
+    ``is_expected``: another record mentions a rotation. Raises ConsoleError when the store cannot be read.
     """
     if load_last(tokens.store.folder) is not None:
         return None
@@ -146,7 +146,7 @@ def _keys(tokens: Tokens, verifiers: Mapping[str, Verifier], keys_after: str) ->
 
 def _one(tokens: Tokens, plug: Plug | None) -> tuple[bool, str]:
     if plug is None:
-        return False, "unknown: it is no longer in the plan, so nobody can be asked"
+        return False, "unknown: it is no longer in the plan, so it cannot be checked"
     try:
         return present_one(tokens, plug, later=True)
     except ConsoleError as error:

@@ -41,7 +41,7 @@ class ApiKey:
         return self._store.get(NAME)
 
     def accepts(self, key: str) -> bool:
-        """Whether this is the key of now. ConsoleError when the store cannot be read (then nothing is accepted)."""
+        """Return whether this is the current key. ConsoleError when the store cannot be read (then nothing is accepted)."""
         kept = self.current()
         if kept is None or not key.startswith(PREFIX) or len(key) > _LONGEST:
             return False

@@ -15,7 +15,7 @@ from console.settings.durable import make_folder, replace_file, sync_folder
 
 PRIVATE_FILE = "host-key.pem"
 PUBLIC_FILE = "host-key.pub"
-"""What whoever checks receipts needs; nothing secret. Copy it off the host: a checker must not have to trust the host for it."""
+"""What a checker of receipts needs; nothing secret. Copy it off the host: a checker must not have to trust the host for it."""
 NEXT_FILE = "host-key.next.pem"
 """The key that takes over once the record says that the present one is retired; it is on disk before that."""
 _LIMIT = 64 * 1024
@@ -93,8 +93,8 @@ def _load(path: Path) -> Ed25519PrivateKey:
         seen = os.fstat(descriptor)
         if not stat.S_ISREG(seen.st_mode) or stat.S_IMODE(seen.st_mode) & 0o077 or seen.st_uid != os.geteuid():
             raise ConsoleError(
-                f"The host key {path} is open to others, or belongs to somebody else.",
-                f"If nobody else read it: chmod 600. Else move it and {PUBLIC_FILE} away, and start again for a new one.",
+                f"The host key {path} is open to other accounts, or belongs to one.",
+                f"If no other account read it: chmod 600. Else move it and {PUBLIC_FILE} away, and start again for a new one.",
             )
         raw = file.read(_LIMIT)
     try:

@@ -1,7 +1,7 @@
-"""Secrets by name, for one instance: in the desktop's keyring, else in a file sealed under a systemd credential, else in a 0600 file.
+"""Keep secrets by name, for one instance: in the desktop's keyring, else in a file sealed under a systemd credential, else in a 0600 file.
 
-Each is tried by writing and reading. The way down is one way: an instance that once used a lower place never goes back to a higher one,
-or a keyring that answers again would bring keys back to life that were rotated away in the meantime.
+Each place is tried by writing and reading. An instance that once used a lower place never goes back to a higher one. Otherwise a keyring
+that answers again would bring back keys that were rotated away meanwhile.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Store:
     ) -> None:
         """``folder`` is the instance's keys folder; ``file`` never looks further (the demo, tests).
 
-        ``settle``: the choice of a lower place is final. False only looks: whoever asks from another session, without the desktop's bus,
-        must not decide for the supervisor.
+        ``settle``: the choice of a lower place is final. False only looks. A command from another session, without the desktop's bus, must
+        not decide for the supervisor.
         """
         if len(instance_id) != 8 or any(c not in "0123456789abcdef" for c in instance_id):
             raise UsageProblem("That is not an instance id.", "Use the 8 hexadecimal characters of instance.json.")

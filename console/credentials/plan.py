@@ -1,7 +1,7 @@
-"""The rotation plan as data: which secrets beyond Watchfloor's own are replaced after a kill, how, and who must then refuse the old value.
+"""The rotation plan as data: which further secrets are replaced after a kill, how, and which verifier must then refuse the old value.
 
-It is the file ``rotation.json`` of the state directory, read anew for every rotation. A plan that is broken in any way is an error that
-names the field; it never counts as empty.
+It is the file ``rotation.json`` of the state directory, read again for every rotation. A broken plan is an error that names the field. It
+never counts as empty.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Http(_Part):
         return any(placeholder in text for text in self.headers.values()) or placeholder in json.dumps(self.body)
 
     def secrets(self) -> list[str]:
-        """What the plan itself holds that nobody should read in a log: values of headers that name themselves so."""
+        """Return the values in the plan that must not appear in a log: those of headers with a telling name."""
         return [value for name, value in self.headers.items() if any(word in name.lower() for word in _TELLING) and "{" not in value]
 
 
@@ -213,7 +213,7 @@ class Plan(_Part):
 
 
 def load_plan(path: Path) -> Plan:
-    """The plan of now; without a file the empty one. Raises ConsoleError with the field that is wrong, or whose file it is."""
+    """Return the current plan; without a file the empty one. Raises ConsoleError with the wrong field, or the file's wrong owner."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
@@ -223,7 +223,7 @@ def load_plan(path: Path) -> Plan:
     with os.fdopen(descriptor, "rb") as file:
         seen = os.fstat(descriptor)
         if not stat.S_ISREG(seen.st_mode) or seen.st_uid not in (0, os.geteuid()) or seen.st_mode & 0o077:
-            raise _broken(path, "it runs programs, and is open to others or belongs to somebody else", f"chmod 600 {path}, and own it.")
+            raise _broken(path, "it runs programs, and is open to other accounts or belongs to one", f"chmod 600 {path}, and own it.")
         raw = file.read(_LIMIT + 1)
     if len(raw) > _LIMIT:
         raise _broken(path, "it is over 1 MiB")

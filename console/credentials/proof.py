@@ -37,7 +37,7 @@ def fingerprint_of(text: str | None) -> str:
 
 
 def canaries_of(tokens: Tokens) -> dict[str, str]:
-    """Good tokens of the key of now. None when there is no usable key: then nothing can be old."""
+    """Return valid tokens of the current key. Empty when there is no usable key: then nothing can be old."""
     try:
         return {
             Audience.OPERATOR: tokens.issue(Audience.OPERATOR, "rotation", _CANARY_S),
@@ -58,7 +58,7 @@ def present_keys(tokens: Tokens, verifiers: Mapping[str, Verifier], canaries: Ma
 
 
 def forged(tokens: Tokens) -> list[str]:
-    """Tokens of now, signed with every key that was rotated away and waits; the newest key's first."""
+    """Return fresh tokens signed with every key that was rotated away and still waits; the newest key's first."""
     made: list[str] = []
     for text in reversed(olds(tokens.store, SIGNING_KEY)):
         with contextlib.suppress(ConsoleError):  # a damaged key set signs nothing

@@ -88,12 +88,12 @@ class Run:
         self.items.append(RotationItem(name, ok, round((time.monotonic() - self.start) * 1000, 1), words))
 
     def save(self, step: str) -> None:
-        """The marker is durable, then whoever listens hears of it. Raises OSError."""
+        """Store the marker, then tell the listener. Raises OSError."""
         save_marker(self.tokens.store.folder, self.marker)
         self.on_step(step)
 
     def reached(self, name: str, phase: Phase) -> None:
-        """One secret is one step further, durably."""
+        """Note durably that one secret is one step further."""
         self.marker.phases[name] = phase
         self.save(f"{phase} {name}")
 
@@ -194,9 +194,10 @@ def _begin_anew(left: Marker) -> None:
 
 
 def _begin_named_anew(left: Marker, names: frozenset[str]) -> None:
-    """A person asks by name for what was changed and not proven: from the value of now to another; older ones are presented all the same.
+    """Start the named secrets again that were changed and not proven: from their current value to another.
 
-    That is the way out where somebody set yet another value by hand, and where a value was never seen to be good: that one is let go.
+    Their older values are presented all the same. A person uses this after a value was set by hand, or when a value was never seen to be
+    valid. Such a value is given up.
     """
     for name in names.difference(KEY_ITEMS):
         if left.phases.get(name) is Phase.CHANGED:
@@ -316,7 +317,7 @@ def _let_go_of_missing(run: Run, plugs: Sequence[Plug], is_plan_known: bool) -> 
         if not is_plan_known:
             if phase is Phase.PROVEN:
                 continue
-            run.note(name, False, "unknown: the plan cannot be read, so nobody can be asked")
+            run.note(name, False, "unknown: the plan cannot be read, so it cannot be checked")
             continue
         del run.marker.phases[name]
         if phase is not Phase.PROVEN:  # what is proven misses its second presentation alone, and that is said there

@@ -1,8 +1,8 @@
-"""Secrets in one file, encrypted under a key that the service manager hands over: a systemd credential.
+"""Keep secrets in one file, encrypted under a key that the service manager hands over: a systemd credential.
 
 A credential can only be read (systemd.exec(5), LoadCredentialEncrypted=, $CREDENTIALS_DIRECTORY), so it cannot hold what changes. It holds
-a key, and the file beside the state is sealed under it: a copy of the disk alone gives nothing away. Whoever may read the memory or the
-credentials of this service can read it; that is what a credential is.
+a key, and the file beside the state is sealed under it: a copy of the disk alone reveals nothing. A process that may read the memory or the
+credentials of this service can read the secrets: no credential protects against that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def read_credential(folder: str) -> bytes:
         raise Unavailable(f"systemd credential: {CREDENTIAL} cannot be read: {error.strerror}") from error
     # systemd gives 0400 or, with an ACL for the service's user, 0440 (systemd.exec(5)): never anything for others.
     if not stat.S_ISREG(seen.st_mode) or seen.st_mode & 0o007 or seen.st_uid not in (0, os.geteuid()):
-        raise Unavailable(f"systemd credential: {CREDENTIAL} is open to others, or belongs to somebody else")
+        raise Unavailable(f"systemd credential: {CREDENTIAL} is open to other accounts, or belongs to one")
     if len(raw) < SHORTEST:
         raise Unavailable(f"systemd credential: {CREDENTIAL} has less than {SHORTEST} bytes: openssl rand -base64 48 makes a key")
     return raw

@@ -48,7 +48,7 @@ class SecretFile:
         try:
             seen = os.fstat(descriptor)
             if not stat.S_ISREG(seen.st_mode) or stat.S_IMODE(seen.st_mode) & 0o077 or seen.st_uid != os.geteuid():
-                raise self._unusable("is open to others, or belongs to somebody else")
+                raise self._unusable("is open to other accounts, or belongs to one")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 raw = file.read(_LIMIT + 1)
         finally:
@@ -90,5 +90,5 @@ class SecretFile:
 
     def _unusable(self, why: str) -> ConsoleError:
         return ConsoleError(
-            f"The file of secrets {self.path} {why}.", "Mend its owner and mode (0600), or remove it: tokens are then made anew."
+            f"The file of secrets {self.path} {why}.", "Set its owner and mode (0600), or remove it: then new tokens are made."
         )

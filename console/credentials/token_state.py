@@ -26,7 +26,7 @@ class TokenState:
 
 
 class TokenStateFile:
-    """Read anew at every call; changed under a lock, durably."""
+    """The state of tokens on disk. It is read again at every call, and changed under a lock, durably."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -55,7 +55,7 @@ class TokenStateFile:
             os.close(lock)
 
     def replace(self, state: TokenState) -> None:
-        """Starts anew, whatever was there. The epoch never falls: the higher one stays; and nobody who was barred is let in again."""
+        """Start a new state, whatever was there. The higher epoch stays, and a barred agent stays barred."""
         lock = self._lock()
         try:
             try:

@@ -1,4 +1,4 @@
-"""Tokens for the routes over TCP and for agents: HS256, two disjoint audiences, and every request judged by the keys of now.
+"""Tokens for the routes over TCP and for agents: HS256, two disjoint audiences, and every request checked with the current keys.
 
 No key is kept in a constant, a default argument or a cache: a rotation in another process counts for the next request.
 """
@@ -96,9 +96,9 @@ class Tokens:
         return {**claims, "agent_id": agent_id} if agent_id else claims
 
     def signed_with(self, old: TokenKeys) -> list[str]:
-        """What a thief of a key set that was rotated away would make today: tokens of now, signed with each of its keys.
+        """Return the tokens that a thief of a rotated key set could make today, signed with each of its keys.
 
-        Under their own kid and under the one of now, for both audiences. Every verifier must refuse each of them.
+        Under their own kid and under the current one, for both audiences. Every verifier must refuse each of them.
         """
         kids = {self.keys().current}
         made = []
@@ -174,7 +174,7 @@ class Tokens:
 
     @property
     def epoch(self) -> int:
-        """The epoch of now; ConsoleError when it cannot be read."""
+        """Return the current epoch; ConsoleError when it cannot be read."""
         return max(self._state.load().epoch, self.keys().epoch_floor)
 
     def keys(self) -> TokenKeys:
@@ -185,10 +185,9 @@ class Tokens:
         return read_keys(text)
 
     def renew_keys(self) -> str:
-        """Replaces the whole key set by one new key: no old token survives. Its kid. The state starts anew, one epoch higher.
-
-        The state comes first: keys beside which no state lies are not mended by ``ensure``, and power may fail between the two.
-        """
+        """Replace the whole key set by one new key, so that no old token survives. Returns its kid. The state starts new, one epoch
+        higher."""
+        # The state is written first: ``ensure`` does not repair keys without a state, and power may fail between the two writes.
         epoch = self._highest_known_epoch() + 1
         kid, key = secrets.token_hex(8), secrets.token_bytes(KEY_BYTES)
         self.store.redactor.learn(key)

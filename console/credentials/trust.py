@@ -10,9 +10,10 @@ from console.domain.errors import ConsoleError
 
 
 def check_way(path: Path, *, owners: frozenset[int] = frozenset()) -> None:
-    """Raises ConsoleError when anybody but root, ourselves or ``owners`` could put another file in this place.
+    """Raise ConsoleError when an account except root, our own or ``owners`` could put another file in this place.
 
-    No symbolic link on the way, no folder of somebody else's, none that others can write to (but for sticky ones, as /tmp).
+    On the way there must be no symbolic link, no folder of another account, and none that others can write to (except sticky ones, as
+    /tmp).
     """
     trusted = {0, os.geteuid()} | owners
     for folder in reversed(path.parents):
@@ -23,7 +24,7 @@ def check_way(path: Path, *, owners: frozenset[int] = frozenset()) -> None:
         if stat.S_ISLNK(seen.st_mode):
             raise ConsoleError(f"{folder} is a symbolic link.", "Name the real path in the rotation plan.")
         if seen.st_uid not in trusted:
-            raise ConsoleError(f"{folder} belongs to somebody else (uid {seen.st_uid}).", "Move the file to a folder of your own.")
+            raise ConsoleError(f"{folder} belongs to another account (uid {seen.st_uid}).", "Move the file to a folder of your own.")
         if seen.st_mode & stat.S_IWOTH and not seen.st_mode & stat.S_ISVTX:
             raise ConsoleError(f"{folder} can be written by everybody.", f"chmod o-w {folder}")
 
@@ -39,5 +40,5 @@ def check_program(path: str) -> None:
     if not stat.S_ISREG(seen.st_mode) or not os.access(real, os.X_OK):
         raise ConsoleError(f"{path} is not a program that can be run.", f"chmod u+x {path}")
     if seen.st_uid not in (0, os.geteuid()) or seen.st_mode & 0o022:
-        raise ConsoleError(f"{path} can be changed by somebody else.", f"chown it to yourself and chmod go-w {path}")
+        raise ConsoleError(f"{path} can be changed by another account.", f"chown it to yourself and chmod go-w {path}")
     check_way(real)

@@ -59,7 +59,7 @@ class _Press:
     """The press of this hold."""
 
     at: float | None
-    """When it happened, if its event says so plausibly."""
+    """When it happened, if the event carries a plausible time."""
     handled: float
     source: str
 

@@ -16,7 +16,7 @@ FULL_READ_EVERY = 30
 POLL_WORST_S = 11.0
 """How long the requests of one poll may take, on top of the period, before the channel counts as in doubt."""
 _ALARMS_KEPT = 32
-"""Each alarm is told once until the channel is good again, and no more than this many: nobody can flood the operator."""
+"""The most alarms that are kept. Each is raised once until the channel is good again, so a broken channel cannot flood the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def boottime() -> float:
 
 
 class Channel:
-    """What the poller knows of its channel. Not thread-safe: whoever has it locks."""
+    """What the poller knows of its channel. Not thread-safe: the owner locks."""
 
     def __init__(self, period_s: float, lease_s: float, lease_left_s: float, clock: Callable[[], float]) -> None:
         """As ``Poller``."""
@@ -151,7 +151,7 @@ class Channel:
         return True
 
     def status(self, state: HostState, *, running: bool, waiting: bool) -> PollerStatus:
-        """Never flatters. ``waiting``: effects that nobody has taken yet."""
+        """Return the state, never better than it is. ``waiting``: effects that were not carried out yet."""
         now = self._clock()
         lease_left = self._lease_end - now
         mode = Mode.SOFT if state.mode is Mode.ARMED and lease_left <= 0 else state.mode

@@ -1,7 +1,7 @@
-"""The remote document ``agent-kill/3``: reading it from hostile bytes, signing it, verifying it; ``agent-kill/2`` is still read.
+"""Read the remote document ``agent-kill/3`` from hostile bytes, sign it, verify it. ``agent-kill/2`` is still read.
 
-Killing needs nothing, un-killing needs everything: ``killed: true`` counts in any document that parses, signed or not;
-``killed: false`` counts only with a quorum of distinct keys over the exact content, for this fleet.
+A kill needs nothing: ``killed: true`` counts in any document that parses, signed or not. An un-kill needs everything: ``killed: false``
+counts only with a quorum of distinct keys over the exact content, for this fleet.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def retire_key(keys_dir: Path, kid: str) -> KeysShown:
 
 
 def load_keys(keys_dir: Path) -> KeySet:
-    """The public set. NotFound without one, ConsoleError when it is damaged (which trusts nobody)."""
+    """Return the public key set. Raises NotFound without one, ConsoleError when it is damaged (then no key is trusted)."""
     path = keys_dir / PUBLIC_FILE
     try:
         with path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""The host's state machine, pure: what one look at the bucket means for this host.
+"""The host's state machine, pure: what one read of the bucket means for this host.
 
-``observe(state, observation)`` follows the table of the design: any kill latches, only a signed release of a higher epoch
-that covers every latched kill ends it, and a channel that cannot be trusted stops softly until one good signed read.
+``observe(state, observation)`` follows the table of the design. Any kill latches. Only a signed release of a higher epoch that covers every
+latched kill ends it. A channel that cannot be trusted stops softly until one good signed read.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """404: the object always exists, so this is somebody's doing."""
+    """404. The object always exists, so an attacker or an operator removed it."""
 
 
 @dataclass(frozen=True, slots=True)

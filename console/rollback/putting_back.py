@@ -136,7 +136,7 @@ def _exchange(folder: int, draft: str, name: str, now: Image) -> None:
     ours = os.stat(draft, dir_fd=folder, follow_symlinks=False).st_ino
     rename(folder, draft, name, _EXCHANGE)
     if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino != ours:
-        raise Conflict("Somebody replaced the file while it was being put back.", "Stop the agent, then look at it again.")
+        raise Conflict("Another process replaced the file during the restore.", "Stop the agent, then check the file again.")
     try:
         out = os.stat(draft, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:

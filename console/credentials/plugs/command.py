@@ -15,7 +15,7 @@ from console.credentials.trust import check_program
 from console.domain.errors import ConsoleError, TimedOut
 
 END_S = 5.0
-"""A program that lives this long after SIGKILL hangs in the kernel; whoever waits for it would hang with it."""
+"""Seconds after SIGKILL for which a program is waited for. One that lives longer hangs in the kernel, and a waiting thread with it."""
 OUTPUT_LIMIT = 64 * 1024
 """Bytes of either stream that are read; a program that prints more is ended."""
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -127,12 +127,12 @@ def _hear(stream: IO[bytes], heard: dict[IO[bytes], bytearray]) -> bool:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Without reaping it: as long as it is not reaped, its number, and so its group's, is nobody else's (waitid(2), WNOWAIT)."""
+    """Return whether the process has ended, without reaping it. Unreaped it keeps its number, and so its group's (waitid(2), WNOWAIT)."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it is gone."""
+    """End the process group; return whether it is gone."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""What every plug can do. One object per item of the plan, made anew for each rotation."""
+"""What every plug can do. Each rotation makes one new object for each item of the plan."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Plug(Protocol):
     """The other side makes the new value: ``change`` is given an empty one and answers with it."""
 
     def old(self) -> str | None:
-        """The value in force; None when nobody ever told it."""
+        """Return the value in force; None when it is not known."""
 
     def change(self, old: str, new: str) -> str:
-        """Puts ``new`` in the place of ``old`` and answers with the value that is in force from now on. Harmless when done twice."""
+        """Put ``new`` in the place of ``old``. Returns the value that is in force from now on. Harmless when done twice."""
 
     def present(self, value: str) -> bool | None:
         """Presents a value to the item's verifier: True accepted, False refused, None when its answer means neither."""

@@ -146,10 +146,8 @@ def _may_write(who: Writers, uid: int, gid: int, mode: int) -> bool:
 
 
 def excerpt_of(text: bytes, known: frozenset[str], hide: Hide = str) -> str:
-    """The lines that are not known, escaped, without what is or looks like a credential, bounded.
-
-    Hidden before it is cut and escaped: the beginning of a secret would be nobody's, and an escape would tear it apart.
-    """
+    """Return the lines that are not known, escaped, without what is or looks like a credential, bounded."""
+    # Secrets are hidden before the text is cut and escaped: a cut or escaped secret would not be recognised any more.
     if b"\0" in text[:4096]:
         return "(not text)"
     lines = text.splitlines()

@@ -33,7 +33,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One row of the table: where something lies that somebody else starts."""
+    """One row of the table: where a thing lies that another program starts."""
 
     kind: str
     where: Where
@@ -88,7 +88,7 @@ class Entry:
     gid: int
     mode: int
     mtime: float
-    """Seconds since the epoch; whoever owns it can set it."""
+    """Seconds since the epoch. The file's owner can set it to any time."""
     folder: tuple[int, int, int] = (0, 0, 0)
     """uid, gid and mode of the folder it lies in."""
     target: str = ""
@@ -145,7 +145,7 @@ def snapshot_from_json(data: dict[str, Any]) -> Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """As whom the agents of a session ran."""
+    """The accounts under which the agents of a session ran."""
 
     session: str
     uid: int

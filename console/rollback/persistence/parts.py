@@ -14,7 +14,7 @@ NESTED = 32
 THINGS = 20_000
 """JSON that is nested deeper, or holds more, is not written out: with an indent per level it would grow by a thousand times."""
 LINE = 4096
-"""Longer lines of git settings are not read: nobody writes such a line, and an expression could be kept busy by one."""
+"""Longer lines of git settings are not read: no real file has such a line, and it could keep a regular expression busy."""
 # Possessive (``++``): a megabyte of blanks is gone over once, not once for each blank.
 _HEAD = re.compile(r'\[\s*+([A-Za-z0-9.-]++)\s*+(?:"((?:[^"\\]|\\.)*+)")?\s*+\]')
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?\Z", re.DOTALL)
@@ -45,11 +45,12 @@ def _git(raw: bytes) -> bytes | None:
 
 
 def git_settings(text: str) -> list[tuple[str, str]]:
-    """``(section.subsection.key, value)`` of a git configuration file, names in lower case.
+    """Return ``(section.subsection.key, value)`` of a git configuration file, names in lower case.
 
-    Raises ValueError on what git would refuse, and on lines that go on with a backslash: whether one does depends on comments and
-    quotes before it (git-config(1), Syntax), and a reading that differs from git's by one line would miss what git runs.
+    Raises ValueError on what git would refuse, and on lines that go on with a backslash.
     """
+    # Whether a line goes on depends on comments and quotes before it (git-config(1), Syntax). A reading that differs from git's by one line
+    # would miss what git runs.
     found: list[tuple[str, str]] = []
     section = ""
     for line in text.split("\n"):

@@ -36,7 +36,7 @@ _X = (".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".config/autostart/*"
 HOME: tuple[Place, ...] = (
     *_rows("shell start file", Where.HOME, SHELL, (*_BASH, *_ZSH, *_FISH)),
     *_rows("session start file", Where.HOME, LOGIN, _X),
-    *_rows("ssh access", Where.HOME, "whoever holds that key, or your next ssh", (".ssh/authorized_keys", ".ssh/authorized_keys2")),
+    *_rows("ssh access", Where.HOME, "a login with that key, or your next ssh", (".ssh/authorized_keys", ".ssh/authorized_keys2")),
     *_rows("ssh settings", Where.HOME, "your next ssh, or the next login by ssh", (".ssh/rc", ".ssh/config", ".ssh/environment")),
     *_rows("systemd user unit", Where.HOME, "systemd, at your login or by a timer", (
         ".config/systemd/user/**", ".local/share/systemd/user/**",
@@ -79,7 +79,7 @@ SYSTEM: tuple[Place, ...] = (
     )),
     *_rows("loader settings", Where.SYSTEM, "every program that starts", ("etc/ld.so.preload", "etc/ld.so.conf.d/*")),
     *_rows("ssh settings", Where.SYSTEM, "every login by ssh", ("etc/ssh/sshrc", "etc/ssh/sshd_config", "etc/ssh/sshd_config.d/*")),
-    *_rows("sudo rule", Where.SYSTEM, "whoever it names", ("etc/sudoers", "etc/sudoers.d/*")),
+    *_rows("sudo rule", Where.SYSTEM, "the accounts that it names", ("etc/sudoers", "etc/sudoers.d/*")),
     *_rows("git settings", Where.SYSTEM, "every git command on this machine", ("etc/gitconfig",), "git"),
     *_rows("command on your PATH", Where.SYSTEM, SHIM, ("usr/local/bin/*", "usr/local/sbin/*"), executable=True),
     *_rows("python start file", Where.SYSTEM, PYTHON, (

@@ -30,7 +30,7 @@ BELOW = 5
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a look ends before its end; it then says so."""
+    """The bounds at which a check stops early. The result then tells that it is incomplete."""
 
     until: float
     """CLOCK_MONOTONIC seconds."""

@@ -145,7 +145,7 @@ def test_checkpoints_come_by_time(tmp_path: Path) -> None:
 def test_a_checkpoint_that_fails_does_not_lose_the_record(log: AuditLog) -> None:
     beside(log.path).write_bytes(b"")
     log.append("a", "kill", "all", must=True)
-    assert "changed by somebody else" in log.checkpoint_problem
+    assert "changed by another process" in log.checkpoint_problem
     assert log.total() == 1
     assert not log.verify().whole
 
@@ -233,7 +233,7 @@ def test_a_checkpoint_file_that_was_replaced_or_taken_away_is_said_while_it_is_w
     assert "the checkpoint file is missing" in log.verify().why
     noted.write_bytes(old)
     verdict = log.verify()
-    assert not verdict.whole and "replaced by somebody else" in verdict.why
+    assert not verdict.whole and "replaced by another process" in verdict.why
     assert log.append("a", "k", "recorded all the same", must=True).seq == 2 and "replaced" in log.checkpoint_problem
 
 
@@ -259,7 +259,7 @@ def test_a_file_that_was_replaced_by_its_own_copy_is_said_and_takes_no_record(lo
     log.path.with_name("copy.db").replace(log.path)
     verdict = log.verify()
     assert not verdict.whole and verdict.why
-    with pytest.raises(NotRecorded, match="replaced by somebody else") as refused:
+    with pytest.raises(NotRecorded, match="replaced by another process") as refused:
         log.append("a", "k", "y")
     assert "evidence" in refused.value.remedy
     log.path.unlink()

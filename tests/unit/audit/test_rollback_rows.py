@@ -115,11 +115,11 @@ def test_any_change_is_named(log: AuditLog, records: Path, harm: Callable[[Path]
 def test_whether_it_was_put_back_is_on_record_too(log: AuditLog, records: Path) -> None:
     kept(log, records, "r-1")
     run(records, "UPDATE records SET restored_at = 7.5, restored_by = 'ann'")
-    assert "says that it was put back, which is not on record" in compare_rows(log.path, records).unknown[0]
+    assert "says that it was restored, which is not on record" in compare_rows(log.path, records).unknown[0]
     log.append("ann", "rollback.restored", "r-1", data={DONE_FIELD: {"id": "r-1", "at": 7.5, "by": "ann"}})
     assert compare_rows(log.path, records) == RowsCompared(1)
     run(records, "UPDATE records SET restored_by = 'ben'")
-    assert "by whom it was put back was changed" in compare_rows(log.path, records).why
+    assert "the operator of its restore was changed" in compare_rows(log.path, records).why
     run(records, "UPDATE records SET restored_at = NULL")
     assert "says that it was not" in compare_rows(log.path, records).why
 

@@ -55,7 +55,7 @@ def test_parts_that_do_not_belong_together_are_noticed(keys: Path, tmp_path: Pat
 def test_a_key_open_to_others_or_behind_a_link_is_refused(keys: Path) -> None:
     ensure_host_key(keys)
     (keys / PRIVATE_FILE).chmod(0o640)
-    with pytest.raises(ConsoleError, match="open to others"):
+    with pytest.raises(ConsoleError, match="open to other accounts"):
         ensure_host_key(keys)
     (keys / PRIVATE_FILE).chmod(0o600)
     (keys / PRIVATE_FILE).rename(keys / "elsewhere")

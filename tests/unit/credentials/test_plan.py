@@ -98,12 +98,12 @@ def test_only_the_operators_own_closed_file_counts(tmp_path: Path) -> None:
     path = written(tmp_path, items())
     for mode in (0o640, 0o602, 0o644, 0o666):
         path.chmod(mode)
-        with pytest.raises(ConsoleError, match="open to others"):
+        with pytest.raises(ConsoleError, match="open to other accounts"):
             load_plan(path)
     path.chmod(0o600)
     if os.geteuid() == 0:
         os.chown(path, 65534, 65534)
-        with pytest.raises(ConsoleError, match="belongs to somebody else"):
+        with pytest.raises(ConsoleError, match="belongs to one"):
             load_plan(path)
         os.chown(path, 0, 0)
     elsewhere = path.rename(tmp_path / "elsewhere")

@@ -84,7 +84,7 @@ def test_a_file_that_others_can_open_a_link_or_a_pipe_is_refused(tmp_path: Path)
     file = made(tmp_path)
     file.set("a", "b")
     file.path.chmod(0o644)
-    with pytest.raises(ConsoleError, match="open to others"):
+    with pytest.raises(ConsoleError, match="open to other accounts"):
         file.get("a")
     file.path.unlink()
     os.mkfifo(file.path, 0o600)
@@ -105,7 +105,7 @@ def test_the_credential_is_read_only_when_it_is_a_key_and_nobody_elses(tmp_path:
     path.chmod(0o400)
     assert read_credential(str(tmp_path)) == KEY.strip()
     path.chmod(0o444)
-    with pytest.raises(Unavailable, match="open to others"):
+    with pytest.raises(Unavailable, match="open to other accounts"):
         read_credential(str(tmp_path))
     path.chmod(0o600)
     path.write_bytes(b"short")

@@ -64,7 +64,7 @@ def test_a_failed_write_keeps_the_old_values_and_leaves_no_draft(file: SecretFil
 def test_a_file_open_to_others_is_refused(file: SecretFile, mode: int) -> None:
     file.set("a", "1")
     file.path.chmod(mode)
-    with pytest.raises(ConsoleError, match="open to others"):
+    with pytest.raises(ConsoleError, match="open to other accounts"):
         file.get("a")
 
 
@@ -72,7 +72,7 @@ def test_a_file_open_to_others_is_refused(file: SecretFile, mode: int) -> None:
 def test_a_file_of_somebody_else_is_refused(file: SecretFile) -> None:
     file.set("a", "1")
     os.chown(file.path, 65534, 65534)
-    with pytest.raises(ConsoleError, match="somebody else"):
+    with pytest.raises(ConsoleError, match="belongs to one"):
         file.get("a")
 
 

@@ -26,7 +26,7 @@ def test_our_own_programs_and_the_systems_are_fine(program: Path) -> None:
 
 
 def test_a_program_that_others_can_change_is_refused(program: Path) -> None:
-    for mode, words in ((0o775, "changed by somebody else"), (0o757, "changed by somebody else"), (0o644, "not a program")):
+    for mode, words in ((0o775, "changed by another account"), (0o757, "changed by another account"), (0o644, "not a program")):
         program.chmod(mode)
         with pytest.raises(ConsoleError, match=words):
             check_program(str(program))
@@ -50,9 +50,9 @@ def test_a_way_through_links_or_another_users_folder_is_refused(program: Path, t
         check_way(tmp_path / "gone" / "rotate")
     if os.geteuid() == 0:
         os.chown(tmp_path, 65534, 65534)
-        with pytest.raises(ConsoleError, match="belongs to somebody else"):
+        with pytest.raises(ConsoleError, match="belongs to another account"):
             check_way(program)
         check_way(program, owners=frozenset({65534}))
         os.chown(program, 65534, 65534)
-        with pytest.raises(ConsoleError, match="changed by somebody else"):
+        with pytest.raises(ConsoleError, match="changed by another account"):
             check_program(str(program))

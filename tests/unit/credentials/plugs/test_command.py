@@ -91,7 +91,7 @@ def test_what_cannot_be_run_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConsoleError, match="cannot be started"):
         run_command(Command(argv=[str(path)]), b"", "x")
     path.chmod(0o777)
-    with pytest.raises(ConsoleError, match="changed by somebody else"):
+    with pytest.raises(ConsoleError, match="changed by another account"):
         run_command(Command(argv=[str(path)]), b"", "x")
 
 

@@ -80,7 +80,7 @@ def test_an_instance_beside_the_default_one_counts_nobody_else(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / ".claude"))
     assert run(tmp_path) == 0
     said = capsys.readouterr().out
-    assert "Nothing was spent" in said and "agents of this instance alone" in said and "--home DIR" in said
+    assert "Nothing was spent" in said and "agents of this instance only" in said and "--home DIR" in said
     save_options(tmp_path / "state" / "settings.json", merged(Options(), {"discover_root": str(home)}))
     assert run(tmp_path) == 0 and "$0.0015" in capsys.readouterr().out
 

@@ -103,7 +103,7 @@ def test_what_is_refused(places: Places, file: Path, tmp_path: Path, monkeypatch
         run(places, fifo, "--yes")
     with pytest.raises(NotFound):
         run(places, file, "--undo", "--yes")
-    with pytest.raises(UsageProblem, match="nobody to ask"):
+    with pytest.raises(UsageProblem, match="a confirmation needs a terminal"):
         run(places, file, "--json")
     file.write_bytes(b"{")
     with pytest.raises(UsageProblem, match="not JSON"):
