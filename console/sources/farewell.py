@@ -10,9 +10,9 @@ from console.domain.agent import Sighting
 from console.sources.interface import GONE
 
 FAREWELL_S = 30.0
-"""Longer than any price takes on a busy machine."""
+"""Seconds for which an ended session is still reported: longer than any price takes on a busy machine."""
 MOST = 200
-"""Rows at a time, those that left last: whoever starts and ends sessions without end hides nobody who lives behind them."""
+"""The most ended rows at a time, the newest ones. So a flood of short sessions cannot hide the ones that live."""
 
 
 class Farewells:

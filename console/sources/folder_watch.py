@@ -98,7 +98,8 @@ class FolderWatch:
         self._changed(frozenset())
 
     def _take(self, found: object, marks: dict[str, tuple[int, int]]) -> set[str]:
-        """Tells what changed; which of the folders themselves are gone, since one made anew may even have the number of the one before."""
+        """Report what changed. Returns the folders that are gone themselves: a new folder of that name may even have the same inode
+        number."""
         if not isinstance(found, set):
             return set()
         paths = frozenset(path for _, path in found)

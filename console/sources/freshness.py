@@ -1,6 +1,7 @@
-"""What needs no second look: files and folders of which somebody watches and nobody told that they changed.
+"""Tell which files and folders need no second look: those that a watch covers and for which it reported no change.
 
-A watch is a hint and no promise (a network file system tells nobody, a queue overflows): whoever trusts it looks all the same now and then.
+A watch is a hint and no promise: a network file system reports nothing, and a queue can overflow. So a user of it looks all the same now
+and then.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ class Freshness:
         """The same of all watches; replaced whole, so that asking takes no lock."""
         self._paths: dict[str, int] = {}
         self._inside: dict[str, int] = {}
-        """What was told of, and the folders it is in; what changed last comes last."""
+        """The places that changed, and their folders; the latest change comes last."""
         self.begun = 0
-        """When a folder was watched anew last: what happened in it before nobody told."""
+        """The number at which a folder was last watched from the start: earlier changes in it were not reported."""
         self.lapsed = 0
-        """Grows when something is watched no more, or all of it begins anew: whoever waits to be told of a place asks once himself."""
+        """Grows when a watch ends or starts over. A reader that relies on a watch must then look once itself."""
 
     def begins(self, watch: str, folders: Iterable[str]) -> None:
-        """These are watched from now on, by this watch, and no others. What it watched before goes on: no change of it was missed."""
+        """Watch these folders from now on, and no others, with this watch. A folder that it watched before stays watched without a gap."""
         with self._lock:
             self._number += 1
             had, folders = self._watched.get(watch, {}), set(folders)
@@ -41,13 +42,13 @@ class Freshness:
             self.begun = max(self._since.values(), default=self.begun)
 
     def ends(self, watch: str) -> None:
-        """It watches nothing any more."""
+        """End this watch."""
         with self._lock:
             self.lapsed += bool(self._watched.pop(watch, None))
             self._since = {folder: since for each in self._watched.values() for folder, since in each.items()}
 
     def changed(self, paths: Iterable[str]) -> None:
-        """Of something in these places a watch told."""
+        """Note that a watch reported changes in these places."""
         with self._lock:
             self._number += 1
             if len(self._paths) > PATHS_MAX:
@@ -59,17 +60,17 @@ class Freshness:
                 _last(self._inside, path.rpartition("/")[0], self._number)
 
     def of(self, path: str) -> int:
-        """Grows with every change of what has this name; 0: nobody watches its folder, so look yourself. Ask before you look."""
+        """Return a number that grows with every change of this path; 0: its folder is not watched. Ask before you look."""
         since = self._since.get(path.rpartition("/")[0], 0)
         return max(since, self._paths.get(path, 0)) if since else 0
 
     def within(self, folder: str) -> int:
-        """Grows with every change of anything right in this folder; 0: nobody watches it."""
+        """Return a number that grows with every change of an entry of this folder; 0: it is not watched."""
         since = self._since.get(folder, 0)
         return max(since, self._inside.get(folder, 0)) if since else 0
 
     def since(self, number: int) -> tuple[int, set[str]]:
-        """The number now, and every place that changed after ``number``: what was told of, and the folders it is in."""
+        """Return the number now, and every place that changed after ``number``, with its folder."""
         with self._lock:
             changed = {*_after(self._paths, number), *_after(self._inside, number)}
             if self.begun > number:
@@ -77,7 +78,7 @@ class Freshness:
             return self._number, changed
 
     def watches(self, folder: str) -> bool:
-        """Whether somebody watches it."""
+        """Return whether a watch covers the folder."""
         return folder in self._since
 
 

@@ -20,10 +20,10 @@ GONE = "gone"
 """Status of one that is not seen any more: for a moment it is told what it used to its end, and nothing else follows from it."""
 
 YOUNG = "young"
-"""Status of one that was told of just now: it joins a row, and makes none, until those who know more of it have had time to look."""
+"""Status of a session reported just now. It joins a row but makes none, until better informed sources had time to look."""
 
 SAYS_OF_A_ROW = (UNVERIFIED, FINISHED, GONE, YOUNG)
-"""Statuses that only we may give."""
+"""Statuses that only our own code may give."""
 
 MAX_SIGHTINGS = 1000
 """Per look and source; what lies beyond is counted in the report's reason, never dropped in silence."""
@@ -47,7 +47,7 @@ class Confinement:
         return True if self.pids == "all" else self.pids(pid)
 
     def homes(self) -> list[Path]:
-        """Where somebody else's programs may have written."""
+        """Return the homes in which programs of the host's accounts may have written."""
         return homes(self.root) if self.outside else []
 
 

@@ -16,7 +16,7 @@ from console.sources.qwen.kind import QWEN
 # --- Kinds that are seen as processes, named and stopped, and of which nothing else is known: each capability lacks with its reason.
 
 
-_UNREAD = Lacks("nobody has written a reader for its files")
+_UNREAD = Lacks("Watchfloor cannot read its files")
 
 
 def _seen(name: str, program: Program, *, why: Lacks = _UNREAD) -> Kind:

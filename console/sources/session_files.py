@@ -1,8 +1,8 @@
-"""Sessions of kinds whose processes hold no file open: each process with the session that it writes, by its folder, account and start.
+"""Find the session of each process of a kind that holds no file open: by its folder, account and start.
 
-Which session a process writes is a claim of files, so it only names and counts: the process itself is the kernel's word. A session counts
-for a process when its file was written since that process began; where several processes work in one folder, each session is the one's
-that began last before it.
+The files only claim which session a process writes, so a session only names and counts. The process itself is proven by the kernel. A
+session counts for a process when its file was written since that process began. Where several processes work in one folder, each session
+belongs to the one that began last before it.
 """
 
 from __future__ import annotations

@@ -166,10 +166,10 @@ def _ready() -> None:
 
 
 def _grow_interned() -> None:
-    """Lets the interpreter's table of interned strings take its final size now, not after some minutes or hours.
+    """Let the interpreter's table of interned strings take its final size now, not after some minutes or hours.
 
-    A string that is interned and dropped (each part of a Path) uses a place up. When all are used, the table is made anew with three
-    places for each string that lives: some megabytes more, once.
+    A string that is interned and dropped (each part of a Path) uses a slot up. When all are used, the table is made again with three slots
+    for each living string: some megabytes more, once.
     """
     for number in range(INTERNED):
         sys.intern(f"/{number}")

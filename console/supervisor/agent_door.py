@@ -191,7 +191,7 @@ class AgentRoutes:
         return Route(path, served, methods=[method])
 
     async def _no_route(self, request: Request, _error: Exception) -> Response:
-        """There is nothing here to grant, approve or release: whoever looks for it is recorded."""
+        """Answer a route that does not exist here. Nothing on this socket can approve, grant or release; a try is recorded."""
         self._turn()
         self._trespasses.note(f"agent:{self._id}", f"{request.method} {request.url.path}")
         return refusal(
@@ -202,7 +202,7 @@ class AgentRoutes:
         )
 
     def _turn(self) -> None:
-        """At most RATE requests a second of one agent: a flood of one is nobody else's delay."""
+        """Allow at most RATE requests a second of one agent, so that its flood delays no other agent."""
         moment = time.monotonic()
         while self._recent and moment - self._recent[0] > 1.0:
             self._recent.popleft()

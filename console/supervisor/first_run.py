@@ -34,7 +34,7 @@ _PATHS = ("proven", "in_doubt", "not_configured", "unavailable")
 
 
 class FirstLook:
-    """Reads; everything is looked at anew each time it is asked."""
+    """Collect what a first run shows. Everything is read again at each question."""
 
     def __init__(
         self,

@@ -45,11 +45,11 @@ log = logging.getLogger(__name__)
 _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)
 FLUSH_S = 0.1
 ALONE_S, CROWD_S = 0.01, 0.05
-"""How long whoever waits for the disk waits for others to share the write; the longer one within a second of several having done so."""
+"""Seconds for which a writer waits for others to share its write to disk. The longer time counts within a second of a shared write."""
 CANARY_RETRY_S = 2.0
 LATCH_S = 3.0
 FREEZE_LOOK_S = 5.0
-"""Between two looks at who is frozen without a doubt: for what no cgroup holds it is a walk over /proc."""
+"""Seconds between two checks which agents are surely frozen. Without a cgroup such a check walks over /proc."""
 
 
 class OneForAll:
@@ -257,7 +257,8 @@ class Follower:
         return {AgentId(i): why for i, why in self._doubts.items()}
 
     def _knows_of_no_soft_stop(self) -> bool:
-        """A guard that lost its record stops softly until somebody knows better: a good read of the kill channel, or there being none."""
+        """Return whether no soft stop is known here. A guard that lost its record stops softly until the supervisor knows better."""
+        # The supervisor knows better after a good read of the kill channel, or when there is no channel.
         remote = self._remote
         return not self._core.state.soft_stop and (remote is None or (remote.poller is not None and remote.poller.status().good))
 
@@ -271,7 +272,7 @@ class Follower:
             return {i: a.causes for i, a in self._core.state.agents.items() if a.causes} | shown
 
     def _believe_the_latch(self, status: dict[str, Any]) -> None:
-        """A latch nobody pressed here (a lost or damaged file reads as killed) is believed within seconds."""
+        """Take over a latch that was not set here, within seconds: a lost or damaged file reads as killed."""
         state = self._core.state
         if not status.get("latched") or state.killed or self._stop.turn.locked():
             self._latch_seen = None
@@ -343,7 +344,7 @@ class Follower:
 
 
 def _release(waiting: list[asyncio.Future[None]], ok: bool) -> None:
-    """Nobody is told that something is kept which is not."""
+    """Answer the waiting writers. A failed write must not be reported as stored."""
     for future in waiting:
         if future.done():
             continue

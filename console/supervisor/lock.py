@@ -19,9 +19,9 @@ LOOK_S = 0.05
 
 
 def take_lock(path: Path, sock: Path | None = None, still_s: float = HELD_S) -> IO[str]:
-    """Holds the lock until the file is closed; Conflict that names the holder when another supervisor has it.
+    """Hold the lock until the file is closed. Raises Conflict that names the holder when another supervisor has it.
 
-    ``sock``: where that one would answer. While it does not, it starts or ends: it is waited for as long as it gets on.
+    ``sock``: where that supervisor would answer. While it does not, it starts or ends: it is waited for as long as it makes progress.
     """
     handle = path.open("a+")
     path.chmod(0o600)
@@ -48,7 +48,7 @@ def _took(handle: IO[str]) -> bool:
 
 
 def listens(path: Path) -> bool:
-    """Whether somebody takes connections there: its queue being full says so too."""
+    """Return whether a process takes connections there. A full queue means yes as well."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.setblocking(False)
         try:

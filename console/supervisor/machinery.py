@@ -87,7 +87,7 @@ class Machinery:
         self.witness = Witness(options.evidence.refresh_s, options.evidence.processes_max)
 
     def _open_files(self) -> None:
-        """Ledger, guard, audit log: a loss is noted before anything is made anew."""
+        """Open ledger, guard and audit log. A loss is noted before a new file is made."""
         places = self._places
         if not places.ledger_db.exists() and places.audit_db.exists() and not noted_loss(places.state_dir):
             note_loss(places.state_dir, MISSING)

@@ -60,7 +60,14 @@ class Starting(Protocol):
 
 
 async def restore(it: Starting) -> None:
-    """1. receipts, and requests not sealed, 2. the guard's latch, 3. agents that live, 4. agents nobody knows, 5. what was half done."""
+    """Restore the instance after a start.
+
+    1. receipts, and requests not sealed
+    2. the guard's latch
+    3. agents that live
+    4. agents that the ledger does not know
+    5. what was half done
+    """
     failpoint("restore.begun")
     it.machinery.scribe.complete_egress()
     unwritten = it.stop.load()
@@ -93,7 +100,8 @@ async def restore(it: Starting) -> None:
 
 
 def proven_dead(receipts: Iterable[Receipt]) -> frozenset[AgentId]:
-    """Whose end the receipts prove: nobody with any target, in any of them, that is not proven (promise 1)."""
+    """Return the agents whose end the receipts confirm. One unconfirmed target in any receipt is enough to leave an agent out (promise
+    1)."""
     proven: set[str] = set()
     doubted: set[str] = set()
     for receipt in receipts:
@@ -133,7 +141,7 @@ async def _stop_strangers(it: Starting, alive: set[AgentId]) -> None:
         return
     asked = [i for i in held if AgentId(i) not in alive and not i.startswith(f"{CANARY}-")]
     if silent := await _ask_and_stop(it, asked, AT_ONCE_S):
-        words = f"whether {len(silent)} agents nobody follows still run is unknown: the guard does not say; it is asked again"
+        words = f"whether {len(silent)} agents from before the start still run is unknown: the guard did not answer; it is asked again"
         it.machinery.notice(words, "red")
         it.runner.task(_until_answered(it, silent))
 
@@ -146,7 +154,8 @@ async def _until_answered(it: Starting, silent: list[str]) -> None:
 
 
 async def _ask_and_stop(it: Starting, ids: list[str], timeout_s: float) -> list[str]:
-    """Stops those that have processes; gives those of whom the guard did not say. Its first silence ends the round: a start waits once."""
+    """Kill those that have processes. Returns those of which the guard did not answer. Its first silence ends the round: a start waits
+    once."""
     strangers, silent = [], []
     for number, agent_id in enumerate(ids):
         try:
@@ -161,7 +170,7 @@ async def _ask_and_stop(it: Starting, ids: list[str], timeout_s: float) -> list[
         except ConsoleError:
             silent.append(agent_id)
     if strangers and not it.core.state.killed:
-        await it.stop.press([AgentId(i) for i in strangers], "nobody follows it after a restart", "supervisor")
+        await it.stop.press([AgentId(i) for i in strangers], "no supervisor follows it after a restart", "supervisor")
     return silent
 
 

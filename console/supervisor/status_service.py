@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # its module loads the client of the bucket
     from console.services.remote.service import RemoteDesk
 
 BOUND_S = 0.8
-"""Nobody who asks waits longer: a press asks for the status too, and gives a supervisor 2 s."""
+"""Longest time in seconds that a caller waits. A panic asks for the status too, and gives a supervisor 2 s."""
 
 
 class StatusService:
@@ -144,7 +144,7 @@ class Answer(Protocol):
 
 
 class PartLooks:
-    """Whether each part is available, one look at a time: one that hangs holds one thread, and nobody who asks. On the loop's thread."""
+    """Check whether each part is available, one check at a time. One that hangs holds one thread, and no caller. On the loop's thread."""
 
     def __init__(self, probes: Mapping[str, Callable[[], Answer]], bound_s: float = BOUND_S) -> None:
         self._probes, self._bound_s = dict(probes), bound_s

@@ -1,4 +1,4 @@
-"""Which files say what an agent did, and what is new in them. Blocks; for a thread of its own. Only files of agents it is told of."""
+"""Find which files tell what an agent did, and what is new in them. Blocks; for a thread of its own. Only files of the given agents."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Whereabouts(NamedTuple):
     sub: str = ""
     """A sub-agent's id within its session."""
     home: str = ""
-    """The home of an agent of ours: its files are below it, no link on the way, and belong to whom it belongs; empty: any home."""
+    """The home of an agent that Watchfloor started; empty: any home."""
+    # Its files lie below that home, with no link on the way, and belong to the home's owner.
 
     def as_json(self) -> str:
         return json.dumps(self._asdict())
@@ -138,7 +139,7 @@ class AgentFiles:
     read_at: float = 0.0
     """Monotonic moment of the last read."""
     told_until: float = 0.0
-    """Until when, in monotonic seconds, nobody need look at it of whom ``is_told`` is true."""
+    """The monotonic time until which a followed agent with ``is_told`` need not be looked at."""
     _open: dict[str, _Open] = field(default_factory=dict)
     _main: str = ""
     """The program's own file, or empty: not found yet."""
@@ -148,20 +149,21 @@ class AgentFiles:
     """Where its sub-agents write, if that is there."""
     _places: tuple[str, ...] = ()
     _heard: tuple[int, ...] = ()
-    """What the watches said before the last look; empty: not everything is watched, or not everything was sought."""
+    """What the watches reported before the last look; empty: not everything is watched, or not everything was searched."""
     _told: tuple[int, ...] = ()
     """The same of the last look after which nothing was left to be read; empty: there was none."""
     _sought: int = 0
     """What they said of where its sub-agents write before the last search."""
 
     def broke(self, why: str) -> None:
-        """Something in it is beyond us: it is said, and read again only when it changes."""
+        """Note that a file is beyond us. The reason is shown, and the file is read again only when it changes."""
         self.problem, self.backlog = why, False
         for one in self._open.values():
             one.more = False
 
     def has_news(self) -> bool:
-        """Whether ``read`` would find anything: a stat for each file, now and then a search; where a watch tells of changes, seldom."""
+        """Return whether ``read`` would find anything. It takes a stat for each file and now and then a search; with a watch, less
+        often."""
         tick, told = time.monotonic(), self._marks()
         if told and told == self._told and tick < self.told_until:
             return False
@@ -178,7 +180,8 @@ class AgentFiles:
         return has_news
 
     def _pause(self) -> float:
-        """Between two searches where a watch would have told of sub-agents; the program's own file may have gone elsewhere."""
+        """Return the seconds between two searches for sub-agents where a watch covers them."""
+        # Shorter when the program's own file is gone: it may now write elsewhere.
         main = self._open.get(self._main)
         return SOUGHT_S if main is not None and main.now is not None else TOLD_S
 
@@ -314,7 +317,7 @@ class AgentFiles:
 
 
 def _finished(path: Path) -> bool:
-    """Its note says so; one whose note cannot be read waits for its row."""
+    """Return whether the sub-agent's note marks it as finished. One whose note cannot be read waits for its row."""
     try:
         note = json.loads(read_foreign(path.with_suffix("").with_suffix(".meta.json"), 65_536).data)
     except (OSError, ValueError, RecursionError):

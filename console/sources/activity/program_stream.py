@@ -1,10 +1,20 @@
-"""What a started program writes, line by line: whole lines out of hostile bytes, and the one form in which every program's events are told.
+"""Read what a started program writes, line by line: whole lines out of hostile bytes, and the one form of every program's events.
 
 An event is a dict with ``kind`` and texts of bounded length, every one of them hostile:
-``session`` (model, version, session), ``message`` (role, text), ``tool_call`` (id, tool, arguments), ``tool_result`` (id, text, error),
-``usage`` (answer, model, tokens), ``turn`` (ok, text), ``subagent`` (id, what, text), ``control`` (id, ok, text), ``asked`` (id, what,
-text), ``output`` (text: what is no event of the program's), ``trouble`` (text: ours). ``parent``: the tool call of the sub-agent that
-said it.
+
+* ``session`` (model, version, session)
+* ``message`` (role, text)
+* ``tool_call`` (id, tool, arguments)
+* ``tool_result`` (id, text, error)
+* ``usage`` (answer, model, tokens)
+* ``turn`` (ok, text)
+* ``subagent`` (id, what, text)
+* ``control`` (id, ok, text)
+* ``asked`` (id, what, text)
+* ``output`` (text: what is no event of the program's)
+* ``trouble`` (text: ours)
+
+``parent``: the tool call of the sub-agent from which it comes.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def _name(record: dict[str, Any], entry: Entry) -> str:
 
 
 def message(who: str, text: str) -> Iterator[Entry]:
-    """What somebody said, if it is anything."""
+    """Yield a message, unless it is empty."""
     if text.strip():
         yield Entry(Kind.MESSAGE, "", who=who, text=text)
 

@@ -1,7 +1,7 @@
-"""What a started program has used, from what it writes: each answer of a model counted once, at its largest, and priced.
+"""Count what a started program has used, from what it writes: each answer of a model once, at its largest, and priced.
 
-Everything here only grows. A line that names an answer again with less takes nothing back; one that names it with more adds the
-difference, so that nobody can claim an answer's id beforehand with nothing in it.
+Everything here only grows. A line that names an answer again with less changes nothing. One that names it with more adds the difference. So
+a program cannot hide an answer by naming its id beforehand with nothing in it.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from console.domain.activity import FilePlace
 
 LINE_MAX = 4 << 20
-"""Bytes; a longer line is passed over, and said. Programs write a hundredth of it, and taking it apart needs ten times its size."""
+"""Bytes. A longer line is skipped, and reported. Programs write a hundredth of it, and parsing it needs ten times its size."""
 STEP_MAX = 1 << 20
-"""Bytes read of one file at once: nobody's long history delays those who live."""
+"""Bytes read from one file at once, so that one long history does not delay the others."""
 FIRST_MAX = 32 << 20
-"""Bytes of a history that was never read; what lies before is left out, and said."""
+"""Bytes of a history that was never read. What lies before is left out, and reported."""
 _MARK = 64
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW
 
@@ -123,5 +123,5 @@ def _number(seen: os.stat_result) -> int:
 
 
 def _mark(last: bytes) -> str:
-    """By what the bytes before a place are known again: a file rewritten in place is read anew."""
+    """Return a mark of the bytes before a place, so that a file rewritten in place is noticed and read again."""
     return hashlib.sha256(last).hexdigest()[:24] if last else ""

@@ -28,7 +28,7 @@ def record_of(line: bytes) -> object:
 
 
 def spend_of(answer: Answer, nano: int | None, at: float, turn: int) -> Entry:
-    """What one answer used; ``nano`` None: no price is known, and it says so."""
+    """Return the entry for what one answer used. ``nano`` None: no price is known, and the text tells that."""
     t = answer.tokens
     text = f"{t.input:,} in ({t.cache_read:,} from the cache), {t.output:,} out"
     text += "" if nano is not None else "; unpriced"

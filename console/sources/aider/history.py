@@ -105,7 +105,7 @@ def _id(began: str) -> str:
 
 
 def _sum(began: str, text: str) -> Spent:
-    """What is cumulative only grows: a line that says less, whoever wrote it, takes nothing back."""
+    """Add up the lines. Sums only grow: a line with less changes nothing, whichever process wrote it."""
     tokens, cost, answers, unpriced = 0, 0.0, 0, 0
     for sent, written, read, received, total in _USED.findall(text):
         answers += 1

@@ -92,7 +92,7 @@ class Notes:
         self._projects = {}
 
     def of(self, projects: Path, cwd: str, session: str) -> Found:
-        """Everybody who has a note; nobody when there is none or the folder cannot be read."""
+        """Return every sub-agent with a note; none when there is no note or the folder cannot be read."""
         if not cwd or "/" in session or "\0" in session or session in ("", ".", ".."):
             return Found([], [])
         project, top, name = self._paths_of(projects, cwd, session)
@@ -187,7 +187,7 @@ class Notes:
         return kept[1]
 
     def _linked(self, one: SubAgent, folder: Path) -> SubAgent:
-        """A nested one that names its call but not its parent: whoever's transcript holds that call."""
+        """Return a nested sub-agent with its parent: the one whose transcript holds its call. Its note names the call only."""
         if one.depth < 2 or one.parent_id or not one.call:
             return one
         key = (str(folder), one.agent_id)

@@ -30,15 +30,15 @@ _NAMESPACE = re.compile(r"pid:\[\d{1,20}\]\Z")
 _CAP = 65_536
 _ENTRIES_CAP = 10_000
 TOLD_S = 10.0
-"""Between two looks at a folder of which a watch would have told that something in it changed."""
+"""Seconds between two looks at a folder that a watch covers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A record that may speak of something that runs."""
+    """A record of a session that may still run."""
 
     number: int
-    """As its file is named: a pid in the namespace of whoever wrote it."""
+    """The file's name: a pid, in the PID namespace of the process that wrote it."""
     owner: int
     """Uid of the file."""
     record: dict[str, Any]

@@ -1,6 +1,6 @@
-"""Sessions of Claude Code with their sub-agents and what each used: made anew only where a watch, a sum or a record says something new.
+"""Report sessions of Claude Code with their sub-agents and usage. A row is made again only when a watch, a sum or a record changed.
 
-Of a thousand sessions a hundred may spend something in a second and one may start a sub-agent; the others are what they were.
+In a second a hundred of a thousand sessions may spend something, and one may start a sub-agent. The others stay as they were.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Rows:
         return again(rows, self._spend.of(one.owner, self._source, one.seen.session), tree)
 
     def _woken(self) -> Iterable[str]:
-        """Those of whom a watch told something since it was asked last; all, where folders are watched anew."""
+        """Return the sessions for which a watch reported a change since the last call; all, when the watches were set up again."""
         number, changed = self._fresh.since(self._number)
         is_new, self._number = self._fresh.begun > self._number, number
         if is_new:

@@ -1,8 +1,8 @@
-"""What Claude Code's transcripts say that answers used.
+"""Read from Claude Code's transcripts what its answers used.
 
-The format is internal to Claude Code and may change: every field is optional, unknown ones and unknown types of records are passed over.
-One answer is written once for each block of its content, each time with its usage, and again in every session that was resumed from it:
-whoever sums must count its id once. The id is the message's and the request's: a gateway may give every message the same.
+The format is internal to Claude Code and may change. So every field is optional, and unknown fields and types of records are skipped. One
+answer is written once for each block of its content, each time with its usage, and again in every session resumed from it. So a sum must
+count its id once. The id consists of the message's and the request's: a gateway may give every message the same.
 """
 
 from __future__ import annotations

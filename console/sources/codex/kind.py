@@ -69,7 +69,7 @@ CODEX = Kind(
     hook=JsonHook(
         ".codex/hooks.json",
         gaps=(
-            "Whoever may write ~/.codex/config.toml can switch it off (features.hooks); install-hook codex --check says whether it is.",
+            "A process that may write ~/.codex/config.toml can switch it off (features.hooks). Check with: install-hook codex --check.",
             f"{GOES_ON[0].upper()}{GOES_ON[1:]}.",
         ),
         advice="Codex runs a new hook only once you have trusted it: start codex, and approve the hook it shows.",

@@ -1,6 +1,6 @@
-"""How much of a subscription's window is used, where a program's own files say so: Codex writes it into its rollouts, Claude Code does not.
+"""Read how much of a subscription's window is used, from a program's own files: Codex writes it into its rollouts, Claude Code does not.
 
-Only the ends of the newest rollouts are read, as bytes of a file that somebody else wrote.
+Only the ends of the newest rollouts are read, as hostile bytes: another program wrote them.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ from console.sources.activity.program_stream import Event, Heard, bounded, count
 
 SOURCE = "codex"
 HELD_BY_SANDBOX = ("-c", "approval_policy=never", "-c", "sandbox_mode=danger-full-access")
-"""It asks nobody before a tool call and makes no sandbox of its own: what holds it is ours."""
+"""Options with which it calls tools without asking and makes no sandbox of its own: Watchfloor's sandbox holds it."""
 QUIET = ("-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false", "-c", "feedback.enabled=false")
 TRUSTED = ("--dangerously-bypass-hook-trust",)
-"""Our hook runs though nobody has trusted it by hand. ``app-server`` has no such option: there it is trusted by its hash."""
+"""The option that runs our hook without a person's approval. ``app-server`` has no such option: there the hook's hash is trusted."""
 JUDGED = ("-c", "features.hooks=true")
-"""Hooks run, whatever the program's own configuration, which lies in the workspace, says."""
+"""Options that switch hooks on. They win over the program's own configuration, which lies in the workspace."""
 WORDS = ("app-server",)
 WORDS_ONCE = ("exec", "--json", "--skip-git-repo-check")
 _MOST_WAITING = 100

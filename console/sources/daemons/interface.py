@@ -50,7 +50,7 @@ class FoundDaemon:
     hosted: tuple[Hosted, ...] = ()
     idle: tuple[Idle, ...] = ()
     unknown: tuple[ProcessIdentity, ...] = ()
-    """Children that are neither: whatever they host is nobody's target."""
+    """Children that are neither. The sessions in them are no target of a kill."""
     refused: str = ""
     """Why it is named and never signalled; empty: every mark was proven."""
     home: tuple[tuple[str, str], ...] = field(default=(), repr=False)

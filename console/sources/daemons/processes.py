@@ -143,9 +143,9 @@ def peer(path: str) -> tuple[int, int, str] | None:
 
 
 def why_open_to_others(folder: Path, uid: int) -> str:
-    """Why another account could put something into a folder, or replace it; empty: only ``uid`` and root can.
+    """Return why another account could put something into a folder, or replace it; empty: only ``uid`` and root can.
 
-    A sticky folder such as /tmp may be everybody's: nobody but the owner of an entry can rename or remove it there (unlink(2)).
+    A sticky folder such as /tmp may be open to all accounts: there only the owner of an entry can rename or remove it (unlink(2)).
     """
     for place in (folder, *folder.parents):
         try:

@@ -71,7 +71,7 @@ GEMINI = Kind(
         unit=1000,
         aliases={"write_todos": "TodoWrite", "enter_plan_mode": "EnterPlanMode", "exit_plan_mode": "ExitPlanMode"},
     ),
-    start=Lacks("nobody has written how it is started and talked to; watchfloor run -- gemini starts it as any command"),
+    start=Lacks("Watchfloor cannot send it messages; watchfloor run -- gemini starts it as any command"),
     daemons=Lacks("it leaves no process behind that could start a session again"),
     quota=Lacks("its files do not say how much of its quota is used"),
 )

@@ -21,11 +21,11 @@ KILO_PROGRAM = Program("kilo", "Kilo", ("@kilocode/cli",), native=False)
 _SESSIONS = """
 select id, time_created, time_updated from session
 where directory = ? and (parent_id is null or parent_id = '') order by time_updated desc limit 20"""
-_NOT_STARTED = Lacks("nobody has written how it is started and talked to; watchfloor run -- starts it as any command")
+_NOT_STARTED = Lacks("Watchfloor cannot send it messages; watchfloor run -- starts it as any command")
 
 
 def sessions(name: str, home: Path, cwd: str, uid: int) -> Iterator[Written]:
-    """Those of one folder, by the database of its account."""
+    """Yield the sessions of one folder, from the database of its account."""
     import sqlite3
 
     folder = home / ".local" / "share" / name

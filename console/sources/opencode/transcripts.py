@@ -1,7 +1,7 @@
-"""What OpenCode's database says that answers used and cost: ``~/.local/share/opencode/opencode.db`` (SQLite). Read of version 1.18.
+"""Read from OpenCode's database what answers used and cost: ``~/.local/share/opencode/opencode.db`` (SQLite). Made for version 1.18.
 
-Kilo is made from OpenCode and writes the same tables. A database is somebody else's file: it is opened to be read alone, never written
-to, for a bounded time, and one that is locked, broken or of another layout is left out with the reason.
+Kilo is made from OpenCode and writes the same tables. The database belongs to another program. So it is opened for reading only and for a
+bounded time. One that is locked, broken or of another layout is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SOURCE, KILO = "opencode", "kilo"
 LOCKED_S = 0.25
-"""How long somebody else's lock is waited for."""
+"""Seconds to wait for the lock of another program."""
 READ_S = 20.0
 """Longest time of one reading; the next goes on."""
 ROW_MAX = 1 << 20

@@ -1,6 +1,6 @@
-"""Sessions as telemetry tells of them, bounded in every direction. Written by the listener's thread, read by the source's look.
+"""Keep the sessions that telemetry reports, bounded in every direction. Written by the listener's thread, read by the source's look.
 
-Whoever reaches the port can say anything: nothing here decides who is signalled, and no limit is measured by it.
+Any process that reaches the port can report anything. So nothing here decides which process is signalled, and no limit counts it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SESSION_NAMES = ("session.id", "conversation.id", "gen_ai.conversation.id")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One session, as it was told of until now."""
+    """One session, as reported until now."""
 
     session: str
     program: str

@@ -1,7 +1,7 @@
-"""A small OTLP/HTTP receiver on loopback, in a thread and loop of its own: what it is sent never holds up the supervisor.
+"""A small OTLP/HTTP receiver on loopback, in a thread and loop of its own, so that its input never holds up the supervisor.
 
-Nobody who sends is trusted: sizes, times, connections and rates are bounded, what was packed is unpacked up to a bound, and browsers are
-refused. What is refused is counted in the book, and answered with a status after which exporters do not try the same again.
+No sender is trusted. Sizes, times, connections and rates are bounded, packed data is unpacked up to a bound, and browsers are refused. What
+is refused is counted in the book, and answered with a status after which exporters do not try the same again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ REQUEST_S = 10.0
 READ_ON_S = 0.5
 """How long what a refused sender still sends is read and thrown away."""
 RATE_BURST, RATE_PER_S = 4 * BODY_MAX, BODY_MAX // 2
-"""Bytes taken at once, and a second: what is said here costs a bounded part of a processor."""
+"""Bytes taken at once, and a second, so that senders cost a bounded part of a processor."""
 WAIT_S = 0.25
-"""How long somebody who sends more than that waits for being told so."""
+"""Seconds before a sender of more than that gets its refusal."""
 PACKED = 10
 """What a packed byte counts, whatever becomes of it."""
 REQUEST_COST = 8192

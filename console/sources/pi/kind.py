@@ -15,7 +15,7 @@ from console.sources.session_files import SessionFiles, Written, newest
 
 PROGRAM = Program("pi", "pi", ("@mariozechner/pi-coding-agent", "@earendil-works/pi-coding-agent"), native=False)
 _NO_HOOK = Lacks("it runs extensions in its own process, which its own tools can change: it has no hook that another program answers")
-_NOT_STARTED = Lacks("nobody has written how it is started and talked to; watchfloor run -- starts it as any command")
+_NOT_STARTED = Lacks("Watchfloor cannot send it messages; watchfloor run -- starts it as any command")
 _NO_DAEMON = Lacks("it leaves no process behind that could start a session again")
 _NO_QUOTA = Lacks("its files do not say how much of a quota is used")
 

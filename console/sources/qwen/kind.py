@@ -59,7 +59,7 @@ QWEN = Kind(
         unit=1000,
         aliases={"todo_write": "TodoWrite", "exit_plan_mode": "ExitPlanMode", "task_stop": "TaskStop"},
     ),
-    start=Lacks("nobody has written how it is started and talked to; watchfloor run -- qwen starts it as any command"),
+    start=Lacks("Watchfloor cannot send it messages; watchfloor run -- qwen starts it as any command"),
     daemons=Lacks("it leaves no process behind that could start a session again"),
     quota=Lacks("its files do not say how much of its quota is used"),
 )

@@ -1,6 +1,6 @@
-"""What the sessions that run now have spent, read in a thread of its own: a long history blocks no look and delays none who live.
+"""Sum what the running sessions have spent, in a thread of its own: a long history blocks no look and delays no other session.
 
-Files that somebody tells have changed are read at once, and only they; everything is looked at now and then, the live sessions first.
+Files that a watch reports as changed are read at once, and only they. Everything is looked at now and then, the live sessions first.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ QUICK_SHARE = 8
 """The same after a reading of files that changed."""
 TOLD_S = 10.0
 TOLD_SHARE = 100
-"""The same as PERIOD_S and SHARE where every transcript of those who live is in a folder that somebody watches."""
+"""The same as PERIOD_S and SHARE where a watch covers the folder of every live transcript."""
 FOLD_S = 3600.0
 ID_LEAST = 32
 """Letters of a session's id by which its transcripts are found first; a shorter one would be in every path."""
 CHANGED_MAX = 5000
 """More changed files than this are left to the next look at everything."""
 PROGRESS_BYTES = 20_000_000
-"""A look that reads more says how far it is."""
+"""Bytes of one look after which its progress is reported."""
 Whose = tuple[int, str, str]
 """(uid, source, session)"""
 KEPT_S = 60.0
-"""How long a session that nobody asks about is still summed."""
+"""Seconds for which a session is still summed after the last question about it."""
 NOT_READ = "not read yet"
 _TROUBLE = (ConsoleError, OSError, ValueError, ArithmeticError, LookupError, TypeError, MemoryError)
 
@@ -89,7 +89,7 @@ class SessionSpend:
         fresh: Freshness | None = None,
     ) -> None:
         self.fresh = fresh or Freshness()
-        """What is watched: told by whoever watches, asked by all who read files."""
+        """What is watched. The watches write it, and every reader of files asks it."""
         self._file, self._kinds, self._root, self._rates, self._own, self._outside = file, tuple(kinds), root, rates, own, outside
         self._wanted: dict[Whose, float] = {}
         self._sums: dict[Whose, dict[str, Spent]] = {}
@@ -143,7 +143,7 @@ class SessionSpend:
         self._woken.set()
 
     def look_soon(self) -> None:
-        """Something may have changed that nobody told of: everything is looked at as soon as SHARE allows. From any thread."""
+        """Look at everything as soon as SHARE allows: there may be a change that no watch reported. From any thread."""
         self._is_soon = True
         self._woken.set()
 
@@ -177,11 +177,12 @@ class SessionSpend:
             self._woken.clear()
 
     def _is_told(self) -> bool:
-        """Whether every change of those who live is told of."""
+        """Return whether a watch covers every transcript of the live sessions."""
         return bool(self._folders) and all(self.fresh.watches(folder) for folder in self._folders)
 
     def look_at_changed(self) -> None:
-        """Reads what somebody told has changed, and sums whose it is, and who is asked about for the first time. Raises ConsoleError."""
+        """Read the files that a watch reported as changed. Sum their sessions, and the sessions with a first question. Raises
+        ConsoleError."""
         with self._lock:
             paths, self._changed = self._changed, set()
         unsummed = {key for key in self._wanted if key not in self._sums}

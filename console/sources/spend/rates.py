@@ -1,7 +1,7 @@
-"""What answers of models cost, by the price table of genai-prices.
+"""Price the answers of models, by the price table of genai-prices.
 
-A price is linear in its counts for one model, day, service tier and step of total input: the table is asked once for each, and the rates
-are kept, since asking it for every answer of a long history takes minutes. A model that the table does not know is unpriced, never free.
+A price is linear in its counts for one model, day, service tier and step of total input. The table is asked once for each of these, and the
+rates are kept: asking it for every answer of a long history takes minutes. A model that the table does not know is unpriced, never free.
 """
 
 from __future__ import annotations

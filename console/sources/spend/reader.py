@@ -82,7 +82,7 @@ class SpendReader:
         return found
 
     def read_these(self, paths: Iterable[str]) -> Found:
-        """What is new in these files alone, of which somebody told that they changed. Raises ConsoleError when nothing can be kept."""
+        """Read what is new in these changed files alone. Raises ConsoleError when nothing can be stored."""
         found = Found()
         named = list(self._named(paths))
         found.files = len(named)

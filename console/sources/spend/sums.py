@@ -46,7 +46,7 @@ class SpendSums:
         """Whether answers of an earlier version may be kept by the first part of their id alone."""
         self._db, lost = open_or_begin_anew(file, VERSION, UPGRADES, lambda db: db.execute("select path from files limit 1").fetchone())
         self.lost = lost and f"{lost}: history whose transcripts are gone is missing"
-        """Why the store began anew, or empty."""
+        """Why the store started new, or empty."""
         try:
             kept = dict(self._asked("select name, value from meta where name in ('closed', 'bare_ids')"))
             self.closed, self.has_bare_ids = kept.get("closed", ""), "bare_ids" in kept

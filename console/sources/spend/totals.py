@@ -1,7 +1,7 @@
-"""Sums that are kept as answers come, so that asking for them takes as long after a day of a busy fleet as in its first minute.
+"""Keep sums as answers come in, so that a question takes as long after a busy day as in its first minute.
 
-Of each session that was asked about what each of its agents used, and of each day since one that was asked about what each source spent.
-Triggers of the database keep both true whoever writes, in the same transaction.
+Sums are kept for what was asked about: for a session the usage of each of its agents, for a day the spend of each source since then.
+Triggers of the database keep both correct in the same transaction, whichever process writes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from console.sources.spend.schema import OF_SESSION, TRIGGERS
 from console.sources.spend.sums import SpendSums
 
 SESSIONS_MAX = 20_000
-"""Sessions of which sums are kept; when there are more, all are summed anew as they are asked about."""
+"""Sessions whose sums are kept. When there are more, all are summed again at the next question."""
 BULK = 1000
-"""More answers at once than this are a history, which is written without them: all is summed anew when it is asked about."""
+"""More answers at once than this are a history. It is written without the triggers, and all sums are made again at the next question."""
 Whose = tuple[int, str, str]
 """(uid, source, session)"""
 OfAgent = tuple[str, float, int, int, int, str, float]
@@ -49,7 +49,7 @@ class SpendTotals(SpendSums):
             self._db.execute(f"insert into sum_agents {OF_SESSION}", (session, source, uid, uid, source, session))
 
     def forget_sessions(self) -> None:
-        """Their sums are made anew when they are asked for; within ``writing``."""
+        """Drop the sums of all sessions; the next question makes them again. Call it within ``writing``."""
         self._db.execute("delete from sum_sessions")
         self._db.execute("delete from sum_agents")
 
@@ -75,10 +75,8 @@ class SpendTotals(SpendSums):
         self._db.execute("insert or replace into meta values('sums_from', ?)", (day,))
 
     def without_sums(self, rows: Iterable[tuple[object, ...]], insert: str) -> None:
-        """Writes a history; within ``writing``. Everything is summed anew when it is asked about.
-
-        An answer may be of another session, or day, than those say who tell it again: which sums it changes is not looked for.
-        """
+        """Write a history; within ``writing``. All sums are made again at the next question."""
+        # A repeated answer may belong to another session or day than the new line says, so the sums that it changes are not worked out.
         for name in TRIGGERS:
             self._db.execute(f"drop trigger {name}")
         self._db.executemany(insert, rows)

@@ -241,7 +241,7 @@ def _mtime(seen: os.stat_result) -> int:
 
 
 def _mark(fd: int, offset: int) -> str:
-    """By what the bytes before ``offset`` are known again: a file rewritten in place is read anew."""
+    """Return a mark of the bytes before ``offset``, so that a file rewritten in place is noticed and read again."""
     start = max(0, offset - _MARK)
     return hashlib.sha256(os.pread(fd, offset - start, start)).hexdigest()[:24] if offset else ""
 

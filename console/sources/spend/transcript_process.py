@@ -1,6 +1,6 @@
-"""What the second process does that reads transcripts: it is asked for files and answers what is new in each, until nobody asks.
+"""The second process, which reads transcripts: it is asked for files and answers what is new in each, until its input ends.
 
-Frames of msgpack behind their length, ``Asked`` on standard input, ``Reply`` on standard output.
+Frames of msgpack behind their length: ``Asked`` on standard input, ``Reply`` on standard output.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ASKED = msgspec.msgpack.Decoder(Asked)
 
 
 def main(kinds: Iterable[Transcripts]) -> None:
-    """Until standard input ends, or nobody reads what it says."""
+    """Answer until standard input ends, or the reader of the answers is gone."""
     gc.set_threshold(10_000, 20, 20)
     known = {kind.source: kind for kind in kinds}
     with open(0, "rb", closefd=False) as asks, open(1, "wb", closefd=False) as tells:

@@ -8,7 +8,8 @@ from console.domain.assets import resource
 
 _DATA = json.loads(resource("prices", "vendors.json").read_bytes())
 SELLERS: dict[str, str] = {name: vendor for vendor, names in _DATA["sellers"].items() for name in names}
-"""Who sells a model, by the names that conventions and instrumentations give providers (letters and digits of them alone)."""
+"""The sellers of models, by the names that conventions and instrumentations give providers (letters and digits only)."""
 STEP_MISSING = frozenset((vendor, model) for vendor, model in _DATA["step_missing"])
-"""Models of which the table has one price alone, and their vendor's sheet two: Sonnet 4, as Sonnet 4.5, costs 6 and 22.50 dollars a
-million in place of 3 and 15 once all input of a request is above 200,000 tokens (Anthropic, "Long context pricing", since 2025-08-12)."""
+"""Models with one price in the table although the vendor has two."""
+# Sonnet 4 and Sonnet 4.5 cost 6 and 22.50 dollars a million instead of 3 and 15 once the whole input of a request is above 200,000 tokens
+# (Anthropic, "Long context pricing", since 2025-08-12).

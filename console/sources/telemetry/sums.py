@@ -1,6 +1,6 @@
-"""What telemetry says one session used: each channel (events, metrics, spans) summed by itself, since they tell the same spend again.
+"""Sum what telemetry reports of one session. Each channel (events, metrics, spans) is summed by itself: they report the same spend.
 
-Every figure is somebody's unproven word: what no program can have meant is refused, what is said twice counts once.
+Every figure is unproven. An impossible figure is refused, and one that is reported twice counts once.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Sums:
         )
 
     def unpriced(self) -> int:
-        """Answers whose cost nobody said."""
+        """Return the number of answers without a cost."""
         return self.events.unpriced or (0 if self.metrics.nano or self.events.answers else self.spans.unpriced)
 
     def cost(self, item: Item) -> None:

@@ -80,7 +80,7 @@ class Trespasses:
         self._notice(words[:400])
 
     def at_operators_door(self, peer: Peer) -> None:
-        """Somebody who is no operator connected to operator.sock."""
+        """Record that a process without an operator's rights connected to operator.sock."""
         leaf = _LEAF.search(peer.cgroups)
         gone = "" if peer.cgroups else ", gone before the kernel could say from where,"
         self.note(f"agent:{leaf[1]}" if leaf else f"uid {peer.uid}{gone}", "operator.sock")

@@ -37,11 +37,11 @@ KEEP_S = 30
 BODY_S = 20.0
 """Longest wait for the whole of a body."""
 HOSTS = frozenset({b"localhost", b"127.0.0.1", b"[::1]", b"watchfloor", b""})
-"""What our own clients call this host. Another name came from somebody who took us for a web server (DNS rebinding)."""
+"""The names by which our own clients call this host. A request with another name took us for a web server (DNS rebinding)."""
 
 
 class BrokenOff(asyncio.CancelledError):
-    """What serves a request ends it on purpose, in the middle of its answer: the connection is closed, and there is nothing to log."""
+    """Raised on purpose in the middle of an answer: the connection is closed, and there is nothing to log."""
 
 
 class Door:
@@ -96,7 +96,7 @@ class Door:
         return _CheckedProtocol(self._config, self._state, self._listener, self._accepts, self._connections, self._resting)
 
     def cut(self) -> int:
-        """Breaks off every connection of now, answered or not; how many. New ones are served."""
+        """Break off every present connection, answered or not; return how many. New ones are served."""
         connections = list(self._state.connections)
         for connection in connections:
             connection.transport.abort()
@@ -161,7 +161,8 @@ class _CheckedProtocol(H11Protocol):
         return cycle is not None and not cycle.response_complete
 
     def _is_still_accepted(self) -> bool:
-        """Whether whoever wrote this piece may: a connection may be handed to another process, and a process be moved to another cgroup."""
+        """Return whether the process that wrote this piece is still allowed."""
+        # A connection may be handed to another process, and a process may be moved to another cgroup.
         if self._named is None or self._peer is None:
             return False
         peer, (pid, uid) = self._peer, self._named.sender
@@ -239,12 +240,13 @@ class _CheckedProtocol(H11Protocol):
         self.app = named
 
     def _is_meant(self, error: asyncio.CancelledError) -> bool:
-        """Whether we cancelled it; any other is a fault of ours (it waited for what somebody else cancelled), which is logged."""
+        """Return whether we cancelled it. Another cancellation is a fault of ours, which is logged: it came from a task that this one
+        waited for."""
         task = asyncio.current_task()
         return isinstance(error, BrokenOff) or (task is not None and task.cancelling() > 0)
 
     def _break_off(self) -> None:
-        """Closes a connection whose answer does not come: whoever asked knows by that, and 500 would say that something went wrong."""
+        """Close a connection without an answer. That tells the caller enough: a status 500 would report a fault."""
         if not self.cycle.response_complete:
             self.cycle.disconnected = True  # else uvicorn logs that nothing was answered, and answers 500 (it logs a CancelledError too)
             self.transport.close()
@@ -344,7 +346,7 @@ async def _refuse(send: Callable[[Message], Awaitable[None]], status: int) -> No
 
 _CREDENTIALS = struct.Struct("iII")
 _SPACE = socket.CMSG_LEN(_CREDENTIALS.size)
-"""Room for the sender's credentials and for nothing else: descriptors that somebody sends along are dropped by the kernel (unix(7))."""
+"""Room for the sender's credentials and for nothing else: the kernel drops descriptors that a sender adds (unix(7))."""
 PIECE = 64 * 1024
 """Bytes read at once."""
 
@@ -356,7 +358,7 @@ class NamedSocket(socket.socket):
     """(pid, uid); pid 0: not known."""
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """As every socket's; and ``sender`` is whoever wrote it."""
+        """Receive as every socket does. ``sender`` is the process that wrote it."""
         data, told, _flags, _address = self.recvmsg(min(size, PIECE), _SPACE, flags)
         if data:
             self.sender = _sender(told)

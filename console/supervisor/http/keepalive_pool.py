@@ -1,4 +1,4 @@
-"""Connections that agents keep between two requests: some of each agent, so many of all; beyond that whoever rested longest gives way."""
+"""Keep connections of agents open between two requests: some of each agent, so many of all. The one idle for longest is closed first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALL = 4096
 
 
 class Resting:
-    """On one loop's thread. What rests is any object; ``end`` closes it, and whoever is closed is not told of again."""
+    """On one loop's thread. An idle connection is any object. ``end`` closes it; a closed one is not reported again."""
 
     def __init__(self, most: int | None = None) -> None:
         """At most so many; None: ALL, or a quarter of the files that this process may open."""

@@ -28,7 +28,7 @@ class HidingFormatter(logging.Formatter):
 
 
 def hide_in_logs(redactor: Redactor) -> None:
-    """From now on no handler of this process writes a known secret, nor does an exception that nobody caught."""
+    """From now on no handler of this process writes a known secret, and no uncaught exception shows one."""
     for handler in logging.getLogger().handlers:
         inner = handler.formatter or logging.Formatter()
         if isinstance(inner, HidingFormatter):

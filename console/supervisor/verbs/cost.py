@@ -57,8 +57,10 @@ def cost(places: Places | None, given: argparse.Namespace) -> int:
 
 
 def _reader(places: Places, store: SpendStore, home: str) -> SpendReader:
-    """As the supervisor of the instance looks (its caps of a day are measured by the same store): an instance beside the default one
-    knows of no home but the one that was named for it."""
+    """Read as the supervisor of the instance does, because its limits of a day are measured by the same store.
+
+    An instance with a folder of its own knows only the home that was named for it.
+    """
     if home:
         return SpendReader(store, RateBook(VENDORS), TRANSCRIPTS, Path(home).resolve())
     named = load_options(places.settings_file).discover_root
@@ -127,7 +129,7 @@ def lines(data: dict[str, Any]) -> list[str]:
 
 def _where(folders: list[str]) -> str:
     if not folders:
-        return "Looked at agents of this instance alone: --home DIR looks in somebody's home."
+        return "Looked at agents of this instance only. --home DIR looks in the home of another account."
     more = f" and {len(folders) - 4:,} more folders (--json names all)" if len(folders) > 4 else ""
     return f"Looked in {', '.join(_word(folder) for folder in folders[:4])}{more}."
 

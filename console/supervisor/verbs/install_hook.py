@@ -78,7 +78,7 @@ def _confirm(given: argparse.Namespace, diff: list[str]) -> None:
     if given.yes:
         return
     if given.json or not sys.stdin.isatty():
-        raise UsageProblem("Nothing was changed: there is nobody to ask.", "Look at --dry-run, then use --yes.")
+        raise UsageProblem("Nothing was changed: a confirmation needs a terminal.", "Check with --dry-run, then use --yes.")
     print("\n".join(diff))
     if input("Write it? [y/N] ").strip().lower() not in ("y", "yes"):
         raise Conflict("Nothing was changed.", "")
@@ -102,7 +102,7 @@ def _keep(places: Places, file: Path, before: bytes, after: bytes) -> None:
 
 
 def _as_it_was(places: Places, hook: Hook, file: Path, now: bytes) -> bytes | None:
-    """The bytes from before the hook came in, if nobody has changed the file since; None: only our part is taken out of it."""
+    """Return the file's bytes from before the hook, if it was not changed since; None: only our part is removed."""
     newest: tuple[float, bytes] | None = None
     for kept in sorted(places.hooks_dir.glob("record-*.json")):
         try:
@@ -133,6 +133,6 @@ def _next_words(given: argparse.Namespace) -> list[str]:
     hook = HOOKS[given.program]
     return [
         *hook.gaps,
-        f"{hook.advice} It is enforced once a first call has reached the supervisor; watchfloor status says so.".strip(),
+        f"{hook.advice} It is enforced once a first call has reached the supervisor; watchfloor status shows that.".strip(),
         f"While no supervisor runs, every tool call is blocked. To take it out: watchfloor install-hook {given.program} --undo",
     ]

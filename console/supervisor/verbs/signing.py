@@ -103,9 +103,7 @@ def _retire(places: Places, given: argparse.Namespace) -> int:
     found = retire_here(places, given.kid, given.reason, given.key)
     lines = [f"{found.role} key {found.key_id} is retired, on record and signed by {found.by}", found.worth]
     if found.role == FLEET:
-        lines.append(
-            f"copy {places.keys_dir / PUBLIC_FILE} to every other host; tools that it signed are offered again once they are signed anew"
-        )
+        lines.append(f"copy {places.keys_dir / PUBLIC_FILE} to every other host; sign its tools again, then they are offered again")
     else:
         lines.append(
             f"copy {places.keys_dir / 'host-key.pub'} to where receipts are checked; baselines that it signed are believed no more"

@@ -1,7 +1,7 @@
-"""``watchfloor watch``: the headless poller of a host whose supervisor is away. It stops, and answers for the host; it never loosens.
+"""``watchfloor watch``: poll the bucket for a host whose supervisor is away. It stops, and answers for the host; it never loosens.
 
-Lease, heartbeat and soft stop belong to whoever holds the instance's lock, so watch renews none of them and lifts
-nothing: without a supervisor the guard freezes its agents by itself, and a kill of the bucket's still reaches them through here.
+Lease, heartbeat and soft stop belong to the process that holds the instance's lock. So watch renews none of them and lifts nothing. Without
+a supervisor the guard freezes its agents by itself, and a kill in the bucket still reaches them through here.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Obeyed:
 
 
 class Watch:
-    """One turn at the poll: from the moment nobody else polls to the end, or to a supervisor's return."""
+    """Poll for one turn: from the moment no other process polls to the end, or to a supervisor's return."""
 
     def __init__(self, places: Places, options: Options, say: Callable[..., None]) -> None:
         self._places, self._options, self._say = places, options, say
@@ -247,8 +247,11 @@ class Watch:
         return ""
 
     def _held(self) -> list[str]:
-        """The kills in the latch, oldest first, by the guard's word, else by the disk's. What cannot be read counts as not latched here,
-        so that it is pressed again; so does a mark such as ``latch-unreadable``, under which nobody has proven anything."""
+        """Return the kills in the latch, oldest first, from the guard, else from the disk.
+
+        What cannot be read counts as not latched, so that it is killed again. So does a mark such as ``latch-unreadable``: no kill is
+        confirmed under it.
+        """
         status = self._status()
         kills = list(status.get("kills", ())) if status.get("latched") else []
         if "error" in status or int(status.get("kills_n", 0)) > len(kills):
