@@ -71,6 +71,8 @@ class ApprovalsView(View):
     """Over the last day, of the newest 500."""
     rule_share: float | None = None
     """The share of these that repeated an approved request exactly, so that a rule could have answered; None: there was no request."""
+    denial_needs_reason: bool = False
+    """Whether a denial without a reason is refused."""
 
 
 class ApprovalPart(View):
@@ -142,7 +144,7 @@ class DecideBody(Request):
     verdict: Literal["approve", "deny"]
     scope: Literal["once", "session"] = "once"
     reason: Annotated[str, Field(max_length=1000)] = ""
-    """Needed for a denial; the agent is told."""
+    """The agent is told why it was denied. Needed only where a setting says so."""
 
 
 class DecidedRow(View):

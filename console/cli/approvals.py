@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from console.api.approval_messages import ApprovalDetailView, ApprovalRow, ApprovalsView, DecideBody, DecideView
     from console.api.client import ApiClient
 
-app = Verbs("What waits for a human: see it whole, approve it once or for its session, or deny it with a reason.")
+app = Verbs("What waits for a human: see it whole, approve it once or for its session, or deny it.")
 Which = Annotated[list[str], Argument(metavar="APPROVAL...", help="Ids, as approvals list shows them.")]
 Equal = Annotated[bool, Option("--equal", help="Decide the equal requests of its tree that wait now, too; each by itself.")]
+Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded, and told to the agent that is denied.")]
 ARGUMENT_SHOWN = 90
 
 
@@ -73,7 +74,7 @@ def approve(
     which: Which,
     session: Annotated[bool, Option("--session", help="The same request, by anybody in its session, until it is taken back.")] = False,
     digest: Annotated[str, Option("--digest", metavar="SHA256", help="Refuse unless the request is this one.")] = "",
-    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")] = "",
+    reason: Why = "",
     equal: Equal = False,
     state_dir: StateDir = None,
     as_json: Json = False,
@@ -86,8 +87,8 @@ def approve(
 
 
 @app.command("deny")
-def deny(which: Which, reason: Reason, equal: Equal = False, state_dir: StateDir = None, as_json: Json = False) -> int:
-    """Refuse it; the agent is told why."""
+def deny(which: Which, reason: Why = "", equal: Equal = False, state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Refuse it; the agent is told the reason, if there is one."""
     with connect(state_dir) as client:
         answer = client.decide(_body(client, which, "", equal=equal, verdict="deny", reason=reason))
     return _told(answer, "denied", as_json)

@@ -238,6 +238,7 @@ class ApprovalOptions(_Section):
 
     ttl_s: float = Field(default=600.0, ge=5, le=86400, description="How long a request waits before it is denied by itself, in seconds.")
     waiting_max: int = Field(default=100, ge=1, le=10000, description="Requests of one agent tree that wait at once; more are denied.")
+    denial_needs_reason: bool = Field(default=False, description="Whether a denial without a reason is refused.")
 
 
 class ExecuteOptions(_Section):

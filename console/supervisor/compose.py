@@ -285,7 +285,7 @@ class Supervisor:
             network=self.network,
             review=ReviewDesk(it.scribe, self.network),
             tighten=TightenDesk(core, it.scribe),
-            approvals=ApprovalDesk(core, it.scribe),
+            approvals=ApprovalDesk(core, it.scribe, self.options.approvals.denial_needs_reason),
             dry_runs=DryRunDesk(core, it.scribe),
             adoption=AdoptDesk(core, it.scribe, it.guard, it.daemons, self.places.state_dir, it.notice),
             budgets=BudgetDesk(core, it.scribe, self.burn),

@@ -72,7 +72,8 @@ def mockup() -> list[a.ApprovalRow]:
         row(1, "delete_file", "/etc/ssl/old/*.pem", left_s=48, agent_id="cert-rotator", root_id="infra-janitor", sensitivity="SECRET"),
         row(
             2, "shell", PUBLISH, left_s=228, agent_id="dependency-audit", root_id="release-captain", cost_usd=4.06, depth=2,
-            says="Publish report-core 0.9 to crates.io", rule="danger: publish a package", reason="others install what it publishes",
+            says="Publish report-core 0.9 to crates.io", rule="danger: publish a package", reason="publishes: others install it",
+            danger="publishes", danger_rank=4,
         ),  # fmt: skip
         row(3, "http_request", "GET https://osv.dev/v1/query", left_s=320, agent_id="cve-lookup", root_id="release-captain"),
         row(16, "sql", "UPDATE orders, 4,100 rows", left_s=581, agent_id="backfill-worker", root_id="data-sync", sensitivity="SECRET"),
@@ -128,6 +129,7 @@ class FakeApprovals:
         self.saved: list[p.PolicySaveBody] = []
         self.policy = p.PolicyView(text="{}", sha256="b" * 64, recorded=2310)
         self.broken_policy = ""
+        self.denial_needs_reason = False
         self.unread = ""
         """Why the inbox cannot be read, or empty."""
         self.more: dict[str, str] = {}
@@ -164,10 +166,12 @@ class FakeApprovals:
     async def _inbox(self, _request: Request) -> Response:
         if self.unread:
             return say(ErrorView(error=self.unread, remedy="Look at the disk."), 500)
-        rows = sorted(self.waiting, key=lambda one: one.left_s)
+        rows = sorted(self.waiting, key=lambda one: (one.danger_rank, one.left_s))
         oldest = max((time.time() - one.asked_at for one in rows), default=None)
         items = len({one.group for one in rows})
-        return say(a.ApprovalsView(waiting=rows, decided=self.ended, items=items, oldest_wait_s=oldest, median_decide_s=38.0))
+        view = a.ApprovalsView(waiting=rows, decided=self.ended, items=items, oldest_wait_s=oldest, median_decide_s=38.0)
+        view.denial_needs_reason = self.denial_needs_reason
+        return say(view)
 
     async def _one(self, request: Request) -> Response:
         wanted = request.path_params["id"]

@@ -38,8 +38,14 @@ def page_of(window: Window) -> ApprovalsPage:
     return window.page
 
 
-def key(where: QWidget, code: Qt.Key) -> None:
-    QTest.keyClick(where, code)
+def key(where: QWidget, *codes: Qt.Key) -> None:
+    for code in codes:
+        QTest.keyClick(where, code)
+
+
+def now(page: ApprovalsPage, code: Qt.Key) -> None:
+    """An answer that is not held: the same key again."""
+    key(page.inbox.view, code, code)
 
 
 @pytest.fixture
@@ -79,7 +85,7 @@ def test_lists_of_any_length(number: int, desk: FakeApprovals, open_window: Open
 
 def test_a_request_is_shown_whole_and_titled_by_the_call(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("approvals"))
-    assert [item.first.row.agent_name for item in page.inbox.model.rows][:2] == ["cert-rotator", "dependency-audit"]
+    assert [item.first.row.agent_name for item in page.inbox.model.rows][:2] == ["dependency-audit", "cert-rotator"]
     look_at(page, "r:ap-0002", qtbot)
     pane = page.pane
     assert pane.title.text() == "cargo publish, in a shell line of 3 commands"
@@ -110,7 +116,7 @@ def test_approved_once_by_its_key_with_the_digest_that_was_shown(desk: FakeAppro
     page = page_of(open_window("approvals"))
     look_at(page, "r:ap-0002", qtbot)
     shown = page.pane.case.rows[0].digest
-    key(page.inbox.view, Qt.Key.Key_A)
+    key(page.inbox.view, Qt.Key.Key_A, Qt.Key.Key_Y, Qt.Key.Key_Y)
     qtbot.waitUntil(lambda: len(desk.log) == 1)
     body = desk.log[0]
     assert (body.verdict, body.scope, [(one.id, one.digest) for one in body.requests]) == ("approve", "once", [("ap-0002", shown)])
@@ -120,7 +126,7 @@ def test_approved_once_by_its_key_with_the_digest_that_was_shown(desk: FakeAppro
     key(page.inbox.view, Qt.Key.Key_A)
     key(page.inbox.view, Qt.Key.Key_Down)
     qtbot.waitUntil(lambda: "ap-0002" not in page.book.entries)
-    assert len(desk.log) == 1 and current(page).first.row.agent_name == "cve-lookup"
+    assert len(desk.log) == 1 and current(page).first.row.agent_name == "cert-rotator"
 
 
 def test_an_expired_request_is_announced_once_and_listed_with_its_time(
@@ -136,27 +142,49 @@ def test_an_expired_request_is_announced_once_and_listed_with_its_time(
     assert page.inbox.decided_model.words(0, 2).startswith("Expired")
 
 
-def test_a_denial_needs_a_reason(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
+def test_a_denial_is_one_key_and_has_a_reason_where_a_person_gives_one(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("approvals")
+    page = page_of(window)
+    look_at(page, "r:ap-0001", qtbot)
+    now(page, Qt.Key.Key_D)
+    qtbot.waitUntil(lambda: len(desk.log) == 1)
+    assert (desk.log[0].verdict, desk.log[0].reason) == ("deny", "") and not window.findChildren(DenyDialog)
+    qtbot.waitUntil(lambda: page.pane.countdown.gone == "denied")
+    look_at(page, "r:ap-0003", qtbot)
+    key(page.inbox.view, Qt.Key.Key_N)
+    dialog = next(one for one in window.findChildren(DenyDialog) if one.isVisible())
+    assert dialog.focusWidget() is dialog.reason and dialog.main.isEnabled()
+    QTest.keyClicks(dialog.reason, "still in use")
+    key(dialog.reason, Qt.Key.Key_Return)
+    assert len(desk.log) == 1 and page.deciding.answers.held
+    key(page.inbox.view, Qt.Key.Key_N)
+    qtbot.waitUntil(lambda: len(desk.log) == 2)
+    assert (desk.log[1].verdict, desk.log[1].reason) == ("deny", "still in use")
+    qtbot.waitUntil(lambda: page.pane.countdown.gone == "denied: still in use")
+
+
+def test_where_a_setting_says_so_a_denial_needs_a_reason(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
+    desk.denial_needs_reason = True
     window = open_window("approvals")
     page = page_of(window)
     look_at(page, "r:ap-0001", qtbot)
     key(page.inbox.view, Qt.Key.Key_D)
     dialog = next(one for one in window.findChildren(DenyDialog) if one.isVisible())
-    assert dialog.focusWidget() is dialog.reason and not dialog.main.isEnabled()
+    assert not dialog.main.isEnabled()
     key(dialog.reason, Qt.Key.Key_Return)
-    assert not page._deciding and not desk.log
+    assert not page.deciding.answers.held and not desk.log
     QTest.keyClicks(dialog.reason, "still in use")
     key(dialog.reason, Qt.Key.Key_Return)
+    key(page.inbox.view, Qt.Key.Key_D)
     qtbot.waitUntil(lambda: len(desk.log) == 1)
-    assert (desk.log[0].verdict, desk.log[0].reason) == ("deny", "still in use")
-    qtbot.waitUntil(lambda: page.pane.countdown.gone == "denied: still in use")
+    assert desk.log[0].reason == "still in use"
 
 
 def test_what_a_session_was_given_is_listed_and_taken_back(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
     window = open_window("approvals")
     page = page_of(window)
     look_at(page, "r:ap-0003", qtbot)
-    key(page.inbox.view, Qt.Key.Key_S)
+    now(page, Qt.Key.Key_S)
     qtbot.waitUntil(lambda: len(page.inbox.grants) == 1)
     assert desk.log[0].scope == "session"
     page.inbox.show_tab("given")
@@ -180,11 +208,11 @@ def test_a_flood_is_opened_by_g_and_decided_as_a_whole_or_one_by_one(desk: FakeA
     key(page.inbox.view, Qt.Key.Key_G)
     assert len(page.inbox.model.rows) == 5 + 12
     look_at(page, "r:ap-0007", qtbot)
-    key(page.inbox.view, Qt.Key.Key_A)
+    now(page, Qt.Key.Key_A)
     qtbot.waitUntil(lambda: len(desk.log) == 1 and not current(page).live)
     assert [one.id for one in desk.log[0].requests] == ["ap-0007"]
     look_at(page, group.key, qtbot)
-    key(page.inbox.view, Qt.Key.Key_A)
+    now(page, Qt.Key.Key_A)
     qtbot.waitUntil(lambda: len(desk.log) == 2)
     assert len(desk.log[1].requests) == 11 and "ap-0007" not in [one.id for one in desk.log[1].requests]
 
@@ -195,17 +223,22 @@ def test_keys_are_dead_after_a_request_slid_in(house: FakeHouse, desk: FakeAppro
     look_at(page, "r:ap-0001", qtbot)
     arrived: list[ApprovalRow] = []
     page.arrived.connect(arrived.extend)
-    page._quiet_until = time.monotonic() + 1000  # as long as the test looks
+    page.deciding.quiet_until = time.monotonic() + 1000  # as long as the test looks
     for code in (Qt.Key.Key_A, Qt.Key.Key_S, Qt.Key.Key_D):
         key(page.inbox.view, code)
     page.pane.buttons["approvals.once"].click()
-    assert not page._deciding and not desk.log and not [one for one in window.findChildren(DenyDialog) if one.isVisible()]
-    page._quiet_until = 0.0
+    assert (
+        not page.deciding.answers.held
+        and not page.deciding.answers.asked
+        and not desk.log
+        and not [one for one in window.findChildren(DenyDialog) if one.isVisible()]
+    )
+    page.deciding.quiet_until = 0.0
     before = time.monotonic()
     new = fake.row(60, "shell", "rm -rf /", left_s=5)
     house.on_loop(lambda: desk.ask(new))
     qtbot.waitUntil(lambda: bool(arrived))
-    assert [one.id for one in arrived] == [new.id] and page._quiet_until > before + 0.5
+    assert [one.id for one in arrived] == [new.id] and page.deciding.quiet_until > before + 0.5
     assert current(page).first.row.id == "ap-0001", "what is looked at stays"
 
 
@@ -219,7 +252,7 @@ def test_a_request_that_became_part_of_a_flood_is_still_the_one_that_is_decided(
     qtbot.waitUntil(lambda: len(page.book.entries) == 17)
     assert current(page).key == "r:ap-0001" and current(page).within
     qtbot.waitUntil(lambda: page.why_not("approvals.once") == "")
-    key(page.inbox.view, Qt.Key.Key_A)
+    now(page, Qt.Key.Key_A)
     qtbot.waitUntil(lambda: len(desk.log) == 1)
     assert [one.id for one in desk.log[0].requests] == ["ap-0001"]
 
@@ -233,7 +266,7 @@ def test_void_and_decided_elsewhere_turn_grey_in_place(house: FakeHouse, desk: F
     assert "It is over" in page.why_not("approvals.once") and not page.pane.buttons["approvals.deny"].isEnabled()
     look_at(page, "r:ap-0001", qtbot)
     desk.lost["ap-0001"] = "it is denied already by operator:7"
-    key(page.inbox.view, Qt.Key.Key_A)
+    now(page, Qt.Key.Key_A)
     qtbot.waitUntil(lambda: "NOT decided: it is denied already by operator:7" in page.pane.problem.text())
     assert page.pane.problem.isVisible()
 
@@ -243,7 +276,12 @@ def test_a_digest_that_is_not_that_of_the_text_cannot_be_approved(desk: FakeAppr
     page = page_of(open_window("approvals"))
     look_at(page, "r:ap-0001", qtbot)
     key(page.inbox.view, Qt.Key.Key_A)
-    assert not page._deciding and not desk.log and "digest is not that of what is shown" in page.why_not("approvals.once")
+    assert (
+        not page.deciding.answers.held
+        and not page.deciding.answers.asked
+        and not desk.log
+        and "digest is not that of what is shown" in page.why_not("approvals.once")
+    )
     assert page.why_not("approvals.deny") == ""
 
 
@@ -253,7 +291,7 @@ def test_time_that_is_over_is_a_denial(desk: FakeApprovals, open_window: Opener,
     page.book.entries["ap-0001"].ends_at = 0.0
     assert "denied by itself" in page.why_not("approvals.once")
     key(page.inbox.view, Qt.Key.Key_A)
-    assert not page._deciding and not desk.log
+    assert not page.deciding.answers.held and not page.deciding.answers.asked and not desk.log
 
 
 def test_while_killed_it_is_read_only(desk: FakeApprovals, house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
@@ -266,14 +304,19 @@ def test_while_killed_it_is_read_only(desk: FakeApprovals, house: FakeHouse, ope
     qtbot.waitUntil(lambda: page.why_not("approvals.once") == "Killed: read only until rearm.")
     for code in (Qt.Key.Key_A, Qt.Key.Key_S, Qt.Key.Key_D):
         key(page.inbox.view, code)
-    assert not page._deciding and not desk.log and not page.pane.buttons["approvals.deny"].isEnabled()
+    assert (
+        not page.deciding.answers.held
+        and not page.deciding.answers.asked
+        and not desk.log
+        and not page.pane.buttons["approvals.deny"].isEnabled()
+    )
 
 
 def test_a_refusal_is_said_in_its_place(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
     desk.refuse = (503, "Everything was stopped.")
     page = page_of(open_window("approvals"))
     look_at(page, "r:ap-0002", qtbot)
-    key(page.inbox.view, Qt.Key.Key_A)
+    key(page.inbox.view, Qt.Key.Key_D, Qt.Key.Key_D)
     qtbot.waitUntil(lambda: "stopped" in page.pane.problem.text())
     assert page.pane.problem.isVisible() and current(page).live
 

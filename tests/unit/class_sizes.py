@@ -23,7 +23,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "gui/pages/activity/talk:TalkBar": (220, 20, ON_SCREEN),
     "gui/pages/approvals/detail:DetailPane": (240, 15, ON_SCREEN),
     "gui/pages/approvals/inbox:Inbox": (200, 20, ON_SCREEN),
-    "gui/pages/approvals/page:ApprovalsPage": (360, 37, PAGE),
+    "gui/pages/approvals/page:ApprovalsPage": (325, 35, PAGE),
     "gui/pages/audit/log:Log": (200, 19, ON_SCREEN),
     "gui/pages/audit/page:AuditLogPage": (220, 24, PAGE),
     "gui/pages/budgets/limits:LimitsDialog": (260, 20, ON_SCREEN),

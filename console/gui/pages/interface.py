@@ -118,6 +118,9 @@ class Page(QWidget):
     def resync(self) -> None:
         """The stream had a gap or began: read again what this page keeps itself."""
 
+    def on_close(self) -> None:
+        """The window closes."""
+
     def on_models(self) -> None:
         """Fleet or switch changed; at most ten times a second, and only while in front."""
 

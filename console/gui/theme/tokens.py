@@ -18,6 +18,7 @@ FILTER_BAR = 44
 ROW = 30
 DETAIL = 332
 DETAIL_FOOT = 58
+ANSWER_BAR = 42
 NARROW = 1200
 """Below this window width the navigation is a rail and detail panes open over the table."""
 

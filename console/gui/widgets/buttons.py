@@ -44,6 +44,13 @@ class Button(QAbstractButton):
         if tooltip(why_not) != self.toolTip():
             self.setToolTip(tooltip(why_not))
 
+    def set_keys(self, keys: str) -> None:
+        """Another key in front."""
+        if keys != self._keys:
+            self._keys = keys
+            self.updateGeometry()
+            self.update()
+
     def set_face(self, text: str, icon: str) -> None:
         """Other words and icon (Pause becomes Resume)."""
         if (icon, safe_text(text, 80)) != (self._icon, self.text()):

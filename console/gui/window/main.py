@@ -243,6 +243,8 @@ class Window(QWidget):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._clock.stop()
+        for page in self.pages.values():
+            page.on_close()
         self.sync.stop()
         self.wires.link.close()
         _leave_clipboard()

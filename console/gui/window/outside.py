@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 
 from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.window.alerts import Alerts
-from console.gui.window.desktop import Desktop
+from console.gui.window.desktop import Alert, Desktop
 from console.gui.window.main import Window
 from console.gui.window.panic_process import PanicProcess
 from console.gui.window.tray import Tray
@@ -30,6 +30,7 @@ class Outside(QObject):
         approvals = window.pages.get("approvals")
         if isinstance(approvals, ApprovalsPage):
             approvals.arrived.connect(self.alerts.asked)
+            approvals.unsent.connect(lambda words: self.desktop.show(Alert("Answer not sent", words)))
         self.desktop.told.connect(lambda _why: self._say())
         self.tray.asked.connect(self._come)
         self.tray.came.connect(self._say)

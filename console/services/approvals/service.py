@@ -24,6 +24,8 @@ DECIDED_MAX = 100
 QUESTIONS_MAX, COUNTED_S = 500, 30.0
 TREE_MAX = 30
 BEFORE_MAX = 10
+NO_REASON = "no reason given"
+"""What the agent is told of a denial without a reason."""
 LISTED_MAX = 4096
 """Characters of a request in a list: an agent makes a hundred of 64 KiB, and everybody who decides asks for the list at each of them."""
 
@@ -31,10 +33,11 @@ LISTED_MAX = 4096
 class ApprovalDesk:
     """The operator's side. Nothing here can be reached from an agent's socket (promise 6)."""
 
-    __slots__ = ("_core", "_scribe", "_counted")
+    __slots__ = ("_core", "_scribe", "_needs_reason", "_counted")
 
-    def __init__(self, core: Core, scribe: Scribe) -> None:
-        self._core, self._scribe = core, scribe
+    def __init__(self, core: Core, scribe: Scribe, needs_reason: bool) -> None:
+        """``needs_reason``: a denial without a reason is refused."""
+        self._core, self._scribe, self._needs_reason = core, scribe, needs_reason
         self._counted: tuple[float, Questions] | None = None
         """Until when how much people are asked is believed, in monotonic seconds, and what it is."""
 
@@ -54,6 +57,7 @@ class ApprovalDesk:
             median_decide_s=median(took) if took else None,
             questions_per_hour=round(load.per_hour, 2),
             rule_share=None if load.share is None else round(load.share, 3),
+            denial_needs_reason=self._needs_reason,
         )
 
     async def _questions(self, at: float) -> Questions:
@@ -88,8 +92,8 @@ class ApprovalDesk:
 
     async def decide(self, body: a.DecideBody, by: str) -> a.DecideView:
         """One decision on each: the first that is written wins, a content that changed is not decided. Raises UsageProblem."""
-        if body.verdict == "deny" and not body.reason.strip():
-            raise UsageProblem("A denial needs a reason.", "The agent is told, and can do something else.")
+        if self._needs_reason and body.verdict == "deny" and not body.reason.strip():
+            raise UsageProblem("A denial needs a reason here.", "Say why: the agent is told. The setting is approvals.denial_needs_reason.")
         results = [await self._decide(one, body, by) for one in body.requests]
         return a.DecideView(results=results)
 
@@ -135,7 +139,7 @@ class ApprovalDesk:
             scope=ApprovalScope(body.scope) if approved else ApprovalScope.ONCE,
             decided_by=by,
             decided_at=at,
-            words=body.reason.strip(),
+            words=body.reason.strip() or ("" if approved else NO_REASON),
         )
         try:
             entry = record_of(new, by, f"approval.{new.state}", f"{new.rule}: {new.words or new.scope}", "allow" if approved else "deny")

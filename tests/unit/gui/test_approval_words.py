@@ -97,7 +97,7 @@ def test_a_flood_is_one_item_least_time_left_first() -> None:
     assert book.take(ApprovalsView(waiting=rows, items=5), 0.0) == [] and book.items_waiting == 5
     items = book.items("", set())
     assert [item.first.row.agent_name for item in items] == [
-        "cert-rotator", "dependency-audit", "cve-lookup", "inbox-reader", "backfill-worker",
+        "dependency-audit", "cert-rotator", "cve-lookup", "inbox-reader", "backfill-worker",
     ]  # fmt: skip
     assert items[3].is_group and len(items[3].entries) == 12
     opened = book.items("", {items[3].first.row.group})

@@ -15,6 +15,8 @@ class Entry:
     row: ApprovalRow
     ends_at: float
     gone: str = ""
+    held: str = ""
+    """The answer that was given to it here and is not sent yet, in words."""
 
     def left(self, at: float) -> float:
         """Seconds until it is denied by itself."""
@@ -59,6 +61,7 @@ class Book:
     oldest_at: float | None = None
     """Monotonic moment since which the oldest waits."""
     median_s: float | None = None
+    denial_needs_reason: bool = False
     expired: list[ApprovalRow] = field(default_factory=list)
     """Requests that expired and of which no person was told yet."""
 
@@ -68,7 +71,8 @@ class Book:
         ended = {row.id: row for row in view.decided}
         waiting = {row.id: row for row in view.waiting}
         for row in view.waiting:
-            self.entries[row.id] = Entry(row, at + row.left_s)
+            known_one = self.entries.get(row.id)
+            self.entries[row.id] = Entry(row, at + row.left_s, held=known_one.held if known_one else "")
         for approval_id, entry in self.entries.items():
             if approval_id not in waiting:
                 found = ended.get(approval_id)
@@ -80,7 +84,13 @@ class Book:
         self.items_waiting = view.items
         self.oldest_at = None if view.oldest_wait_s is None else at - view.oldest_wait_s
         self.median_s = view.median_decide_s
+        self.denial_needs_reason = view.denial_needs_reason
         return [] if first else [row for row in view.waiting if row.id not in known]
+
+    def is_live(self, approval_id: str, at: float) -> bool:
+        """Whether it still waits for an answer."""
+        entry = self.entries.get(approval_id)
+        return entry is not None and not entry.gone and entry.left(at) > 0
 
     def forget_gone(self, keep: set[str]) -> bool:
         """What is over goes from the list, but for ``keep``; whether anything went."""

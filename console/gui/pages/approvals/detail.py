@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from console.api.approval_messages import ApprovalDetailView, ApprovalRow
+from console.domain.danger import worst_of
 from console.gui.pages.approvals.case import Case, blast_of, parts_of
 from console.gui.pages.approvals.exact import ExactView
 from console.gui.pages.approvals.hostile import top_findings
@@ -28,7 +29,7 @@ RULE = "A narrow rule is drafted from this very call, and tried on the recorded 
 ACTIONS = (
     ("approvals.once", "Approve once", "A", "plain"),
     ("approvals.session", "Approve for this session", "S", "plain"),
-    ("approvals.deny", "Deny…", "D", "danger"),
+    ("approvals.deny", "Deny", "D", "danger"),
     ("approvals.rule", "Make a rule…", "R", "plain"),
 )
 
@@ -290,12 +291,14 @@ def _chips(case: Case) -> list[ChipSpec]:
     row = case.rows[0]
     word, mark, role = end_words(row)
     state = ChipSpec("Needs OK", "warning", "warn") if row.state == "waiting" else ChipSpec(word, "check" if mark == "check" else "ban")
-    chips = [state, ChipSpec(row.tool, "terminal" if row.tool == "shell" else "")]
+    danger = worst_of(one.danger for one in case.rows)
+    chips = [ChipSpec(danger.capitalize(), "warning", "danger")] if danger else []
+    chips += [state, ChipSpec(row.tool, "terminal" if row.tool == "shell" else "")]
     if row.depth:
         chips.append(ChipSpec(f"Depth {row.depth}"))
     if row.sensitivity:
-        danger = row.sensitivity.upper() in ("CONFIDENTIAL", "SECRET")
-        chips.append(ChipSpec(row.sensitivity.capitalize(), "shield", "warn" if danger else "plain"))
+        is_private = row.sensitivity.upper() in ("CONFIDENTIAL", "SECRET")
+        chips.append(ChipSpec(row.sensitivity.capitalize(), "shield", "warn" if is_private else "plain"))
     if case.shown.hidden:
         chips.append(ChipSpec(plural(case.shown.hidden, "hidden character"), "eye", "warn"))
     return chips

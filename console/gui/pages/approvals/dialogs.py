@@ -14,12 +14,12 @@ from console.gui.widgets.words import plural
 
 
 class _ReasonDialog(Dialog):
-    """A reason of one line; the main button (and Enter) work once there is one."""
+    """A reason of one line; where it is needed, the main button (and Enter) work once there is one."""
 
-    def __init__(self, title: str, main: str, words: str, longest: int, parent: QWidget) -> None:
+    def __init__(self, title: str, main: str, words: str, longest: int, parent: QWidget, *, needed: bool = True) -> None:
         super().__init__(title, main, "danger", parent)
         self.paragraph(words)
-        self.reason = self.ask_reason(longest, "Reason", needed=True)
+        self.reason = self.ask_reason(longest, "Reason" if needed else "Reason (optional)", needed=needed)
         self.reason.returnPressed.connect(self.main.click)
         self.main.clicked.connect(self.send)
         self.reason.setFocus()
@@ -31,10 +31,11 @@ class _ReasonDialog(Dialog):
 class DenyDialog(_ReasonDialog):
     """``then`` gets the case that was shown when it was opened, and the reason."""
 
-    def __init__(self, case: Case, then: Callable[[Case, str], None], parent: QWidget) -> None:
+    def __init__(self, case: Case, then: Callable[[Case, str], None], parent: QWidget, *, needed: bool) -> None:
         self._case, self._then = case, then
         many = plural(len(case.rows), "similar request") if case.is_group else "this request"
-        super().__init__(f"Deny {many}?", "Deny", f"{case.title}. The agent is told the reason, and can do something else.", 1000, parent)
+        words = f"{case.title}. The agent is told the reason, and can do something else."
+        super().__init__(f"Deny {many}?", "Deny", words, 1000, parent, needed=needed)
 
     def send(self) -> None:
         self._then(self._case, self.reason.text().strip())

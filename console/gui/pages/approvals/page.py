@@ -8,30 +8,21 @@ from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.approval_messages import (
-    AT_ONCE,
-    ApprovalDetailView,
-    ApprovalRow,
-    ApprovalsView,
-    DecideBody,
-    DecideView,
-    GrantRow,
-    GrantsView,
-)
+from console.api.approval_messages import AT_ONCE, ApprovalDetailView, ApprovalRow, ApprovalsView, GrantRow, GrantsView
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
+from console.gui.pages.approvals.answers import CONFIRM
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.case import Case, case_of, row_of
+from console.gui.pages.approvals.deciding import ALL, DECIDE, KILLED, UNDO, Deciding
 from console.gui.pages.approvals.detail import DetailPane
-from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.inbox import WIDTH, Inbox
 from console.gui.pages.approvals.rule import RuleDialog
 from console.gui.pages.approvals.words import end_words, expired_words, gone_words
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
-from console.gui.widgets.words import plural
 
 SOON_MS = 200
 QUIET_S = 0.5
@@ -39,20 +30,25 @@ QUIET_S = 0.5
 AGAIN_S, RETRY_S = 15.0, 3.0
 AT_A_TIME = 6
 """Details of a group that are read at once."""
-_DECIDE = ("approvals.once", "approvals.session", "approvals.deny")
-_KILLED = "Killed: read only until rearm."
 
 
 class ApprovalsPage(Page):
-    """``arrived`` with the rows of requests that came in since the last look, also while another page is in front."""
+    """``arrived`` with the rows of requests that came in since the last look, also while another page is in front.
+
+    ``unsent``: the window closes, and what was held is not sent.
+    """
 
     arrived = Signal(object)
+    unsent = Signal(str)
     spec = PageSpec("approvals", "Approvals", "approvals", "Operate", help="tutorial/first-approval.md")
     verbs = (
         ActionSpec("approvals.move", "Move in the list", "", "next request", cap="↑ ↓"),
         ActionSpec("approvals.once", "Approve once: exactly what is shown, one time", "A", "once"),
         ActionSpec("approvals.session", "Approve for this session, until it is taken back", "S", "session"),
-        ActionSpec("approvals.deny", "Deny… with a reason (a session's: take back…)", "D", "deny"),
+        ActionSpec("approvals.deny", "Deny (a standing approval: take back…)", "D", "deny"),
+        ActionSpec("approvals.reason", "Deny… with a reason", "N", "deny, reason"),
+        ActionSpec(CONFIRM, "Approve what is dangerous: the second key after A or S", "Y", ""),
+        ActionSpec(UNDO, "Take back the answer that is held", "Z", ""),
         ActionSpec("approvals.rule", "Make a rule of it…", "R", "rule"),
         ActionSpec("approvals.explain", "Explain: the whole judgement", "E", "explain"),
         ActionSpec("approvals.group", "Open or close a group of similar requests", "G", "open group"),
@@ -67,19 +63,22 @@ class ApprovalsPage(Page):
         self.book = Book()
         self.inbox = Inbox(self.book, self)
         self.pane = DetailPane(self)
+        self.deciding = Deciding(desk, self.book, self.inbox, self.pane, self)
         self._details: dict[str, ApprovalDetailView] = {}
         self._reading: set[str] = set()
         self._wanted = ""
         self._over = False
         """The detail stands over the list (narrow windows)."""
-        self._quiet_until = 0.0
         self._read_at = 0.0
-        self._deciding = False
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        row = QHBoxLayout()
         row.setSpacing(0)
         row.addWidget(self.inbox, 1)
         row.addWidget(self.pane, 2)
+        column.addLayout(row, 1)
+        column.addWidget(self.deciding.bar)
         self._soon = _once(self, SOON_MS, self._read)
         self._hush = _once(self, int(QUIET_S * 1000) + 20, self._allow)
         self._sweep = _once(self, 0, self._forget_gone)
@@ -88,6 +87,9 @@ class ApprovalsPage(Page):
         self.inbox.opened.connect(lambda: self.do("approvals.detail"))
         self.pane.back_asked.connect(lambda: self._show_over(False))
         self.pane.asked.connect(self._pressed)
+        self.deciding.changed.connect(self._allow)
+        self.deciding.grants_came.connect(self._grants_came)
+        self.deciding.answers.decided.connect(self._answered)
 
     # --- what the window tells ---------------------------------------------------------------------------------------
 
@@ -102,6 +104,10 @@ class ApprovalsPage(Page):
 
     def on_hide(self) -> None:
         self._forget_gone()
+
+    def on_close(self) -> None:
+        if words := self.deciding.close():
+            self.unsent.emit(words)
 
     def on_models(self) -> None:
         self._allow()
@@ -139,38 +145,15 @@ class ApprovalsPage(Page):
     def why_not(self, action_id: str) -> str:
         if action_id == "approvals.rule":
             return self._why_not_rule()
-        if action_id in _DECIDE:
-            return self._why_not_decide(action_id)
+        if action_id in ALL:
+            return self.deciding.why_not(action_id)
         if action_id in ("approvals.explain", "approvals.agent") and self.inbox.current() is None:
             return "Nothing is selected."
         return ""
 
-    def _why_not_decide(self, action_id: str) -> str:
-        current, case = self.inbox.current(), self.pane.case
-        if self.desk.switch.is_killed:
-            return _KILLED
-        if current is None:
-            return "Nothing is selected."
-        if isinstance(current, GrantRow):
-            return "" if action_id == "approvals.deny" else "It was given for the session already."
-        if not isinstance(current, Item):
-            return f"It is decided already: {gone_words(current)}."
-        if not current.live:
-            return f"It is over: {current.first.gone}."
-        if self._deciding:
-            return "A decision is on its way."
-        at = time.monotonic()
-        if at < self._quiet_until:
-            return "A request has just come in: look again."
-        if not case.is_read or {one.id for one in case.rows} != {one.row.id for one in current.live}:
-            return "It is still being read."
-        if all(one.left(at) <= 0 for one in current.live):
-            return "Its time is over: it is denied by itself."
-        return "" if action_id == "approvals.deny" else case.why_not_approve()
-
     def _why_not_rule(self) -> str:
         if self.desk.switch.is_killed:
-            return _KILLED
+            return KILLED
         if not isinstance(self.inbox.current(), Item):
             return "A rule is made of a request that waits."
         if self.pane.case.is_group:
@@ -181,14 +164,8 @@ class ApprovalsPage(Page):
         if self.why_not(action_id):
             self.pane.show_problem(self.why_not(action_id))
             return
-        current = self.inbox.current()
-        if action_id in ("approvals.once", "approvals.session"):
-            self._decide(self.pane.case, "approve", scope=action_id.removeprefix("approvals."))
-        elif action_id == "approvals.deny" and isinstance(current, GrantRow):
-            given = [one for one in self.inbox.grants if one.session == current.session]
-            TakeBackDialog(self.desk, current.session, given, self._grants_came, self.window()).open()
-        elif action_id == "approvals.deny":
-            DenyDialog(self.pane.case, lambda case, reason: self._decide(case, "deny", reason=reason), self.window()).open()
+        if action_id in ALL:
+            self.deciding.do(action_id)
         elif action_id == "approvals.rule":
             RuleDialog(self.desk, self.pane.case.rows[0].id, self.pane.case.title, self.window()).open()
         elif action_id == "approvals.explain":
@@ -219,36 +196,6 @@ class ApprovalsPage(Page):
         else:
             self.do(action_id)
 
-    def _decide(self, case: Case, verdict: str, *, scope: str = "once", reason: str = "") -> None:
-        given = {"requests": case.decided[:AT_ONCE], "verdict": verdict, "scope": scope, "reason": reason}
-        self._deciding = True
-        self.pane.show_problem("")
-        word = "denied" if verdict == "deny" else f"approved {'once' if scope == 'once' else 'for the session'}"
-        asked = self.desk.requests.approvals.decide(DecideBody.model_validate(given)).while_alive(self)
-        asked.then(partial(self._decided, f"{word}: {reason}" if reason else word)).failed(self._not_decided)
-        self._allow()
-
-    def _decided(self, word: str, view: DecideView) -> None:
-        self._deciding = False
-        for result in view.results:
-            entry = self.book.entries.get(result.id)
-            if result.done and entry is not None:
-                entry.gone = word
-                state, scope = ("denied" if word.startswith("denied") else "approved"), ("session" if "session" in word[:25] else "once")
-                entry.row = entry.row.model_copy(update={"state": state, "scope": scope})  # the shape goes with the words at once
-        bad = [result for result in view.results if not result.done]
-        if bad:
-            many = f"{len(bad)} of {plural(len(view.results), 'request')} NOT decided" if len(view.results) > 1 else "NOT decided"
-            self.pane.show_problem(f"{many}: {bad[0].words}")
-        self._changed()
-        self._read()
-
-    def _not_decided(self, error: ConsoleError) -> None:
-        self._deciding = False
-        self.pane.show_problem(f"Not known to be decided: {error}")
-        self._allow()
-        self._read()
-
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
@@ -270,7 +217,7 @@ class ApprovalsPage(Page):
         while self.book.expired:
             self.desk.notices.say("amber", expired_words(self.book.expired.pop(0)))
         if new:
-            self._quiet_until = at + QUIET_S
+            self.deciding.quiet_until = at + QUIET_S
             self.arrived.emit(new)
         if not self.isVisible():
             self._forget_gone()
@@ -284,6 +231,10 @@ class ApprovalsPage(Page):
     def _grants_came(self, view: GrantsView) -> None:
         self.inbox.grants = view.grants
         self.inbox.show_lines()
+
+    def _answered(self) -> None:
+        self._changed()
+        self._read()
 
     def _changed(self) -> None:
         self.inbox.show_lines()
@@ -329,7 +280,7 @@ class ApprovalsPage(Page):
             self._read_details(rows)
         self._lay()
         self._count()
-        self._allow()
+        self.deciding.look_at(ids)
 
     def _read_details(self, rows: list[ApprovalRow]) -> None:
         for row in rows:
@@ -364,8 +315,8 @@ class ApprovalsPage(Page):
 
     def _allow(self) -> None:
         current = self.inbox.current()
-        why_not = {action: self.why_not(action) for action in (*_DECIDE, "approvals.rule")}
-        if time.monotonic() < self._quiet_until and not self._hush.isActive():
+        why_not = {action: self.why_not(action) for action in (*DECIDE, "approvals.rule")}
+        if time.monotonic() < self.deciding.quiet_until and not self._hush.isActive():
             self._hush.start()
         is_grant = isinstance(current, GrantRow)
         notes = ("Until it is taken back", "A kill ends it") if is_grant else ("Single use", "Void if the request changes")
@@ -376,6 +327,7 @@ class ApprovalsPage(Page):
     def _show_over(self, over: bool) -> None:
         self._over = over
         self._lay()
+        self._allow()
         if not over:
             self.inbox.front().setFocus()
 

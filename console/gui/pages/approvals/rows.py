@@ -71,12 +71,12 @@ def _paint_item(canvas: Canvas, item: Item, at: float) -> None:
     quiet = colours.text2 if canvas.selected else colours.text3
     if item.within:
         painter.fillRect(QRectF(box.x() + 19, box.y(), 1, box.height()), QColor(colours.line2))
-    mark = end_words(row)[1] if gone else "triangle"
-    draw_mark(painter, mark, QRectF(x, 14, 10, 10), quiet if gone else colours.warn)
+    mark, loud = (end_words(row)[1], quiet) if gone else ("diamond", colours.danger) if row.danger else ("triangle", colours.warn)
+    draw_mark(painter, mark, QRectF(x, 14, 10, 10), loud)
     right = box.right() - 16
     left = entry.left(at)
     late = not gone and is_late(left, row.ttl_s)
-    words = item.first.gone.split(" ", 1)[0].rstrip(":") if gone else f"{clock_words(left)} left"
+    words = item.first.gone.split(" ", 1)[0].rstrip(":") if gone else entry.held or f"{clock_words(left)} left"
     face = fonts.ui(12, fonts.MEDIUM)
     room = min(fonts.metrics(face).horizontalAdvance(safe_text(words, 30)) + 4, 130)
     colour = quiet if gone else colours.warn if late else colours.text2

@@ -44,7 +44,7 @@ APPROVAL = Approval(
 class World:
     """Core, engine and ledger with the effects of approvals alone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, needs_reason: bool = False) -> None:
         self.ledger = Ledger(folder / "ledger.db")
         self.records: list[c.Record] = []
         self.notices: list[str] = []
@@ -55,7 +55,7 @@ class World:
         parts: Any = SimpleNamespace(core=self.core, scribe=scribe, notice=lambda text, _level="amber": self.notices.append(text))
         parts.keyring = SimpleNamespace(redactor=SimpleNamespace(redact=lambda text: text.replace("s3cret", "[hidden]")))
         self.approving = Approving(parts.core, parts.scribe, parts.keyring, parts.notice, SimpleNamespace(judge=self.judge))
-        self.desk = ApprovalDesk(parts.core, parts.scribe)
+        self.desk = ApprovalDesk(parts.core, parts.scribe, needs_reason)
         self.tasks: list[asyncio.Task[None]] = []
         for name in ("a", "b"):
             self.core.post(e.LaunchAsked(*now(), AgentId(name), LaunchRequest(argv=("x",), context_id=ContextId("c")), "operator:0"))
@@ -164,13 +164,24 @@ async def test_an_approval_is_on_record_and_in_the_ledger_before_the_asker_hears
     assert (row.state, row.decided_by, row.took_s is not None) == ("used", "operator:0", True)
 
 
-async def test_a_denial_needs_a_reason_and_hands_it_on(world: World) -> None:
+@pytest.mark.parametrize(("given", "told"), [("not on a Friday", "not on a Friday"), ("  ", "no reason given")])
+async def test_a_denial_hands_on_its_reason(given: str, told: str, world: World) -> None:
     future = await world.ask("r1")
-    with pytest.raises(UsageProblem):
-        await world.decide("deny", reason="  ")
-    await world.decide("deny", reason="not on a Friday")
+    await world.decide("deny", reason=given)
     decision = await future
-    assert isinstance(decision, Decision) and decision.reason == "denied by operator:0: not on a Friday"
+    assert isinstance(decision, Decision) and decision.reason == f"denied by operator:0: {told}"
+
+
+async def test_where_the_setting_says_so_a_denial_without_a_reason_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path, needs_reason=True)
+    await world.ask("r1")
+    with pytest.raises(UsageProblem, match=r"approvals\.denial_needs_reason"):
+        await world.decide("deny", reason="  ")
+    view = await world.desk.inbox()
+    assert view.denial_needs_reason and len(view.waiting) == 1
+    assert (await world.decide("deny", reason="not on a Friday")).results[0].done
+    await world.settle()
+    world.ledger.close()
 
 
 async def test_what_cannot_be_recorded_is_not_decided_and_waits_on(world: World) -> None:

@@ -1,0 +1,83 @@
+"""The line below the requests: the answer that is held, or the second key that is missing. Its room is reserved, so nothing moves."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QRectF, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from console.gui.pages.approvals.answers import HOLD_S, Answer
+from console.gui.theme import fonts
+from console.gui.theme.tokens import ANSWER_BAR, ink
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.text import Text
+
+IDLE = f"An answer is held for {HOLD_S:.0f} s before the agent gets it."
+KEYS = {"approvals.once": "A", "approvals.session": "S", "approvals.deny": "D", "approvals.reason": "N", "approvals.confirm": "Y"}
+"""Of an answer that is held: the key that gave it, and sends it at once."""
+
+
+class AnswerBar(QWidget):
+    """``sent`` and ``taken_back`` with the answer that stands here."""
+
+    sent = Signal(object)
+    confirmed = Signal()
+    taken_back = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(ANSWER_BAR)
+        self.answer: Answer | None = None
+        self.words = Text(IDLE, 12, fonts.MEDIUM, "text2")
+        self.hint = Text("", 11, fonts.REGULAR, "text2")
+        self.now = Button("Send now", keys="A", small=True, parent=self)
+        self.second = Button("Approve", kind="danger", keys="Y", small=True, parent=self)
+        self.back = Button("Take back", keys="Z", small=True, parent=self)
+        self.now.clicked.connect(lambda: self.sent.emit(self.answer))
+        self.second.clicked.connect(self.confirmed)
+        self.back.clicked.connect(lambda: self.taken_back.emit(self.answer))
+        lines = QVBoxLayout()
+        lines.setSpacing(0)
+        lines.addStretch(1)
+        lines.addWidget(self.words)
+        lines.addWidget(self.hint)
+        lines.addStretch(1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 1, 16, 0)
+        row.setSpacing(8)
+        row.addLayout(lines, 1)
+        for button in (self.now, self.second, self.back):
+            row.addWidget(button)
+        self.say(None, 0, 0.0)
+
+    def say(self, answer: Answer | None, more: int, at: float) -> None:
+        """``more``: how many other answers are held. ``at``: monotonic seconds."""
+        self.answer = answer
+        asks = answer is not None and math.isinf(answer.sends_at)
+        for button, is_shown in ((self.now, answer is not None and not asks), (self.second, asks), (self.back, answer is not None)):
+            button.setVisible(is_shown)
+        self.hint.setVisible(answer is not None)
+        if answer is None:
+            self.words.say(IDLE, "text2", "")
+            return
+        key = KEYS[answer.action]
+        if asks:
+            scope = "for the session" if answer.scope == "session" else "once"
+            self.words.say(f"This {answer.danger}. Press Y to approve {scope}: {answer.case.title}", "danger", "diamond")
+            self.hint.say("Nothing is approved yet. A second, different key is needed.")
+            return
+        left = max(1, math.ceil(answer.sends_at - at))
+        what = "Deny" if answer.verdict == "deny" else "Approve for the session" if answer.scope == "session" else "Approve once"
+        self.now.set_keys(key)
+        mark = "cross" if answer.verdict == "deny" else "check"
+        self.words.say(f"{what}, sent in {left} s: {answer.case.title}", "text", mark)
+        others = f"{more} more held. " if more else ""
+        self.hint.say(f"{others}{key} sends it now, Z takes it back. Closing the window sends nothing.")
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg1))
+        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(ink().line))
+        painter.end()

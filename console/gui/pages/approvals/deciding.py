@@ -1,0 +1,135 @@
+"""What a key or button decides on the page: whether it may, on exactly what is shown, and the answer that is held then."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from console.api.approval_messages import GrantRow, GrantsView
+from console.gui.pages.approvals.answer_bar import AnswerBar
+from console.gui.pages.approvals.answers import CONFIRM, SCOPES, Answer, Answers
+from console.gui.pages.approvals.book import Book, Item
+from console.gui.pages.approvals.case import Case
+from console.gui.pages.approvals.detail import DetailPane
+from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
+from console.gui.pages.approvals.inbox import Inbox
+from console.gui.pages.approvals.words import gone_words
+from console.gui.pages.interface import Desk
+
+DENY, REASON, UNDO = "approvals.deny", "approvals.reason", "approvals.undo"
+DECIDE = (*SCOPES, DENY, REASON)
+"""What answers a request; a button or a key that cannot is dead, with the reason as its tooltip."""
+ALL = (*DECIDE, CONFIRM, UNDO)
+KILLED = "Killed: read only until rearm."
+
+
+class Deciding(QObject):
+    """``changed`` when other answers can be given or are held; ``grants_came`` with the standing approvals that are left."""
+
+    changed = Signal()
+    grants_came = Signal(object)
+
+    def __init__(self, desk: Desk, book: Book, inbox: Inbox, pane: DetailPane, parent: QObject) -> None:
+        super().__init__(parent)
+        self._desk, self._book, self._inbox, self._pane = desk, book, inbox, pane
+        self.answers = Answers(desk.requests.approvals, book, self)
+        self.bar = AnswerBar()
+        self.ids: set[str] = set()
+        """The requests that are looked at."""
+        self.quiet_until = 0.0
+        """Monotonic; until then no key decides."""
+        self.answers.changed.connect(self.show)
+        self.answers.problem.connect(self._problem)
+        self.bar.sent.connect(self.answers.send)
+        self.bar.confirmed.connect(self._confirmed)
+        self.bar.taken_back.connect(self.answers.take_back)
+
+    def look_at(self, ids: set[str]) -> None:
+        """These requests stand in front, or they have changed."""
+        self.ids = ids
+        self.answers.look_at(ids)
+        self.show()
+
+    def show(self) -> None:
+        """The held answer in its line."""
+        shown = self.answers.shown(self.ids)
+        self.bar.say(shown, len(self.answers.held) - (shown in self.answers.held), time.monotonic())
+        self._inbox.view.refresh()
+        self.changed.emit()
+
+    def why_not(self, action_id: str) -> str:
+        """Empty when one of ALL can be done now."""
+        if action_id == UNDO:
+            return "" if self.bar.answer is not None else "No answer is held."
+        if action_id == CONFIRM and self.answers.asked is None and not self.answers.is_given(CONFIRM, self.ids):
+            return "Nothing waits for a second key."
+        current = self._inbox.current()
+        if self._desk.switch.is_killed:
+            return KILLED
+        if current is None:
+            return "Nothing is selected."
+        if isinstance(current, GrantRow):
+            return "" if action_id == DENY else "It was given for the session already."
+        if not isinstance(current, Item):
+            return f"It is decided already: {gone_words(current)}."
+        return self._why_not_now(action_id, current)
+
+    def _why_not_now(self, action_id: str, current: Item) -> str:
+        case, at = self._pane.case, time.monotonic()
+        if not current.live:
+            return f"It is over: {current.first.gone}."
+        if self.ids & self.answers.sending:
+            return "A decision is on its way."
+        if at < self.quiet_until:
+            return "A request has just come in: look again."
+        if not case.is_read or {one.id for one in case.rows} != {one.row.id for one in current.live}:
+            return "It is still being read."
+        if all(one.left(at) <= 0 for one in current.live):
+            return "Its time is over: it is denied by itself."
+        if action_id in (DENY, REASON):
+            return ""
+        return case.why_not_approve() if self._pane.isVisible() else "Open the request first: Enter."
+
+    def do(self, action_id: str) -> None:
+        """Carries out one of ALL that can be done."""
+        current, case, window = self._inbox.current(), self._pane.case, self._pane.window()
+        needed = self._book.denial_needs_reason
+        asks_why = action_id == REASON or action_id == DENY and needed
+        if action_id == UNDO:
+            self.answers.take_back(self.bar.answer)
+        elif action_id == CONFIRM:
+            self.answers.confirm(self.ids)
+        elif isinstance(current, GrantRow):
+            given = [one for one in self._inbox.grants if one.session == current.session]
+            TakeBackDialog(self._desk, current.session, given, self._given, window).open()
+        elif asks_why and not self.answers.is_given(action_id, self.ids):
+            DenyDialog(case, partial(self._give, action_id), window, needed=needed).open()
+        else:
+            self._give(action_id, case)
+
+    def close(self) -> str:
+        """The window closes: nothing of what is held is sent. Returns what that was, in words, or nothing."""
+        if words := self.answers.drop_all():
+            self._desk.notices.say("amber", words)
+        return words
+
+    def _give(self, action_id: str, case: Case, reason: str = "") -> None:
+        """Holds an answer to exactly what is shown; the same key again sends it."""
+        verdict = "approve" if action_id in SCOPES else "deny"
+        self.answers.give(Answer(action_id, case, verdict, SCOPES.get(action_id, "once"), reason))
+
+    def _confirmed(self) -> None:
+        if why_not := self.why_not(CONFIRM):
+            self._problem(why_not)
+        else:
+            self.do(CONFIRM)
+
+    def _given(self, view: GrantsView) -> None:
+        self.grants_came.emit(view)
+
+    def _problem(self, words: str) -> None:
+        self._pane.show_problem(words)
+        if words and not self._pane.isVisible():
+            self._desk.notices.say("amber", words)
