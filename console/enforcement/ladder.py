@@ -15,10 +15,13 @@ from console.domain.errors import Conflict, NotFound
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import stricter_mode
 from console.domain.words import counted, notice
-from console.enforcement.state import NOT_CONFIRMED, EngineState
+from console.enforcement.state import NOT_CONFIRMED, EngineState, Seen
 
 SHARED = "it shares the host's network, so its own traffic cannot be cut: its requests are denied and what it starts has no network"
-SEEN = "it was only seen: its process and what descends from it are signalled, and nothing can prove their end (panic.include_observed)"
+SEEN = (
+    "Watchfloor did not start it: its process and every process below it are killed, but their end cannot be confirmed. "
+    "Adopt it first to have the kill confirmed"
+)
 ONLY_SEEN = "it is only observed: Watchfloor did not start it"
 NAMED = 200
 """Agents named in one record; the count is always whole."""
@@ -199,12 +202,7 @@ def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = 
     if not agent.state.is_live:
         return _why_not_gone(state, rung, agent)
     if agent.control_level is ControlLevel.OBSERVED:
-        if rung is Rung.KILL and scope is not None and scope.reach is Reach.ALL and agent.agent_id in state.press_observed:
-            return ""
-        seen = state.seen.get(agent.agent_id)
-        if seen is not None and seen.inside is not None:
-            return f"it runs inside {seen.inside} and stops with it, never alone"
-        return ONLY_SEEN
+        return _why_not_observed(state, rung, agent, scope)
     match rung:
         case Rung.KILL:
             return ""
@@ -219,6 +217,22 @@ def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = 
             return _why_not_reconnect(state, agent, scope)
         case _:
             assert_never(rung)
+
+
+def _why_not_observed(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None) -> str:
+    seen = state.seen.get(agent.agent_id, Seen())
+    match scope.reach if scope is not None and rung is Rung.KILL else None:
+        case Reach.ALL:
+            is_reached = agent.agent_id in state.press_observed
+        case Reach.AGENT | Reach.TREE | Reach.SESSION:
+            is_reached = agent.agent_id in state.kill_observed and seen.inside is None and not seen.part
+        case _:
+            is_reached = False
+    if is_reached:
+        return ""
+    if seen.inside is not None:
+        return f"it runs inside {seen.inside} and stops with it, never alone"
+    return "it is a sub-agent in the process of its session and stops with it, never alone" if seen.part else ONLY_SEEN
 
 
 def _why_not_isolate(agent: Agent) -> str:

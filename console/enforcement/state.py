@@ -89,6 +89,8 @@ class EngineState:
     """Rows that run inside an adopted agent: that agent, and how much of their use counts as its own and is not charged again."""
     press_observed: set[AgentId] = field(default_factory=set)
     """Observed agents that a press of everything signals as well, as a best effort."""
+    kill_observed: set[AgentId] = field(default_factory=set)
+    """Observed agents that a kill signals when it names them, as a best effort."""
     killed: bool = False
     kill_reason: str = ""
     latched: set[str] = field(default_factory=set)

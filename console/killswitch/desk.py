@@ -330,14 +330,14 @@ class Desk:
         return self.unlatching.change(text(message, "new", limit=256), text(message, "old", "", 256), by)
 
     def _seen(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        """Agents that were only seen and that a press of everything signals as well; the supervisor decides whether there are any."""
-        told = message.get("agents")
-        if not isinstance(told, list) or not all(isinstance(one, dict) for one in told):
-            raise UsageProblem("Field 'agents' must be a list.", "See the guard's operations.")
-        agents = [
-            SeenAgent(text(a, "id", limit=63), whole(a, "pid"), whole(a, "start_ticks"), text(a, "exe"), whole(a, "uid")) for a in told
-        ]
-        self._guard.seen.tell(agents, more=message.get("more") is True)
+        """Takes the observed agents that a kill may signal: ``agents`` by a panic too, ``named`` only when a kill names them."""
+        told = list[SeenAgent]()
+        for key, rows in (("agents", message.get("agents")), ("named", message.get("named", []))):
+            if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
+                raise UsageProblem(f"Field {key!r} must be a list.", "See the guard's operations.")
+            numbers = ((whole(a, "pid"), whole(a, "start_ticks"), text(a, "exe"), whole(a, "uid")) for a in rows)
+            told += [SeenAgent(text(a, "id", limit=63), *n, key == "named") for a, n in zip(rows, numbers, strict=True)]
+        self._guard.seen.tell(told, more=message.get("more") is True)
         if message.get("last") is True:
             self._guard.record("seen", self._guard.seen.save)
         return {"n": len(self._guard.seen.agents)}

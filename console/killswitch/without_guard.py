@@ -96,8 +96,8 @@ class WithoutGuard:
         """Disk only, on a thread of its own."""
         if kill.order.is_all:
             self.unheld.load()
-            if problem := self.seen.load():
-                found.problems.append(problem)
+        if problem := self.seen.load():
+            found.problems.append(problem)
         known = {aim.agent_id: aim.held.entry for aim in kill.aims if aim.held is not None and aim.agent_id in self._found}
         launched = read_launched(self._state_dir, frozenset(known))
         found.incomplete = launched.problem if kill.order.is_all else ""

@@ -77,7 +77,7 @@ class ProcessSource:
         return Sighting(
             source=self.name,
             key=f"{facts.identity.pid}-{facts.identity.start_ticks}",
-            name=one.program.title,
+            name=one.program.service[1] if one.program.is_service(facts.argv) else one.program.title,
             process=facts.identity,
             session="",
             cwd=plain(facts.cwd, 500),

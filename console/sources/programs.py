@@ -43,6 +43,13 @@ class Program:
     """Whether Python runs its script; else Node or Bun."""
     native: bool = True
     """Whether an executable of this name is it; False: others have that name too, so only its package counts."""
+    service: tuple[tuple[str, ...], str] = ((), "")
+    """(its first arguments, its title) as the background service that hosts its sessions; ``((), "")``: it has none."""
+
+    def is_service(self, argv: Sequence[str]) -> bool:
+        """Whether these arguments start its background service. An argument is a claim: it gives a name, and never hides a row."""
+        words, _ = self.service
+        return bool(words) and tuple(argv[1 : 1 + len(words)]) == words
 
     def is_native(self, exe: str) -> bool:
         """Whether this executable is it: by its name, or by the package it lies in. The kernel says what the path is."""

@@ -83,5 +83,31 @@ def test_with_a_dead_guard_observed_agents_are_killed_and_named_as_the_guard_doe
             process.wait()
 
 
+@pytest.mark.parametrize("has_guard", [True, False])
+def test_a_kill_that_names_an_observed_agent_kills_it_as_a_best_effort_and_a_panic_leaves_it_alone(
+    world: GuardWorld, has_guard: bool
+) -> None:
+    meant, spared = subprocess.Popen([sys.executable, "-S", "-c", TREE], stdout=subprocess.PIPE), subprocess.Popen(["/bin/sleep", "600"])
+    try:
+        assert meant.stdout is not None and meant.stdout.readline() == b"grown\n"
+        below = [pid for pid, row in _table().items() if row == meant.pid]
+        until(lambda: b"sleep" in str(processes.describe(spared.pid)["exe"]).encode(), "it runs its program")
+        tell(world.supervisor, [shown(meant, "o-1"), shown(spared, "o-2")], in_panic=False)
+        if not has_guard:
+            world.kill_guard()
+        receipt = press_and_wait(world.state, world.run, world.instance, ["o-1"], "it burns", "tester", timeout_s=60)
+        assert [(t.agent_id, t.control_level, t.outcome) for t in receipt.targets] == [("o-1", "observed", Outcome.BEST_EFFORT)]
+        assert not receipt.verified_zero and verdict(receipt).exit_code == 8, receipt
+        assert meant.wait(60) < 0 and len(below) == 2 and not any(processes.is_alive(pid) for pid in below)
+        panic = press_and_wait(world.state, world.run, world.instance, "all", "everything", "tester", timeout_s=60)
+        assert panic.targets == () and spared.poll() is None
+    finally:
+        for process in (meant, spared):
+            process.kill()
+            process.wait()
+        assert meant.stdout is not None
+        meant.stdout.close()
+
+
 def _table() -> dict[int, int]:
     return {pid: processes.parent(pid) for pid in processes.every_pid()}

@@ -169,12 +169,12 @@ def _why_not(connections: Connections, taken: Taken | None, targets: Collection[
             why.append(connections.problem)
     unseen = [a for a in targets if a not in records]
     if unseen:
-        why.append(f"{_some(unseen)} had not been looked at")
+        why.append(f"{'agents' if len(unseen) > 1 else 'agent'} {_some(unseen)} had not been looked at")
     for record in records.values():
         if record.why_unknown and record.reach:
-            why.append(f"{record.agent_id}: {record.why_unknown}")
+            why.append(f"agent {record.agent_id}: {record.why_unknown}")
         if record.is_late and record.reach:
-            why.append(f"{record.agent_id} was not looked at from its start")
+            why.append(f"agent {record.agent_id} was not looked at from its start")
     return why
 
 

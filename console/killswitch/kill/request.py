@@ -94,8 +94,7 @@ def carry_out(keeper: Keeper, order: Order, ids: Iterable[str], spare: Iterable[
     if not order.is_all:  # before the first write; of everything the latch says it, and thousands of marks would delay that write
         registry.mark_killed(listed, order.kill_id)
     kill.strike()
-    observed = {one.agent_id for one in keeper.seen.agents} if order.is_all else set()
-    struck = keeper.respawners.begin(kill, observed.union(listed))
+    struck = keeper.respawners.begin(kill, {one.agent_id for one in keeper.seen.of(order, listed)}.union(listed))
     if order.is_all:
         registry.mark_killed(listed, order.kill_id)
         keeper.latch.mark(order.kill_id)
@@ -135,10 +134,10 @@ def _add(keeper: Keeper, kill: KillSession) -> None:
     On the kill's thread, after the first wave: each may keep a reader of its memory waiting, and no lock is held here.
     """
     keeper.add_more(kill)
-    if kill.order.is_all:
-        aims, left = keeper.seen.aims(kill.field_.spared()) if keeper.seen.agents else ([], [])
-        known = {aim.agent_id for aim in kill.aims}
-        kill.add([aim for aim in aims if aim.agent_id not in known])
+    held = {aim.agent_id for aim in kill.aims if aim.held is not None}
+    if observed := [one for one in keeper.seen.of(kill.order, [aim.agent_id for aim in kill.aims]) if one.agent_id not in held]:
+        aims, left = keeper.seen.aims(observed, kill.field_.spared())
+        kill.add(aims)
         kill.excluded += left
 
 

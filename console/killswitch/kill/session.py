@@ -135,7 +135,8 @@ class KillSession:
 
     def add(self, aims: list[Aim]) -> None:
         """More targets, found after the first wave: struck now, and proven with the others."""
-        self.aims += aims
+        found = {aim.agent_id for aim in aims}  # an agent that was named, and that only the list of observed agents knows
+        self.aims = [aim for aim in self.aims if aim.held is not None or aim.agent_id not in found] + aims
         mount, below = (self.field_.tree.mount, self.field_.tree.agents.path) if self.field_.tree else (None, None)
         for aim in aims:
             aim.strike(mount, below, spared=self.field_.spared, sending=self._goes_out)

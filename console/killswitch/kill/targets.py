@@ -364,11 +364,13 @@ class SeenAgent:
     start_ticks: int
     exe: str
     uid: int
+    named_only: bool = False
+    """Signalled only by a kill that names it; a panic leaves it alone (panic.include_observed)."""
 
 
 class SeenAgents:
-    """The observed agents that a kill of everything signals too; none, until the supervisor names some. The list is on disk: the next
-    guard, and a kill without one, find it there."""
+    """The observed agents that a kill may signal; none, until the supervisor names some. The list is on disk: the next guard, and a kill
+    without one, find it there."""
 
     def __init__(self, instance_id: str, path: Path) -> None:
         self._instance_id, self.path = instance_id, path
@@ -413,10 +415,15 @@ class SeenAgents:
             return f"The list of observed agents that a kill includes cannot be read ({error}): none of them was signalled."
         return ""
 
-    def aims(self, spared: frozenset[int]) -> tuple[list[Aim], list[str]]:
-        """(targets of a press, in words who is left alone and why)."""
+    def of(self, order: Order, ids: Iterable[str]) -> list[SeenAgent]:
+        """Those that an order signals: of a panic the ones that it includes, else the ones among ``ids``."""
+        named = set(ids)
+        return [one for one in self._agents if (not one.named_only if order.is_all else one.agent_id in named)]
+
+    def aims(self, agents: Iterable[SeenAgent], spared: frozenset[int]) -> tuple[list[Aim], list[str]]:
+        """(targets, a sentence for each agent that is left alone)."""
         found, left = list[Aim](), list[str]()
-        for agent in self._agents:
+        for agent in agents:
             why = f"only {MOST_SEEN} are signalled" if len(found) >= MOST_SEEN else self._why_not(agent, spared)
             try:
                 held = None if why else self._hold(agent)

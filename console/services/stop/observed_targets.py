@@ -1,12 +1,9 @@
-"""Choose the observed agents that a panic signals in addition to the held ones. Only the default instance does that, when settings ask.
+"""The observed agents of the default instance that a kill signals, as a best effort: each when a kill names it, and all of them in a panic
+when ``panic.include_observed`` is set.
 
-The choice is made here, sent to the guard in advance, and shown before the panic. The guard also gets the agents that the panic will not
-signal, with the reason, for the receipt.
-Never chosen is an agent
-
-* of an instance with its own state directory (the demo, tests), where discovery is confined to a folder;
-* in a container;
-* whose source could not prove which process it is.
+The supervisor decides, tells the guard in advance, and shows it before a kill. Agents that a panic leaves alone are told too, with the
+reason, for its receipt. No kill signals an observed agent of an instance with a state directory of its own (the demo, tests), where
+discovery is confined to a folder, in a container, or whose source could not prove which process it is.
 """
 
 from __future__ import annotations
@@ -37,9 +34,9 @@ AGAIN_S = 20.0
 """Seconds after which the guard is told again: a receipt tells when its list is old."""
 
 
-def meant(options: Options, *, is_default: bool, agents: Iterable[Agent]) -> list[Agent]:
-    """Return the observed agents that a panic must signal: none unless the settings ask for it and this is the default instance."""
-    if not (is_default and options.panic.include_observed) or options.discover_root:
+def reachable(options: Options, *, is_default: bool, agents: Iterable[Agent]) -> list[Agent]:
+    """Return the observed agents that a kill may signal: in the default instance alone, and only where discovery is not confined."""
+    if not is_default or options.discover_root:
         return []
     return [
         a for a in agents if a.control_level is ControlLevel.OBSERVED and a.state.is_live and a.process is not None and not a.container_id
@@ -157,23 +154,29 @@ async def keep_telling(state: EngineState, guard: GuardClient, options: Options,
     told: tuple[int, list[dict[str, Any]]] | None = None  # the first word is always said: the list on disk may be of other settings
     while True:
         await asyncio.sleep(LOOK_S)
-        chosen = meant(options, is_default=is_default, agents=[state.agents[i] for i in sorted(state.live)])
-        state.press_observed = {a.agent_id for a in chosen}
+        chosen = reachable(options, is_default=is_default, agents=[state.agents[i] for i in sorted(state.live)])
         if not chosen and told is not None and not told[1]:
+            state.kill_observed, state.press_observed = set(), set()
             continue
         found = [one for one in await asyncio.to_thread(lambda c=chosen: [proof_of(a) for a in c]) if one is not None]  # type: ignore[misc]
-        state.press_observed = {AgentId(str(one["id"])) for one in found}
+        state.kill_observed = {AgentId(str(one["id"])) for one in found}
+        state.press_observed = state.kill_observed if options.panic.include_observed else set()
         try:
             pid = int((await asyncio.to_thread(guard.call, "status")).get("pid", 0))
             if told != (pid, found):
-                await asyncio.to_thread(tell, guard, found)
+                await asyncio.to_thread(tell, guard, found, in_panic=options.panic.include_observed)
                 told = (pid, found)
         except ConsoleError as error:
             log.warning("the guard was not told which observed agents a kill includes: %s", error)
             told = None
 
 
-def tell(guard: GuardClient, found: list[dict[str, Any]]) -> None:
-    """Send the list in lines that the guard takes. The first line makes the guard forget the old list."""
+def tell(guard: GuardClient, found: list[dict[str, Any]], *, in_panic: bool = True) -> None:
+    """Send the list in lines that the guard takes; the first line replaces what it knew.
+
+    ``in_panic``: whether a panic signals them too. A guard of an older version knows no others and is told of none.
+    """
     for start in range(0, max(1, len(found)), LINE):
-        guard.call("seen", agents=found[start : start + LINE], more=start > 0, last=start + LINE >= len(found))
+        rows = found[start : start + LINE]
+        agents, named = (rows, []) if in_panic else ([], rows)
+        guard.call("seen", agents=agents, named=named, more=start > 0, last=start + LINE >= len(found))

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from console.domain.agent import ProcessIdentity
+from console.sources.claude_code.program import CLAUDE
 from console.sources.daemons import processes as p
 from console.sources.daemons.interface import FoundDaemon, Hosted, Idle
 from console.sources.daemons.marks import is_versioned, package_name, why_refused
@@ -33,7 +34,7 @@ class ClaudeDaemons:
 
     def find(self, line: Sequence[ProcessIdentity], processes: Processes) -> FoundDaemon | None:
         for one in line[1:]:
-            if p.argv(one.pid)[1:3] == ["daemon", "run"] and (found := self._described(one, line[0], processes)) is not None:
+            if CLAUDE.is_service(p.argv(one.pid)) and (found := self._described(one, line[0], processes)) is not None:
                 return found
         return None
 
@@ -45,7 +46,7 @@ class ClaudeDaemons:
         seen = p.variables(daemon.pid)
         return FoundDaemon(
             self.kind,
-            "Claude Code's background service",
+            CLAUDE.service[1],
             daemon,
             p.exe(daemon.pid),
             -1 if (uid := p.account(daemon.pid)) is None else uid,

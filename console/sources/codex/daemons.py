@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from console.domain.agent import ProcessIdentity
+from console.sources.codex.program import CODEX
 from console.sources.daemons import processes as p
 from console.sources.daemons.interface import FoundDaemon, Hosted
 from console.sources.daemons.marks import package_name, why_refused
@@ -33,7 +34,7 @@ class CodexDaemons:
 
     def find(self, line: Sequence[ProcessIdentity], processes: Processes) -> FoundDaemon | None:
         for one in line:  # a thread has no process of its own: the daemon is the session's process as well
-            if p.argv(one.pid)[1:2] == ["app-server"] and _is_package(Path(p.exe(one.pid))):
+            if CODEX.is_service(p.argv(one.pid)) and _is_package(Path(p.exe(one.pid))):
                 return self._described(one, line[0], processes)
         return None
 
@@ -42,7 +43,7 @@ class CodexDaemons:
         seen = p.variables(daemon.pid)
         return FoundDaemon(
             self.kind,
-            "Codex's app-server",
+            CODEX.service[1],
             daemon,
             p.exe(daemon.pid),
             -1 if (uid := p.account(daemon.pid)) is None else uid,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from console.sources.programs import Program
 
-CODEX = Program("codex", "Codex", ("@openai/codex",))
+CODEX = Program("codex", "Codex", ("@openai/codex",), service=(("app-server",), "Codex's app-server"))
 USUAL = ("/usr/local/bin/codex", "/usr/bin/codex", "/opt/codex/bin/codex")
 IN_HOME = (".local/bin/codex",)
 

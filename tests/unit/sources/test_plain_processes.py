@@ -44,6 +44,15 @@ def test_a_wrapper_and_what_it_wraps_are_one_and_a_worker_is_its_parent(proc: Fa
     assert [s.name for s in seen.sightings] == ["Codex", "Cursor CLI", "Gemini CLI"] and f"{len(KINDS)} known programs" in seen.reason
 
 
+def test_a_background_service_is_called_so_and_an_argument_of_another_program_names_nothing(proc: FakeProc) -> None:
+    add(proc, 10, exe="/opt/claude/claude", argv=("claude", "daemon", "run", "--origin", "transient"))
+    add(proc, 11, exe="/opt/codex/codex", argv=("codex", "app-server"))
+    add(proc, 12, exe="/opt/claude/claude", argv=("claude", "-p", "daemon", "run"))
+    add(proc, 13, exe="/usr/bin/cursor-agent", argv=("cursor-agent", "daemon", "run"))
+    names = sorted(one.name for one in source(proc).look().sightings)
+    assert names == ["Claude Code", "Claude Code's background service", "Codex's app-server", "Cursor CLI"]
+
+
 def test_a_young_one_is_left_to_the_source_that_knows_more(proc: FakeProc) -> None:
     add(proc, 10, start=ticks_of_boot())
     add(proc, 11, start=ticks_of_boot(), exe="/usr/bin/cursor-agent")

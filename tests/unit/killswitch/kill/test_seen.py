@@ -31,12 +31,12 @@ def one(sleeper: tuple[int, int], agent_id: str = "o-1", **changed: Any) -> Seen
 
 
 def test_nobody_is_meant_until_the_supervisor_says_so(agents: SeenAgents) -> None:
-    assert agents.aims(frozenset()) == ([], [])
+    assert agents.aims(agents.agents, frozenset()) == ([], [])
 
 
 def test_who_is_meant_is_a_best_effort_of_its_own_level(agents: SeenAgents, sleeper: tuple[int, int]) -> None:
     agents.tell([one(sleeper)], more=False)
-    [aim], left = agents.aims(frozenset())
+    [aim], left = agents.aims(agents.agents, frozenset())
     assert (aim.control_level, aim.is_best_effort, left) == ("observed", True, [])
 
 
@@ -53,7 +53,7 @@ def test_what_is_not_what_was_seen_is_left_alone_and_named(
     agents: SeenAgents, sleeper: tuple[int, int], changed: dict[str, Any], word: str
 ) -> None:
     agents.tell([one(sleeper, **changed)], more=False)
-    aims, [left] = agents.aims(frozenset())
+    aims, [left] = agents.aims(agents.agents, frozenset())
     assert aims == [] and word in left and left.startswith("o-1")
 
 
@@ -61,22 +61,22 @@ def test_an_ancestor_of_whoever_presses_and_an_instances_own_are_left_alone(
     agents: SeenAgents, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agents.tell([one(sleeper)], more=False)
-    assert "ancestor" in agents.aims(frozenset({sleeper[0]}))[1][0]
+    assert "ancestor" in agents.aims(agents.agents, frozenset({sleeper[0]}))[1][0]
     monkeypatch.setattr(targets, "in_an_instance", lambda pid, own: "it belongs to another")
-    assert "belongs" in agents.aims(frozenset())[1][0]
+    assert "belongs" in agents.aims(agents.agents, frozenset())[1][0]
 
 
 def test_lines_add_up_the_first_forgets_and_there_is_a_bound(agents: SeenAgents, sleeper: tuple[int, int]) -> None:
     agents.tell([one(sleeper, "o-old")], more=False)
     agents.tell([one(sleeper, f"o-{n}") for n in range(MOST_SEEN)], more=False)
     agents.tell([one(sleeper, "o-late")], more=True)
-    aims, left = agents.aims(frozenset())
+    aims, left = agents.aims(agents.agents, frozenset())
     assert len(aims) == MOST_SEEN and len(left) == 1 and "o-late" in left[0] and "o-old" not in str(left)
 
 
 def test_what_a_kill_looks_at_stays_open(agents: SeenAgents, sleeper: tuple[int, int]) -> None:
     agents.tell([one(sleeper)], more=False)
-    [aim], _ = agents.aims(frozenset())
+    [aim], _ = agents.aims(agents.agents, frozenset())
     agents.sweep(lambda held: held is aim.held)
     assert aim.held is not None and aim.held.init is not None and aim.held.init.is_alive()
     agents.sweep(lambda _: False)
@@ -99,6 +99,21 @@ def test_a_press_of_everything_names_them_after_those_who_are_held_and_one_of_ag
     assert [a.agent_id for a in kill.aims] == ["held"], "looked at, and struck, by the kill's own thread"
     kill.add_aims()
     assert [a.agent_id for a in kill.aims] == ["held", "o-1"]
+    room.guard.seen.sweep(lambda _: False)
+
+
+def test_one_that_only_a_kill_by_name_signals_is_no_target_of_a_panic_and_of_its_own_kill_the_only_one(
+    room: Room, sleeper: tuple[int, int]
+) -> None:
+    room.agent("held")
+    row = {"id": "o-1", "pid": sleeper[0], "start_ticks": sleeper[1], "exe": one(sleeper).exe, "uid": UID}
+    assert room.ask("seen", agents=[], named=[row])["n"] == 1
+    panic = room.guard.press("all", "r", "me")
+    panic.add_aims()
+    assert [a.agent_id for a in panic.aims] == ["held"]
+    kill = room.guard.press(["o-1"], "r", "me")
+    kill.add_aims()
+    assert [(a.agent_id, a.is_best_effort) for a in kill.aims] == [("o-1", True)]
     room.guard.seen.sweep(lambda _: False)
 
 

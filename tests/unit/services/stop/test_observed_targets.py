@@ -21,7 +21,7 @@ from console.enforcement.state import EngineState, Seen
 from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
 from console.services.stop import observed_targets
-from console.services.stop.observed_targets import left_alone, meant, name, proof_of, why_left
+from console.services.stop.observed_targets import left_alone, name, proof_of, reachable, why_left
 from console.settings.options import Options, merged
 
 ON = merged(Options(), {"panic.include_observed": True})
@@ -31,17 +31,17 @@ SEEN = Agent(
 )  # fmt: skip
 
 
-def test_it_is_off_unless_somebody_set_it() -> None:
-    assert meant(Options(), is_default=True, agents=[SEEN]) == [] and meant(ON, is_default=True, agents=[SEEN]) == [SEEN]
+def test_in_the_default_instance_a_kill_reaches_an_observed_agent() -> None:
+    assert reachable(Options(), is_default=True, agents=[SEEN]) == [SEEN]
 
 
-def test_with_a_state_directory_of_its_own_nobody_is_meant() -> None:
+def test_with_a_state_directory_of_its_own_a_kill_reaches_none() -> None:
     """The demo, tests, and every instance that was given a folder."""
-    assert meant(ON, is_default=False, agents=[SEEN]) == []
+    assert reachable(ON, is_default=False, agents=[SEEN]) == []
 
 
-def test_where_discovery_is_confined_nobody_is_meant() -> None:
-    assert meant(merged(ON, {"discover_root": "/somewhere"}), is_default=True, agents=[SEEN]) == []
+def test_where_discovery_is_confined_a_kill_reaches_none() -> None:
+    assert reachable(merged(ON, {"discover_root": "/somewhere"}), is_default=True, agents=[SEEN]) == []
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_where_discovery_is_confined_nobody_is_meant() -> None:
         *(replace(SEEN, control_level=level) for level in ControlLevel if level is not ControlLevel.OBSERVED),
     ],
 )
-def test_who_is_held_gone_in_a_container_or_not_proven_is_not_meant(agent: Agent) -> None:
-    assert meant(ON, is_default=True, agents=[agent]) == []
+def test_who_is_held_gone_in_a_container_or_not_proven_is_not_reached(agent: Agent) -> None:
+    assert reachable(ON, is_default=True, agents=[agent]) == []
 
 
 def test_the_proof_is_of_one_process_or_there_is_none(tmp_path: Path) -> None:
@@ -65,16 +65,20 @@ def test_the_proof_is_of_one_process_or_there_is_none(tmp_path: Path) -> None:
     assert proof_of(replace(SEEN, process=None)) is None and proof_of(SEEN, tmp_path) is None
 
 
-def test_a_press_lists_them_before_as_best_effort_and_no_other_rung_or_scope_touches_them() -> None:
+def test_a_panic_lists_them_as_best_effort_only_when_it_includes_them_and_a_kill_by_name_always() -> None:
     state = EngineState()
     state.put(SEEN)
-    everything = Scope(Reach.ALL)
-    assert plan(state, Rung.KILL, everything).lines[0].treatment is Treatment.EXCLUDED
-    state.press_observed = {SEEN.agent_id}
-    [line] = plan(state, Rung.KILL, everything).lines
-    assert line.treatment is Treatment.BEST_EFFORT and "include_observed" in line.why
-    for rung, scope in ((Rung.FREEZE, everything), (Rung.KILL, Scope(Reach.HOST)), (Rung.KILL, Scope(Reach.AGENT, "o-1"))):
+    everything, named = Scope(Reach.ALL), (Scope(Reach.AGENT, "o-1"), Scope(Reach.TREE, "o-1"), Scope(Reach.SESSION, "o-o-1"))
+    assert all(plan(state, Rung.KILL, scope).lines[0].treatment is Treatment.EXCLUDED for scope in (everything, *named))
+    state.kill_observed = {SEEN.agent_id}
+    lines = [plan(state, Rung.KILL, scope).lines[0] for scope in named]
+    assert all(line.treatment is Treatment.BEST_EFFORT and "cannot be confirmed" in line.why for line in lines)
+    for rung, scope in ((Rung.KILL, everything), (Rung.KILL, Scope(Reach.HOST)), (Rung.FREEZE, named[0])):
         assert plan(state, rung, scope).lines[0].treatment is Treatment.EXCLUDED
+    state.press_observed = {SEEN.agent_id}
+    assert plan(state, Rung.KILL, everything).lines[0].treatment is Treatment.BEST_EFFORT
+    state.seen[SEEN.agent_id] = Seen(inside=AgentId("a-1"))
+    assert plan(state, Rung.KILL, named[0]).lines[0].why == "it runs inside a-1 and stops with it, never alone"
 
 
 def test_whom_a_press_leaves_alone_is_told_with_why_and_who_ends_with_somebody_held_is_not() -> None:
