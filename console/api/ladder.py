@@ -69,7 +69,7 @@ class LadderPreview(View):
     undone_by: str = ""
     """thaw or reconnect; empty: cannot be undone."""
     latches: bool = False
-    """Nothing starts afterwards until rearm."""
+    """Nothing starts afterwards until you rearm."""
     counts: dict[str, dict[str, int]] = {}
     """control level -> {certain, best_effort, excluded} -> agents. Whole."""
     processes: int = 0

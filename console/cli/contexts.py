@@ -81,4 +81,4 @@ def _stays(context: ContextView) -> str:
         return "in use"
     if not context.stateless:
         return f"until {moment(context.goes_at)}"
-    return "goes soon: its run is over"  # at the next look (option workspaces.sweep_s)
+    return "expires soon (run ended)"  # at the next look (option workspaces.sweep_s)

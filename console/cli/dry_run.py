@@ -79,7 +79,7 @@ def _shown(view: PlansView, past: bool, as_json: bool) -> int:
     for one in plans:
         _print(one)
     if not plans:
-        out.say("nothing was asked for yet" if view.head else "no plan is open; --all shows those that are over")
+        out.say("no calls yet" if view.head else "no plan is open; --all shows those that are over")
     return 0
 
 

@@ -63,14 +63,14 @@ def fleet(
         out.emit({"killed": seen.killed, "kill_reason": seen.kill_reason, "agents": [_as_json(a) for a in seen.agents]})
         return 0
     if seen.killed:
-        out.show(out.words(f"KILLED: {seen.kill_reason or 'no reason given'}. Nothing starts until rearm.", "bold red", 600))
+        out.show(out.words(f"KILLED: {seen.kill_reason or 'no reason given'}. Nothing starts until you rearm.", "bold red", 600))
     if not seen.agents:
         first = f"No agents are seen yet: {plain(', '.join(waiting))} had no look so far." if waiting else "No agents."
         out.say(f"{first} Start one with: watchfloor run -- COMMAND")
         return 0
     out.show(_table(seen, room=out.columns()))
     live = sum(1 for a in seen.agents if a.ended_at is None)
-    out.say(f"{counted(len(seen.agents), 'agent')}, {live} not ended, spent today ${seen.spend_today_usd:.2f}{unread_words(seen)}")
+    out.say(f"{counted(len(seen.agents), 'agent')}, {live} active, spent today ${seen.spend_today_usd:.2f}{unread_words(seen)}")
     return 0
 
 

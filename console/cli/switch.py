@@ -14,7 +14,7 @@ from console.cli.sources import discovery_lines
 from console.cli.tables import new_table
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.profile import OBSERVE, OBSERVED
-from console.domain.words import counted
+from console.domain.words import counted, mode_words
 from console.killswitch.client import GuardClient
 from console.settings.places import Places
 
@@ -149,7 +149,7 @@ def _print_status(
     if supervisor is None:
         out.say_folded(f"supervisor: {plain(supervisor_why, 400)}")
     else:
-        out.say_folded(f"supervisor: pid {supervisor.pid}, {supervisor.mode} mode{_detail(supervisor.mode_note)}")
+        out.say_folded(f"supervisor: pid {supervisor.pid}, {mode_words(supervisor.mode)}{_detail(supervisor.mode_note)}")
         if supervisor.audit_whole is False:
             out.say_folded(f"record NOT INTACT: {plain(supervisor.audit_why, 600)}")
         for words in (*supervisor.notices, *(f"stand-in: {s}" for s in supervisor.stand_ins)):

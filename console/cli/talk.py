@@ -62,7 +62,7 @@ def end(
 
 
 def _ending(view: EndedView) -> str:
-    said = {"ended": "ended", "runs": "not ended", "killed": "killed"}[view.done]
+    said = {"ended": "ended", "runs": "still active", "killed": "killed"}[view.done]
     doubt = f" (best effort: {plain(view.best_effort, 300)})" if view.best_effort else ""
     return f"{plain(view.id)}: {said}: {plain(view.words, 1000)}{doubt}"
 

@@ -102,7 +102,7 @@ class TooMany(ConsoleError):
 
 
 class Killed(ConsoleError):
-    """The kill switch is latched: nothing starts, nothing changes until rearm."""
+    """The kill switch is latched: nothing starts, nothing changes until you rearm."""
 
     exit_code = ExitCode.DENIED
     http_status = 503

@@ -97,7 +97,7 @@ class NetworkMode(StrEnum):
 
 
 LOOSEST, STRICTEST = NetworkMode.FULL, NetworkMode.NONE
-"""What holds where nothing asks for less, and where what was asked for cannot be read."""
+"""The default, and what holds when the mode that was asked for cannot be read."""
 
 
 class Sensitivity(StrEnum):
@@ -253,7 +253,7 @@ class AllowlistEntry:
         for name, given in (("method", self.methods), ("path", self.paths)):
             if given and self.port == TLS_PORT:
                 raise UsageProblem(
-                    f"A {name} cannot be enforced on port {TLS_PORT}: TLS is not opened, host and port alone decide.",
+                    f"A {name} cannot be enforced on port {TLS_PORT}: HTTPS is not decrypted, so only host and port are checked.",
                     f"Leave the {name} out, or name the port of a plain HTTP service.",
                 )
         if "CONNECT" in self.methods:

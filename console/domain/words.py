@@ -56,3 +56,8 @@ def local(pattern: str, at: float) -> str:
         return time.strftime(pattern, time.localtime(at))
     except (OverflowError, ValueError, OSError):
         return "?"
+
+
+def mode_words(mode: str) -> str:
+    """Return what the supervisor's account may do on this host: ``root (full control of this host)``, ``user mode``."""
+    return "root (full control of this host)" if mode == "root" else f"{mode} mode"

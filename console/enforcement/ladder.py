@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def latches(self) -> bool:
-        """Whether nothing starts any more afterwards, until rearm."""
+        """Whether nothing starts any more afterwards, until you rearm."""
         return self.rung is Rung.KILL and self.scope.reach is Reach.ALL
 
     def counts(self) -> dict[str, dict[str, int]]:

@@ -186,7 +186,7 @@ def _caps(state: EngineState, event: e.LaunchAsked) -> tuple[Limits, Limits]:
 def _why(state: EngineState, request: LaunchRequest, parent: Agent | None, context_id: str, level: Sensitivity, mode: NetworkMode) -> str:
     """Which of all that decides a mode asked for this one; the most lasting reason first."""
     if not mode.is_restricted:
-        return "nothing asks for less"
+        return "default"
     if state.modes.of(level) is mode:
         return f"its session holds {level} data"
     if state.context(context_id)[1] is mode:

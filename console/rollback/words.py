@@ -56,7 +56,7 @@ def dry_run(entry: Entry, now: Image | None, why: str) -> tuple[str, ...]:
     if entry.before_sha256 is None:
         said.append(f"Removes {entry.path}: it did not exist before.")
     else:
-        verb = "Puts back" if now != ABSENT else "Makes again"
+        verb = "Puts back" if now != ABSENT else "Recreates"
         owner = f"mode {entry.before_mode & 0o777:04o}, owner {entry.before_uid}:{entry.before_gid}"
         said.append(f"{verb} {entry.path}: {entry.before_size:,} bytes, {owner}, sha256 {entry.before_sha256[:12]}.")
     said.append("Can itself be undone.")

@@ -235,7 +235,7 @@ def test_one_that_is_asked_to_end_finishes_its_turn_and_is_ended_once_the_guard_
     it.api.thaw(agent_id)
     it.state_becomes(agent_id, "running", "waiting")
     code, out, _ = verb("end", agent_id, "--within", "0")
-    assert code == 5 and "not ended: still runs" in out and f"watchfloor kill {agent_id}" in out and "process" in out
+    assert code == 5 and "still active: still runs" in out and f"watchfloor kill {agent_id}" in out and "process" in out
     code, _, err = verb("say", agent_id, "one more thing")
     assert code == 4 and "no more comes to it" in err
     with ThreadPoolExecutor(1) as beside:

@@ -20,7 +20,7 @@ from console.domain.budget import LIMIT_WORDS
 from tests.fakes.gui_fixture import HOSTILE_NAMES
 from tests.fakes.view_answers import refuse, say
 
-AT_FULL = ["Kill ladder, verified: freeze → isolate → kill.", "Reason goes to tree, audit, notification, file."]
+AT_FULL = ["The agent is stopped at once (frozen, cut off, killed).", "Reason goes to tree, audit, notification, file."]
 LIMITS = ("cost_usd", "tokens", "wall_s", "tool_calls", "iterations", "step_s", "consecutive_errors", "cpu_s")
 
 # name, below, ends in s (None: done or unknown), first limit, share, spent, cap, burn, unpriced, done since minutes

@@ -91,7 +91,7 @@ def test_what_holds_by_default_and_each_way_to_stop_are_told(
     assert isinstance(page, FleetPage)
     first = page.first_run
     qtbot.waitUntil(lambda: "Cost $5.00 an agent, $20.00 a day" in first.defaults.facts.accessibleName())
-    assert "Audit 1.2 M records, chain whole" in first.defaults.facts.accessibleName()
+    assert "Audit 1.2 M records, log intact" in first.defaults.facts.accessibleName()
     assert "Local kill: Ready. canary dead in 6 ms" in first.armed.paths.accessibleName()
     # The supervisor cannot say any more: the rows stay, unknown, and no default is claimed.
     house.supervisor.programs.first_run = None
@@ -115,12 +115,12 @@ def test_of_old_news_nothing_stays_ticked(
     qtbot.waitUntil(lambda: first._tally.text() == "9 need you")  # by the time alone: nobody tells that nobody tells
     shown = first.sources.accessibleName() + first.armed.paths.accessibleName() + first.engines.facts.accessibleName()
     assert not any(word in shown for word in ("Watching.", "Ready.", "Judging.", "Tested", "works")) and shown.count("Not known.") == 9 + 4
-    assert first._title.text() == "Nothing is known: no supervisor answers." and "Supervisor silent" in first.defaults.problem.text()
+    assert first._title.text() == "Watchfloor is not running. Agents may still be." and "Supervisor silent" in first.defaults.problem.text()
 
 
 @pytest.mark.parametrize(
     ("whole", "words", "role"),
-    [(True, "chain whole 4 s ago", "text"), (None, "chain not checked yet", "warn"), (False, "chain broken", "danger")],
+    [(True, "log intact 4 s ago", "text"), (None, "log not checked yet", "warn"), (False, "log broken", "danger")],
 )
 def test_the_chain_is_whole_only_where_it_was_checked(whole: bool | None, words: str, role: str) -> None:
     fact = audit_fact(fixture.status(100.0).model_copy(update={"audit_whole": whole, "audit_checked_at": 96.0}), 100.0)

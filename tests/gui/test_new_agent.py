@@ -133,7 +133,7 @@ def test_nothing_starts_while_killed_and_it_says_why(make_house: House, open_win
     dialog.close()
     window.goto("fleet", "")  # a kill leads to its receipt
     qtbot.waitUntil(lambda: not page.table.header.new.isEnabled())
-    assert page.why_not("fleet.run") == "Killed: nothing starts until rearm."
+    assert page.why_not("fleet.run") == "Killed: nothing starts until you rearm."
 
 
 def test_it_is_offered_on_every_page_and_once(make_house: House, open_window: Opener, qtbot: QtBot) -> None:

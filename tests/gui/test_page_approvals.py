@@ -301,7 +301,7 @@ def test_while_killed_it_is_read_only(desk: FakeApprovals, house: FakeHouse, ope
     house.on_loop(house.guard.press_now)
     qtbot.waitUntil(lambda: window.switch.is_killed)
     window.goto("approvals", "")
-    qtbot.waitUntil(lambda: page.why_not("approvals.once") == "Killed: read only until rearm.")
+    qtbot.waitUntil(lambda: page.why_not("approvals.once") == "Killed: read only until you rearm.")
     for code in (Qt.Key.Key_A, Qt.Key.Key_S, Qt.Key.Key_D):
         key(page.inbox.view, code)
     assert (

@@ -96,7 +96,7 @@ def test_following_for_days_stays_bounded() -> None:
 def test_words_of_the_chain() -> None:
     assert chain_words(Known(), 9, 0.0)[0] == "9 records · not verified yet"
     assert chain_words(Known(True, 9, at=10.0), 12, 50.0)[:2] == (
-        "12 records · chain whole up to record 9, verified 40 s ago",
+        "12 records · log intact up to record 9, verified 40 s ago",
         "3 written since then, not verified yet",
     )
     words, why, shape, role = chain_words(Known(False, 9, 4, "hash"), 9, 0.0)
@@ -205,7 +205,7 @@ def test_the_filter_asks_the_supervisor(make_house: House, open_window: Opener, 
     qtbot.waitUntil(lambda: len(page.log.model.rows) == 300)
     QTest.keyClicks(page.log.search, "nothing holds this")
     qtbot.waitUntil(lambda: page.log.empty.isVisible())
-    assert "No record holds" in page.log.empty.text()
+    assert "No records match" in page.log.empty.text()
     key(page.log.search, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: page.log.book.query == "" and len(page.log.model.rows) == PAGE)
 
@@ -215,7 +215,7 @@ def test_verify_says_whole_with_its_age(make_house: House, open_window: Opener, 
     hold(house, 50)
     page = page_of(open_window("audit"))
     key(page.view, Qt.Key.Key_V)
-    qtbot.waitUntil(lambda: "chain whole" in page.chain.words.text())
+    qtbot.waitUntil(lambda: "log intact" in page.chain.words.text())
     assert "50 records" in page.chain.took.text() and page.badge() is None
     write(house, 2)
     qtbot.waitUntil(lambda: "2 written since then" in page.chain.more.text())
@@ -259,7 +259,7 @@ def test_a_loss_stays_red_until_it_is_acknowledged_with_a_reason(make_house: Hou
     supervisor.status = supervisor.status.model_copy(
         update={"audit_whole": True, "audit_lost": False, "audit_why": "", "audit_checked_at": time.time()}
     )
-    qtbot.waitUntil(lambda: not page.chain.acknowledge.isVisible() and "chain whole" in page.chain.words.text())
+    qtbot.waitUntil(lambda: not page.chain.acknowledge.isVisible() and "log intact" in page.chain.words.text())
     assert page.why_not("audit.acknowledge") == "No loss of records waits to be acknowledged."
 
 

@@ -36,8 +36,8 @@ def test_the_pane_tells_how_an_agent_is_held(make_house: House, open_window: Ope
     assert isinstance(page, FleetPage)
     card = page.pane.held
     page.view.choose("build-matrix")
-    qtbot.waitUntil(lambda: "given, as read back" in card.sandbox.text())
-    assert card.sandbox.text() == "13 of 15 measures given, as read back"
+    qtbot.waitUntil(lambda: "active (checked)" in card.sandbox.text())
+    assert card.sandbox.text() == "13 of 15 protections active (checked)"
     words = "/tmp without programs: not available, because bubblewrap mounts nothing noexec"
     qtbot.waitUntil(lambda: words in texts(card.measures))
     assert "not root: uid 65534" not in texts(card.measures), "what is given waits behind the button"
@@ -56,7 +56,7 @@ def test_what_was_not_read_is_never_read_as_held() -> None:
     assert measure_head([])[1:] == ("warn", "triangle")
     views = [HardeningView(name="a", state="given", words="x", line="a: x"), HardeningView(name="b", state="unknown", line="b: UNKNOWN, ?")]
     words, role, shape = measure_head(views)
-    assert words.startswith("1 of 2 measures") and (role, shape) == ("warn", "triangle")
+    assert words.startswith("1 of 2 protections") and (role, shape) == ("warn", "triangle")
     assert [line.words for line in measure_lines(views)] == ["b: UNKNOWN, ?", "a: x"]
     odd = HardeningView.model_construct(name="c", state="perhaps", words="", line="")
     assert (measure_lines([odd])[0].mark, measure_lines([odd])[0].quiet) == ("triangle", False)

@@ -103,7 +103,7 @@ def test_conflicts_are_counted_and_never_written() -> None:
     records = fixture.records(1000.0)
     plan = Plan(tuple(fixture.record_detail(r) for r in records))
     assert plan.typed == "restore 10" and len(plan.skipped) == 1
-    assert [(words, number) for words, number, _ in numbers(plan)] == [("put back", 10), ("as before already", 1), ("conflict, skipped", 1)]
+    assert [(words, number) for words, number, _ in numbers(plan)] == [("put back", 10), ("already restored", 1), ("conflict, skipped", 1)]
     assert "not complete" in Plan(plan.details, 1).why_not()
     assert Plan((fixture.record_detail(records[0]),)).why_not()
 

@@ -271,5 +271,5 @@ def test_every_limit_has_its_gauge_and_a_broken_chain_sends_nobody_to_look_twice
     lines = gauges(agent(limits={"step_s": 60.0, "consecutive_errors": 5.0}, usage={"step_s": 6.0, "consecutive_errors": 1.0}))
     assert [line[:3] for line in lines] == [("Step time", "6 s", "of 1 min 00 s"), ("Errors in a row", "1", "of 5")]
     broken = Known(whole=False, records=0, why="its trigger is missing", at=1.0)
-    assert chain_words(broken, 43, 2.0)[:2] == ("43 records · chain broken", "its trigger is missing")
+    assert chain_words(broken, 43, 2.0)[:2] == ("43 records · log broken", "its trigger is missing")
     assert chain_words(Known(whole=False, at=1.0), 43, 2.0)[0].endswith("V shows where")

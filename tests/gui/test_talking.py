@@ -114,7 +114,7 @@ def test_one_is_asked_to_end_after_a_question_and_what_was_seen_is_said(make_hou
     asked = talk.window().findChildren(EndDialog)[-1]
     asked.reason.setText(" enough ")
     asked.main.click()
-    qtbot.waitUntil(lambda: "It has not ended: still runs" in talk.state.text())
+    qtbot.waitUntil(lambda: "Still active: still runs" in talk.state.text())
     programs.ending = EndedView(id="", done="ended", words="no process of it is left")
     talk.ask_end()
     talk.window().findChildren(EndDialog)[-1].main.click()

@@ -150,7 +150,7 @@ def _moment(change: ModeChangeView, raised: str) -> Moment:
         case "data":
             return Moment(change.at, word, f"{raised or 'no more'} data: {change.words}, by {change.by}", shape, role)
         case "launch":
-            words = f"its launch holds {raised} data" if raised else change.words
+            words = f"because this session holds {raised} data" if raised else change.words
             return Moment(change.at, word, words, shape, role)
     words = f"{raised} data: {change.words}" if raised else change.words
     return Moment(change.at, word, words, shape, role)

@@ -52,7 +52,7 @@ def kill_alert(receipt: Receipt, seen: Sequence[str] = ()) -> Alert:
     if seen:
         who = f"{', '.join(seen[:NAMED])}{' and others' if len(seen) > NAMED else ''}"
         return Alert(f"Killed, but {running_words(list(seen))}", f"{found.headline} Not signalled: {who}.", True)
-    return Alert("Killed", f"{found.headline} Nothing starts until rearm.", True)
+    return Alert("Killed", f"{found.headline} Nothing starts until you rearm.", True)
 
 
 def asked_alert(rows: Sequence[ApprovalRow]) -> Alert:

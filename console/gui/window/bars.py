@@ -77,7 +77,7 @@ class SearchButton(QAbstractButton):
 
 
 class TopBar(QWidget):
-    """Name, search, armed light, panic plate; a kill's banner lies over all of it but the plate, and over the light until rearm."""
+    """Name, search, armed light, panic plate; a kill's banner lies over all of it but the plate, and over the light until you rearm."""
 
     def __init__(self, plate: PanicControl, parent: QWidget | None = None) -> None:
         super().__init__(parent)

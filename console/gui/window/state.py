@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer
 from console.domain.errors import ExitCode
 from console.domain.kill import StepName
 from console.domain.verdict import code_words
+from console.domain.words import mode_words
 from console.gui.models.switch import STEP_TITLES, Switch, step_of
 from console.gui.notices import Notice, Notices
 from console.gui.pages.audit.chain import Known, is_overdue
@@ -82,7 +83,7 @@ class StateView(QObject):
         self._banner(switch, now)
         status = switch.status
         window.top.brand.say(status.host if status else "no supervisor")
-        window.nav.person.say(status.operator if status else "", f"{status.mode} mode" if status else "not connected")
+        window.nav.person.say(status.operator if status else "", mode_words(status.mode) if status else "not connected")
         self._seal(switch, now)
 
     def _light(self, switch: Switch, now: float) -> None:
@@ -136,12 +137,12 @@ class StateView(QObject):
             return
         records = plural(status.audit_records, "record")
         if status.audit_whole is None:
-            self._window.status.show_seal(f"Audit log {records} · chain not checked", True)
+            self._window.status.show_seal(f"Audit log {records} · log not checked", True)
         elif not status.audit_whole:
-            self._window.status.show_seal(f"Audit log {records} · {'records lost' if status.audit_lost else 'chain BROKEN'}", True)
+            self._window.status.show_seal(f"Audit log {records} · {'records lost' if status.audit_lost else 'log BROKEN'}", True)
         else:
             verified = f" up to record {status.audit_verified:,}" if status.audit_verified else ""
-            seal = f"Audit log {records} · chain whole{verified}, {age(status.audit_checked_at, now)}"
+            seal = f"Audit log {records} · log intact{verified}, {age(status.audit_checked_at, now)}"
             known = Known(True, status.audit_verified, at=status.audit_checked_at)
             self._window.status.show_seal(seal, switch.is_old(now) or is_overdue(known, status.audit_records, now))
 

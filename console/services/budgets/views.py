@@ -24,7 +24,7 @@ FIRST = 20
 SPENDERS = 20
 OBSERVED = "observed: cannot be stopped; adopt it"
 AT_FULL = [
-    "Halted in the middle of a run, down the kill ladder: freeze, isolate, kill; proven by the guard, with a receipt.",
+    "The agent is stopped at once (frozen, cut off, killed). The guard confirms it in a receipt.",
     "The reason goes to the tree, the audit, a notification, and a file in the session's output folder.",
     "A session, a project or the day: every live agent in it is halted, and none starts in it until the limit is raised, with a reason.",
     "Agents that are only observed cannot be stopped: you are warned. Adopt them.",

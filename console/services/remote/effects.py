@@ -62,7 +62,7 @@ class RemoteEffects:
             case Released(orders):
                 words = f"remote orders released: {', '.join(str(o)[:40] for o in orders)}"
                 self._scribe.record(Record("poller", "remote.released", words, verdict="ok"))
-                self._notice(f"{words}; this host stays killed until rearm", "info")
+                self._notice(f"{words}; this host stays killed until you rearm", "info")
             case _:
                 assert_never(effect)
 

@@ -86,14 +86,14 @@ def test_the_row_says_what_counts(watchfloor: Watchfloor, api: CannedApi) -> Non
     row |= {"tree_limits": {"tokens": 100}, "tree_usage": {"tokens": 7}}
     api.say("GET /api/fleet", {"agents": [row], "spend_today_usd": 2.5})
     text = watchfloor("fleet").out
-    for words in ("managed", "$2.50", "2.5/5 $", "7/100 tok tree", "frozen (operator)", "1 agent, 1 not ended, spent today $2.50"):
+    for words in ("managed", "$2.50", "2.5/5 $", "7/100 tok tree", "frozen (operator)", "1 agent, 1 active, spent today $2.50"):
         assert words in text
 
 
 def test_killed_comes_first(watchfloor: Watchfloor, api: CannedApi) -> None:
     api.say("GET /api/fleet", {"killed": True, "kill_reason": "why"})
     api.say("GET /api/status", STATUS)
-    assert watchfloor("fleet").out.startswith("KILLED: why. Nothing starts until rearm.")
+    assert watchfloor("fleet").out.startswith("KILLED: why. Nothing starts until you rearm.")
 
 
 def test_numbers_are_whole_and_short_and_a_tree_of_one_is_told_once(watchfloor: Watchfloor, api: CannedApi) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain.words import counted
+from console.domain.words import counted, mode_words
 
 
 @pytest.mark.parametrize(
@@ -13,3 +13,7 @@ from console.domain.words import counted
 def test_one_is_one_and_all_else_are_many(number: int, said: str) -> None:
     assert counted(number, "process", "processes") == said
     assert counted(number, "agent").endswith("agent" if number == 1 else "agents")
+
+
+def test_root_is_told_as_full_control() -> None:
+    assert (mode_words("root"), mode_words("user")) == ("root (full control of this host)", "user mode")

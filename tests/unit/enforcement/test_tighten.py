@@ -82,7 +82,7 @@ def test_an_operators_word_switches_everybody_and_says_why_and_since_when() -> N
     switches = tighten(book, Scope(Reach.AGENT, "a1"), NONE).all(c.SwitchNetwork)
     assert {(x.agent_id, x.mode) for x in switches} == {("a1", NONE), ("a2", NONE), ("b1", NONE)}
     assert (book.agent("b1").network_why, book.agent("b1").network_since) == ("operator:0: odd", book.at)
-    assert book.agent("c1").network_mode is FULL and book.agent("c1").network_why == "nothing asks for less"
+    assert book.agent("c1").network_mode is FULL and book.agent("c1").network_why == "default"
     book.none(c.Record)  # it is on record before the engine hears of it
 
 
@@ -139,7 +139,7 @@ _WHYS: list[tuple[Callable[[Playbook], Playbook], str]] = [
     (lambda b: b.run("x", network_mode=NONE), "asked for at its launch"),
     (lambda b: b.run("x", parent_id=AgentId("a1"), context_id=ContextId("new")), "its parent a1 is in PROXIED"),
     (lambda b: b.run("x", context_id=ContextId("s1")), "its session is in PROXIED"),
-    (lambda b: b.run("x"), "nothing asks for less"),
+    (lambda b: b.run("x"), "default"),
 ]
 
 

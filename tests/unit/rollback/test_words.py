@@ -61,7 +61,7 @@ def test_conflicts_name_what_to_do_or_who() -> None:
 def test_dry_run_says_what_would_be_written() -> None:
     said = " ".join(dry_run(entry(), AFTER, ""))
     assert "Keeps what is on disk now (4 bytes" in said and "Puts back d/x: 3 bytes, mode 0644, owner 7:8" in said
-    assert "Makes again d/x" in " ".join(dry_run(entry(), ABSENT, ""))
+    assert "Recreates d/x" in " ".join(dry_run(entry(), ABSENT, ""))
     assert "not known" in dry_run(entry(known=False), AFTER, "")[0]
     assert dry_run(entry(), AFTER, "because") == ("Refused: because", "Nothing would be written.")
     assert "already is" in dry_run(entry(), BEFORE, "")[0]

@@ -193,7 +193,7 @@ class TalkBar(QWidget):
         if view.id != self.agent_id:
             return
         self._busy = ""
-        said = {"ended": "It has ended", "runs": "It has not ended", "killed": "It did not end by itself"}[view.done]
+        said = {"ended": "It has ended", "runs": "Still active", "killed": "It did not end by itself"}[view.done]
         doubt = f" Best effort: {view.best_effort}" if view.best_effort else ""
         self._told(safe_text(f"{said}: {view.words}.{doubt}", 400), odd=view.done != "ended" or bool(doubt))
         self.look()

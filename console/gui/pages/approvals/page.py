@@ -321,7 +321,7 @@ class ApprovalsPage(Page):
         is_grant = isinstance(current, GrantRow)
         notes = ("Until it is taken back", "A kill ends it") if is_grant else ("Single use", "Void if the request changes")
         if self.desk.switch.is_killed:
-            notes = ("Killed", "Read only until rearm")
+            notes = ("Killed", "Read only until you rearm")
         self.pane.allow(why_not, is_grant=is_grant, notes=notes)
 
     def _show_over(self, over: bool) -> None:

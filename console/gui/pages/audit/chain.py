@@ -64,14 +64,14 @@ def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, st
         return f"{records} · records of before are lost", known.why, "alert", "danger"
     if not known.whole:
         where = f" · first bad record {known.first_bad:,}" if known.first_bad is not None else "" if known.why else " · V shows where"
-        return f"{records} · chain broken{where}", known.why, "alert", "danger"
+        return f"{records} · log broken{where}", known.why, "alert", "danger"
     if known.unknown:
-        said = f"{records} · chain whole, verified {age(known.at, now)} · {plural(len(known.unknown), 'thing')} not known"
+        said = f"{records} · log intact, verified {age(known.at, now)} · {plural(len(known.unknown), 'thing')} not known"
         return said, safe_text(known.unknown[0]), "triangle", "warn"
     since = total - known.records if known.records is not None else 0
     more = f"{since:,} written since then, not verified yet" if since > 0 else ""
     shape, role = ("triangle", "warn") if is_overdue(known, total, now) else ("check", "ok")
-    return f"{records} · chain whole{reach_words(known.records)}, verified {age(known.at, now)}", more, shape, role
+    return f"{records} · log intact{reach_words(known.records)}, verified {age(known.at, now)}", more, shape, role
 
 
 def is_overdue(known: Known, total: int, now: float) -> bool:

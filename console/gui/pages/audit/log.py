@@ -29,7 +29,7 @@ NEWER_MS = 500
 _EMPTY = (
     "No record yet. Every launch, verdict, change and kill is written here before it takes effect, each holding the hash of the one before."
 )
-_NONE = "No record holds these words in actor, kind, what or agent."
+_NONE = "No records match the filter."
 
 
 class LogModel(RowModel):

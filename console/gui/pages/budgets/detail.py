@@ -43,7 +43,7 @@ def chips(row: BudgetRow, gauges: Sequence[GaugeView], over: int = 0) -> list[Ch
         "over": ChipSpec("over budget", "alert", "danger"),
         "above_90": ChipSpec("above 90%", "warning", "danger"),
         "above_75": ChipSpec("above 75%", "warning", "warn"),
-    }.get(row.level, ChipSpec("within"))
+    }.get(row.level, ChipSpec("within budget"))
     found = [level if row.first_limit or row.level != "within" else ChipSpec("no limit")]
     if over and row.scope != "agent":
         words = ChipSpec(f"{plural(over, 'agent')} over budget", "alert", "danger")
@@ -189,7 +189,7 @@ class BudgetDetail(SidePane):
         row.setContentsMargins(19, 12, 20, 12)
         row.setSpacing(8)
         self.pause = Button("Pause", "pause", parent=self)
-        self.stop = Button("Stop tree", "stop", "danger", parent=self)
+        self.stop = Button("Kill tree…", "stop", "danger", parent=self)
         self.limits = Button("Limits…", "pencil", parent=self)
         for button, action in ((self.pause, "budgets.pause"), (self.stop, "budgets.stop-tree"), (self.limits, "budgets.limits")):
             button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))
@@ -226,7 +226,7 @@ class BudgetDetail(SidePane):
         self.metered.setText(words)
         self.metered.setVisible(bool(words))
         self.limits_title.setText(f"Limits of this {_SCOPES.get(row.scope, 'node').lower()}")
-        self.stop.setText("Stop tree" if row.scope in ("tree", "agent") else "Stop all")
+        self.stop.setText("Kill tree…" if row.scope in ("tree", "agent") else "Kill all…")
 
     def show_node(self, key: str, view: BudgetNodeView, unknown: frozenset[str] = frozenset()) -> None:
         """Another node's answer is ignored. ``unknown``: agents of which nothing is known of what they spent."""

@@ -25,7 +25,7 @@ def counts(totals: BudgetTotals, *, old: bool = False) -> list[tuple[str, int, s
     return [
         ("Over", totals.over, "diamond", "danger" if totals.over else "text2"),
         ("Above 75%", totals.above_75, "triangle", "warn" if totals.above_75 else "text2"),
-        ("Within", totals.within, "ring" if old else "dot", "text2" if old else "ok"),
+        ("Within budget", totals.within, "ring" if old else "dot", "text2" if old else "ok"),
     ]
 
 

@@ -233,7 +233,7 @@ class LimitsDialog(Dialog):
                 self._late.start()
             else:
                 self._late.stop()
-                self._say("Type another limit, or empty a field: no limit.", "text2", "")
+                self._say("Leave empty for no limit.", "text2", "")
         self.allow()
 
     def _look(self) -> None:
@@ -276,7 +276,7 @@ class LimitsDialog(Dialog):
         self._sent = True
         self._late.stop()
         self.problem.hide()
-        self.main.allow("It is being done.")
+        self.main.allow("In progress.")
         self._say("In progress. You can close this window.", "text2", "ring")
         self.desk.requests.budgets.change(body).then(self._done).failed(self._failed)
 

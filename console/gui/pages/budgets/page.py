@@ -44,7 +44,7 @@ class BudgetsPage(Page):
         ActionSpec("budgets.limits", "Change limits…", "L", "change limits"),
         ActionSpec("budgets.forecast", "Forecast: what ends when", "F", "forecast"),
         ActionSpec("budgets.pause", "Pause or resume this agent and all below it…", "P", "pause"),
-        ActionSpec("budgets.stop-tree", "Stop this agent and all below it…", "X", "stop tree"),
+        ActionSpec("budgets.stop-tree", "Kill this agent and all below it…", "X", "kill tree"),
         ActionSpec("budgets.detail", "Show or hide the detail pane", "", "", cap="Enter"),
         ActionSpec("budgets.pictures", "Show the pictures alone, or the list again", "C", "pictures"),
         ActionSpec("budgets.order", "Next order of the list", "O", ""),
@@ -153,7 +153,7 @@ class BudgetsPage(Page):
     def _why_not_limits(self, row: BudgetRow | None) -> str:
         if self.list.data is None:
             return "Nothing has been read yet."
-        return "Killed: nothing changes until rearm." if self.desk.switch.is_killed else ""
+        return "Killed: nothing changes until you rearm." if self.desk.switch.is_killed else ""
 
     def _why_not_act(self, row: BudgetRow | None, action_id: str) -> str:
         scope = _scope_of(row)

@@ -161,7 +161,7 @@ class AdoptDialog(Dialog):
             return
         self._sent, self._refusal = True, ""
         self.problem.hide()
-        self.main.allow("It is being done.")
+        self.main.allow("In progress.")
         also = [OrphanBody(pid=one.pid, start_ticks=one.start_ticks) for box, one in self.orphans if box.isChecked()]
         body = AdoptBody(
             agent=self._agent_id, pid=itself.pid, start_ticks=itself.start_ticks, exe=itself.exe, uid=itself.uid, also=also,

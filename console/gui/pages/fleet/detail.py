@@ -115,7 +115,7 @@ class DetailPane(SidePane):
         self._column.addWidget(self._chart)
         self._section("Network")
         self._hosts = Facts(22)
-        self._no_hosts = Text("Nothing asked for yet.", 12, fonts.REGULAR, "text2")
+        self._no_hosts = Text("No requests yet.", 12, fonts.REGULAR, "text2")
         self._column.addWidget(self._hosts)
         self._column.addWidget(self._no_hosts)
         self._section("Requests")
@@ -142,7 +142,7 @@ class DetailPane(SidePane):
         row.setContentsMargins(19, 12, 20, 12)
         row.setSpacing(8)
         self.pause = Button("Pause", "pause", parent=self)
-        self.stop = Button("Stop tree", "stop", "danger", parent=self)
+        self.stop = Button("Kill tree…", "stop", "danger", parent=self)
         self.isolate = Button("Isolate", "ban", parent=self)
         for button, action in ((self.pause, "fleet.pause"), (self.stop, "fleet.stop-tree"), (self.isolate, "fleet.isolate")):
             button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))

@@ -154,7 +154,7 @@ class PlanDialog(Dialog):
         if self._busy:
             return self._busy
         if self._desk.switch.is_killed:
-            return "Killed: nothing changes until rearm."
+            return "Killed: nothing changes until you rearm."
         plan = self.plan
         if verb != "change" and plan is None:
             return "There is no plan."

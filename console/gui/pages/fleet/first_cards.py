@@ -83,10 +83,10 @@ def audit_fact(status: StatusView | None, now: float) -> Fact:
         return Fact("Audit", "not known", left_role="text2", right_role="warn")
     records = f"{count(status.audit_records)} {'record' if status.audit_records == 1 else 'records'}"
     if status.audit_whole is None:
-        return Fact("Audit", f"{records}, chain not checked yet", left_role="text2", right_role="warn")
+        return Fact("Audit", f"{records}, log not checked yet", left_role="text2", right_role="warn")
     if not status.audit_whole:
-        return Fact("Audit", f"{records}, chain broken", left_role="text2", right_role="danger")
-    return Fact("Audit", f"{records}, chain whole {age(status.audit_checked_at, now)}", left_role="text2", right_role="text")
+        return Fact("Audit", f"{records}, log broken", left_role="text2", right_role="danger")
+    return Fact("Audit", f"{records}, log intact {age(status.audit_checked_at, now)}", left_role="text2", right_role="text")
 
 
 class EnginesCard(Card):

@@ -164,9 +164,9 @@ class FirstRun(QWidget):
                 "Nothing needs setting up. An agent shows here within about a second of its start, wherever it was started from."
             )
         else:
-            self._title.say("Nothing is known: no supervisor answers.", "warn", "triangle")
-            self._line.say("Agents may run all the same. Start one with: watchfloor supervisor; this page fills by itself.")
-        self.run.allow(words if not known else "Killed: nothing starts until rearm." if switch.is_killed else "")
+            self._title.say("Watchfloor is not running. Agents may still be.", "warn", "triangle")
+            self._line.say("Start it with: watchfloor supervisor. Then this page fills automatically.")
+        self.run.allow(words if not known else "Killed: nothing starts until you rearm." if switch.is_killed else "")
         rows = [*(switch.status.sources if switch.status else []), *self._told.looks]
         self.sources.say(rows, now, known=known)
         self._tally.setText(tally(rows, known=known))

@@ -43,7 +43,7 @@ def measure_head(hardening: list[HardeningView]) -> tuple[str, str, str]:
     if not hardening:
         return "Not known: nothing was read back from its sandbox.", "warn", "triangle"
     given = sum(view.state == "given" for view in hardening)
-    words = f"{given} of {plural(len(hardening), 'measure')} given, as read back"
+    words = f"{given} of {plural(len(hardening), 'protection')} active (checked)"
     bad = any(view.state in ("missing", "unknown") for view in hardening)
     return words, "warn" if bad else "text2", "triangle" if bad else ""
 

@@ -144,7 +144,7 @@ class NewAgentDialog(Dialog):
         if self._sent:
             return "It is being started."
         if self._desk.switch.is_killed:
-            return "Killed: nothing starts until rearm."
+            return "Killed: nothing starts until you rearm."
         return self._shown or self.form.missing() or self.dangers.missing()
 
     def _allow(self) -> None:

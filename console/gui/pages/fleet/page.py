@@ -37,9 +37,9 @@ class FleetPage(Page):
         ActionSpec("fleet.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
         ActionSpec("fleet.activity", "Open what this agent did, live", "A", "activity"),
         ActionSpec("fleet.pause", "Pause or resume this agent and all below it…", "P", "pause…"),
-        ActionSpec("fleet.stop-tree", "Stop this agent and all below it…", "X", "stop tree…"),
+        ActionSpec("fleet.stop-tree", "Kill this agent and all below it…", "X", "kill tree…"),
         ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…"),
-        ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose the scope…", "M", "ladder…"),
+        ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose the scope…", "M", "stop…"),
         ActionSpec("fleet.run", "New agent…", "N", "new agent…"),
         ActionSpec("fleet.urgent", "Attention first, or as they came", "T", ""),
         ActionSpec("fleet.seen", "Mark what was halted, failed or lost as seen", "S", ""),
@@ -153,14 +153,14 @@ class FleetPage(Page):
             return self.acts.why_not(row, action_id, self._detail)
         if action_id == "fleet.adopt":
             killed = self.desk.switch.is_killed
-            return "No agent is selected." if row is None else "Killed: nothing changes until rearm." if killed else why_not_adopt(row)
+            return "No agent is selected." if row is None else "Killed: nothing changes until you rearm." if killed else why_not_adopt(row)
         if action_id == "fleet.data" and self.desk.fleet.rows:
             killed = self.desk.switch.is_killed
-            return "No agent is selected." if row is None else "Killed: nothing changes until rearm." if killed else why_not_data(row)
+            return "No agent is selected." if row is None else "Killed: nothing changes until you rearm." if killed else why_not_data(row)
         if action_id == "fleet.activity" and row is None:
             return "No agent is selected."
         if action_id == "fleet.run" and self.desk.switch.is_killed:
-            return "Killed: nothing starts until rearm."
+            return "Killed: nothing starts until you rearm."
         return ""
 
     def do(self, action_id: str) -> None:

@@ -128,7 +128,7 @@ class RungDialog(Dialog):
     def _send(self) -> None:
         self._sent = True
         self.problem.hide()
-        self.main.allow("It is being done.")
+        self.main.allow("In progress.")
         self.sentence.say("In progress. You can close this window.", "text2", "ring")
         self.cancel.setText("Close")
         body, fleet = self._body(self.reason.text().strip()), self._desk.requests.fleet

@@ -85,7 +85,7 @@ def refusals(rows: list[Row], *, killed: bool) -> dict[str, str]:
     if not live:
         return dict.fromkeys(ACTIONS, "No agent of it is live.")
     if killed:
-        return {action: "" if action == "kill" else "Killed: nothing changes until rearm." for action in ACTIONS}
+        return {action: "" if action == "kill" else "Killed: nothing changes until you rearm." for action in ACTIONS}
     cut = any(row.view.isolated for row in live)
     frozen = any("operator" in row.view.causes for row in live)
     return {

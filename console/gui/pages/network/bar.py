@@ -11,7 +11,7 @@ from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.text import Text
 
-TABS = {"list": "Allowlist", "marked": "Marked", "sandboxes": "Sandboxes", "history": "History", "config": "Envoy"}
+TABS = {"list": "Allowlist", "marked": "Warnings", "sandboxes": "Sandboxes", "history": "History", "config": "Envoy"}
 
 
 class Bar(QWidget):

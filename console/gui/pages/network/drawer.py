@@ -254,7 +254,7 @@ class Drawer(SidePane):
         if self._saving:
             return "It is being saved."
         if self._desk.switch.is_killed:
-            return "Killed: nothing changes until rearm."
+            return "Killed: nothing changes until you rearm."
         if not self.is_dirty:
             return "Nothing is changed."
         if self.judged is Judged.ASKING or self._checked != self.form.now():

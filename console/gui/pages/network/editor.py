@@ -54,7 +54,7 @@ class Editor(QObject):
             return "No entry is selected."
         if action_id in ("network.new", "network.allow", "network.remove"):
             if self._desk.switch.is_killed:
-                return "Killed: nothing changes until rearm."
+                return "Killed: nothing changes until you rearm."
             if self._reader.list is None:
                 return "The allowlist has not been read yet."
         if action_id == "network.allow":

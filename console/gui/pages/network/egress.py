@@ -38,7 +38,9 @@ COLUMNS = (
     Column("rule", "Rule", share=4, hide_below=680),
     Column("act", "", 92),
 )
-EMPTY = "Nothing was asked for yet. Every request a PROXIED agent makes appears here, with the entry that allowed it or why it was blocked."
+EMPTY = (
+    "No requests yet. Every request of an agent with a proxied network appears here, with the entry that allowed it or why it was blocked."
+)
 
 
 class Line:

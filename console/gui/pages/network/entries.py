@@ -22,9 +22,9 @@ COLUMNS = (
     Column("port", "Port", 52),
     Column("methods", "Methods", 86, hide_below=560),
     Column("paths", "Paths", share=4),
-    Column("may", "May receive", 116, hide_below=620),
+    Column("may", "Data allowed", 116, hide_below=620),
     Column("owner", "Owner", 84, hide_below=700),
-    Column("reason", "Reason and marks", share=7),
+    Column("reason", "Reason and warnings", share=7),
     Column("used", "Used", 58, right=True, hide_below=520),
     Column("hits", "Hits 7 d", 66, right=True, hide_below=480),
 )
@@ -51,7 +51,7 @@ def methods_words(view: AllowlistEntryView) -> str:
 def paths_words(view: AllowlistEntryView) -> str:
     """The path prefixes; on port 443 TLS is not opened, so no path can be judged."""
     if view.port == TLS_PORT:
-        return "TLS, not opened"
+        return "HTTPS, not decrypted"
     return " ".join(view.paths) or "any"
 
 
@@ -67,10 +67,10 @@ def cell_words(row: EntryRow, key: str) -> str:
             return methods_words(view)
         case "paths":
             if view.port == TLS_PORT and view.paths:
-                return f"TLS is not opened: host and port alone decide. Noted: {' '.join(view.paths)}"
+                return f"HTTPS is not decrypted, so only host and port are checked. Noted: {' '.join(view.paths)}"
             return paths_words(view)
         case "may":
-            return f"May receive at most {LEVELS.get(view.may_receive, view.may_receive)}"
+            return f"Most sensitive data allowed: {LEVELS.get(view.may_receive, view.may_receive)}"
         case "owner":
             return view.owner
         case "used":

@@ -20,7 +20,7 @@ from console.gui.widgets.choice import Choice
 from console.gui.widgets.text import Text
 
 _PER_LINE = 4
-_TLS_NOTE = "On 443 TLS is not opened: host and port alone decide. Methods and paths hold for plain HTTP."
+_TLS_NOTE = "HTTPS is not decrypted, so only host and port are checked. Methods and paths are checked for plain HTTP."
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class EntryForm(QWidget):
         self.paths.setAccessibleName("Paths, one a line")
         self.paths.setTabChangesFocus(True)
         self.may_receive = Choice(self)
-        self.may_receive.setAccessibleName("May receive at most")
+        self.may_receive.setAccessibleName("Most sensitive data allowed")
         self.may_receive.setToolTip("Sessions with more sensitive data do not reach it.")
         for level, words in LEVELS.items():
             self.may_receive.addItem(words, level)
@@ -149,7 +149,7 @@ class EntryForm(QWidget):
         column.addLayout(methods)
         column.addLayout(_labelled("Paths, one a line (none: any)", self.paths))
         column.addWidget(self.tls)
-        column.addLayout(_pair(("May receive at most", self.may_receive, 1), ("Owner", self.owner, 1)))
+        column.addLayout(_pair(("Most sensitive data allowed", self.may_receive, 1), ("Owner", self.owner, 1)))
         column.addLayout(_pair(("Reason", self.reason, 2), ("Review by", self.review_by, 1)))
         column.addLayout(_labelled("Private networks it may lead to", self.private))
 

@@ -147,7 +147,7 @@ class HistoryView(QWidget):
         if row is None:
             return "No version is selected."
         if self._desk.switch.is_killed:
-            return "Killed: nothing changes until rearm."
+            return "Killed: nothing changes until you rearm."
         if row.version == self.live:
             return "This is the live version."
         return "" if row.readable else "This version is damaged: it cannot be gone back to."

@@ -110,7 +110,7 @@ class RatchetDialog(Dialog):
     def _send(self) -> None:
         self._sent = True
         self.problem.hide()
-        self.main.allow("It is being done.")
+        self.main.allow("In progress.")
         self._enable(on=False)
         self.sentence.say("In progress. You can close this window.", "text2", "ring")
         self.doubts.say([])

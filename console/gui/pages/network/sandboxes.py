@@ -168,7 +168,7 @@ class SandboxList(QWidget):
             self.view.refresh()
         if self.view.current() is None and rows:
             self.view.choose(rows[0].id)
-        self.empty.setText("No sandbox holds these words." if live else EMPTY)
+        self.empty.setText("No sandboxes match the filter." if live else EMPTY)
         self.empty.setVisible(self._fleet.loaded and not rows)
 
     def why_not(self, killed: bool) -> str:
@@ -176,14 +176,14 @@ class SandboxList(QWidget):
         row = self.view.current()
         if row is None:
             return "No sandbox is selected."
-        return "Killed: nothing changes until rearm." if killed else why_not_stricter(row)
+        return "Killed: nothing changes until you rearm." if killed else why_not_stricter(row)
 
     def why_not_data(self, killed: bool) -> str:
         """The same for registering private data, which also holds for a session that has no network."""
         row = self.view.current()
         if row is None:
             return "No sandbox is selected."
-        return "Killed: nothing changes until rearm." if killed else why_not_data(row)
+        return "Killed: nothing changes until you rearm." if killed else why_not_data(row)
 
     def _sort(self, key: str) -> None:
         if key in _SORTS:

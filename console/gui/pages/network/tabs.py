@@ -145,11 +145,11 @@ class NetworkTabs(QWidget):
             self.view.show_rows(rows)
         if self.view.current() is None and rows:
             self.view.choose(rows[0].id)
-        nothing = "No entry holds these words." if text or not marked else "Nothing about these entries needs a look."
+        nothing = "No entries match the filter." if text or not marked else "No entry has a warning."
         self.empty.setText(nothing if entries else _EMPTY)
         self.empty.setVisible(self._list is not None and not rows)
         self.bar.tabs.pills["list"].setText(f"Allowlist {len(entries):,}")
-        self.bar.tabs.pills["marked"].setText(f"Marked {sum(1 for e in entries if e.marks):,}")
+        self.bar.tabs.pills["marked"].setText(f"Warnings {sum(1 for e in entries if e.marks):,}")
         self.bar.tabs.pills["history"].setText(f"History v{self._list.version}" if self._list else "History")
         self.bar.shown.setText(f"{len(rows):,} of {len(entries):,} shown" if text else "")
         self.bar.shown.setVisible(bool(text))

@@ -269,7 +269,7 @@ class Backtest(QWidget):
     def why_not(self) -> str:
         """Empty when exactly this can be put in force."""
         if self._desk.switch.is_killed:
-            return "Killed: nothing changes until rearm."
+            return "Killed: nothing changes until you rearm."
         if self._saving:
             return "It is being saved."
         body, why = self.body()

@@ -36,7 +36,7 @@ EMPTY = (
     "step that reached it; nothing is recorded, and nothing is done."
 )
 _HIDDEN = "It holds hidden characters, shown here as codes. The exact call is judged until you change it."
-_TYPED = "What stands in the field holds hidden characters; exactly that is judged."
+_TYPED = "The text has hidden characters, and is checked with them."
 
 
 def cell_words(row: ExplainedPart, key: str) -> str:

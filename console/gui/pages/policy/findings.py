@@ -20,7 +20,7 @@ COLUMNS = (
     Column("swallows", "Swallows", 92, right=True),
 )
 EMPTY = "The lint finds nothing wrong with these rules: none swallows what is denied, none is without effect, none says less than it seems."
-NONE = "No finding holds these words."
+NONE = "No findings match the filter."
 READING = "The rules are being looked at…"
 _RANK = {"refused": 0, "warning": 1, "note": 2}
 SORTS: dict[str, Callable[[LintFinding], Any]] = {

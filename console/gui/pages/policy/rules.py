@@ -28,7 +28,7 @@ COLUMNS = (
     Column("hits", f"Hits {DAYS} d", 76, right=True),
 )
 EMPTY = "No rule is in force: every call is denied. Rules stand in policy.json of the state directory; B writes the first ones."
-NONE = "No rule holds these words."
+NONE = "No rules match the filter."
 READING = "The rules are being read…"
 SORTS: dict[str, Callable[[RuleRow], Any]] = {
     "list": lambda row: ORDER.get(row.list, 3),

@@ -39,7 +39,7 @@ MARKS = (
 )
 NO_PATTERNS = "No forbidden sequence is known, so every call is denied."
 NO_MARKS = "No step of a forbidden sequence was taken. What an agent, or anybody of its lineage, takes stands here for good."
-NONE = "Nothing holds these words."
+NONE = "Nothing matches the filter."
 READING = "The sequences are being read…"
 _SORTS: dict[str, Callable[[MarkRow], Any]] = {
     "at": lambda row: -row.at,

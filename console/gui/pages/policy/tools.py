@@ -22,7 +22,7 @@ COLUMNS = (
     Column("bounds", "Bounds", share=4, hide_below=460),
 )
 EMPTY = "No tool is known. What is known of tools is part of the product (resources/policy/tools.json)."
-NONE = "No tool holds these words."
+NONE = "No tools match the filter."
 READING = "The tools are being read…"
 _NAMED = 40
 SORTS: dict[str, Callable[[ToolRow], Any]] = {

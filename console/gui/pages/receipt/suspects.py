@@ -74,7 +74,7 @@ class SuspectsDialog(Dialog):
 
     def _send(self) -> None:
         self.problem.hide()
-        self.main.allow("It is being done.")
+        self.main.allow("In progress.")
         for box, _ in self.boxes:
             box.setEnabled(False)
         self.cancel.setText("Close")

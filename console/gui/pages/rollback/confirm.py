@@ -82,7 +82,7 @@ class ConfirmBar(QWidget):
         if self.is_running:
             return "A restore is under way; Esc stops it between two records."
         if self._desk.switch.is_killed:
-            return "Killed: nothing changes until rearm."
+            return "Killed: nothing changes until you rearm."
         why = self.plan.why_not()
         if why:
             return why

@@ -269,7 +269,7 @@ class RollbackRecordsPage(Page):
     def why_not(self, action_id: str) -> str:
         if action_id == "rollback.restore":
             if self.desk.switch.is_killed:
-                return "Killed: nothing changes until rearm."
+                return "Killed: nothing changes until you rearm."
             return self.pane.bar.plan.why_not()
         if action_id == "rollback.audit" and self.list.current() is None:
             return "No record is selected."

@@ -55,7 +55,7 @@ def numbers(plan: Plan) -> list[tuple[str, int, str]]:
     found = (
         ("put back", back, ""),
         ("removed", gone, ""),
-        ("as before already", same, ""),
+        ("already restored", same, ""),
         ("conflict, skipped", len(plan.skipped), "warn"),
     )
     return [(words, number, role) for words, number, role in found if number]

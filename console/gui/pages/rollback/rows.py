@@ -21,7 +21,7 @@ COLUMNS = (Column("time", "Time", 86), Column("change", "Change"), Column("state
 STATES = {
     "can_restore": ("Can restore", "rollback", "text2"),
     "conflict": ("Conflict", "triangle", "warn"),
-    "newer_exists": ("Newer exists", "down", "text3"),
+    "newer_exists": ("Superseded", "down", "text3"),
     "restored": ("Restored", "check", "text3"),
     "unknown": ("Unknown", "triangle", "warn"),
 }
