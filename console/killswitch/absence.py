@@ -1,8 +1,8 @@
-"""What is recorded of an agent and is not there any more: when that is its end, and when it only cannot be seen.
+"""Decide what it means that something recorded of an agent is gone: that it ended, or only that it cannot be seen.
 
-A cgroup that was removed was empty, and a process that is gone has ended; but only for whoever looks from where it was recorded. In another
-PID namespace, or where another part of the cgroup tree is mounted, or none, nothing of it is found whether it runs or not. Only another
-boot ends everything for certain.
+A removed cgroup was empty, and a process that is gone has ended. But that holds only for a guard in the same place as the record. In
+another PID namespace, or without the same cgroup mount, nothing of the agent is found, whether it runs or not. Only another boot ends
+everything for certain.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 
 NO_GROUP = "Its cgroup cannot be seen from here: whether anything of it runs is unknown."
 NO_PROCESS = "It was recorded in another PID namespace: whether anything of it runs cannot be seen from here."
-UNFOLLOWED = "Its first process had ended when the guard came back: nobody has followed what it may have started outside a cgroup."
+UNFOLLOWED = "Its first process had ended when the guard came back: what it may have started outside a cgroup was not followed."
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """From where somebody looks. Empty and 0: it could not be told, or was never recorded."""
+    """The place from which a guard looks. Empty and 0: unknown, or never recorded."""
 
     boot: str = ""
     pid_namespace: int = 0

@@ -1,9 +1,8 @@
-"""Adoption: a process that somebody else started is moved, with all that descends from it, into a leaf of its own.
+"""Adoption: a process that Watchfloor did not start is moved, with all its descendants, into a leaf of its own.
 
-What a file, a label or a name says decides nothing here: pid and start time name the process, its program and account must be those
-that the operator confirmed. The leaf is in the registry, on disk, before the first process is moved, and what is moved stands frozen
-until two looks in a row find nobody outside: a tree that forks is moved whole only into a frozen cgroup
-(docs/decisions/0001-kill-by-kernel-objects.md).
+Files, labels and names decide nothing here. Pid and start time name the process. Its program and account must be those that the operator
+confirmed. The leaf is in the registry, on disk, before the first process is moved. What is moved stands frozen until two looks in a row
+find no process outside. A tree that forks is moved whole only into a frozen cgroup (docs/decisions/0001-kill-by-kernel-objects.md).
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class Adoption:
         if processes.start_ticks(pid) != ticks or not processes.is_alive(pid):
             return "it is not there any more (its number may be another process's)"
         if pid in spared:
-            return "it is the guard, the supervisor or whoever asks, or an ancestor of theirs"
+            return "it is the guard, the supervisor or the caller, or an ancestor of one of them"
         if pid in self._guard.connected():
             return CONSOLE
         if any(held.entry.pid == pid and held.entry.start_ticks == ticks for held in list(self._guard.registry.held.values())):
@@ -124,8 +123,11 @@ class Adoption:
     # --- moving
 
     def adopt(self, asked: Asked, spare: Iterable[int], by: str) -> dict[str, Any]:
-        """Moves it; gives what came of it. Killed or Denied while stopped, Conflict when it is not what was confirmed, Denied when it
-        may not be adopted, Unavailable or NotRecorded when it cannot be held; then it was not touched."""
+        """Move the process; return what came of it.
+
+        Raises Killed or Denied while stopped, Conflict when it is not what was confirmed, and Denied when it may not be adopted. Raises
+        Unavailable or NotRecorded when it cannot be held. Then it was not touched.
+        """
         spared = self._spared(spare)
         self._launches.refuse_if_stopped()
         self._check(asked, spared)
@@ -195,7 +197,7 @@ class Adoption:
         return held
 
     def _bring(self, held: Held, also: list[Handle], spared: frozenset[int]) -> dict[str, Any]:
-        """Moves whoever is outside until nobody is, ``QUIET_LOOKS`` times in a row: {moved, left: {pid: why}, whole}."""
+        """Move the processes that are outside until ``QUIET_LOOKS`` looks in a row find none: {moved, left: {pid: why}, whole}."""
         tree, leaf, init = self._guard.tree, held.leaf, held.init
         if tree is None or leaf is None or init is None:
             return {"moved": 0, "left": {}, "whole": False}

@@ -1,6 +1,6 @@
-"""A cgroup and all groups below it, however deep: whoever may make groups nests them beyond every path's length and Python's recursion.
+"""Walk a cgroup and all groups below it, however deep: an agent may nest groups beyond every path's length and Python's recursion.
 
-So each step is taken from an open folder to the next one, down by its name and up by "..", and no path is ever put together.
+So each step goes from an open folder to the next one, down by its name and up by "..", and no path is ever put together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Executed calls: what the supervisor runs for an agent lives in a group below the agent's own leaf, and starts with the guard's word.
+"""Executed calls: what the supervisor runs for an agent lives in a group below the agent's own leaf, and starts with the guard's consent.
 
-A kill, freeze or halt of the agent takes the whole of its leaf, groups below included (cgroup-v2.rst), so nothing has to be told of a
-call for it to be stopped, and a proof of zero is one for its calls too.
+A kill, freeze or halt of the agent takes its whole leaf, groups below included (cgroup-v2.rst). So no message about a call is needed to
+stop it, and an agent that is confirmed dead has no running call.
 """
 
 from __future__ import annotations

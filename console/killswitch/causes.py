@@ -48,7 +48,7 @@ class Causes:
     soft_stop: str = ""
     """Why, while it is on."""
     frozen_by: dict[str, set[int]] = field(default_factory=dict)
-    """Accounts whose freezes hold an agent (cause operator, guard.sock); one frozen by nobody here was frozen through the supervisor."""
+    """Accounts whose freezes hold an agent (cause operator, guard.sock). An agent without one was frozen through the supervisor."""
     lease_until: float | None = None
     """CLOCK_BOOTTIME; None: no lease was ever configured."""
 
@@ -146,10 +146,10 @@ def set_frozen(held: Held, on: bool, engine: Engine | None) -> str:
 
 
 def fulfil(wishes: Sequence[Wish], engine: Engine | None) -> list[str]:
-    """Freezes or thaws each by the best way there is: "sent", "gone", or why not. Never raises.
+    """Freeze or thaw each in the best way there is. Returns "sent", "gone", or why not. Never raises.
 
-    A container that only its engine can freeze is "sent" once the engine says that it is so. What no freezer holds, and what may be
-    outside its cgroup, is stopped one by one, and the same looks at all processes serve all of them: the guard does nothing else meanwhile.
+    A container that only its engine can freeze is "sent" once the engine confirms it. What no freezer holds, and what may be outside its
+    cgroup, is stopped one by one. The same looks at all processes serve all of them, because the guard does nothing else meanwhile.
     """
     answers = [_through_freezers(wish, engine) for wish in wishes]
     several = [n for n, w in enumerate(wishes) if not w.held.unopened and (not answers[n] or w.held.follow() is not None)]
@@ -219,9 +219,9 @@ class _Stop:
         self._missed = ""
 
     def sweep(self, since: float | None) -> bool:
-        """Signals all whom a look (that began ``since`` then) found, and who were not signalled before; whether there was anybody."""
+        """Signal all processes that a look (begun at ``since``) found and that were not signalled before. Returns whether it found any."""
         held = self._wish.held
-        # Who was stopped outside may be inside by now, so SIGCONT goes to all.
+        # A process that was stopped outside may be inside by now, so SIGCONT goes to all.
         pids = _outside(held, self._wish.spared, since) if self._wish.on else held.pids(since=since)
         found = [(pid, processes.start_ticks(pid)) for pid in pids]
         fresh = [(pid, ticks) for pid, ticks in found if ticks is not None and (pid, ticks) not in self._done]
@@ -241,7 +241,7 @@ class _Stop:
         self._done.add((pid, ticks))
 
     def goes_on(self) -> bool:
-        """Whether another look is worth it: who is stopped started nobody meanwhile."""
+        """Return whether another look is worth it. A stopped process starts no other, so a thaw needs one look only."""
         return self._wish.on
 
     def answer(self) -> str:

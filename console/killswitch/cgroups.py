@@ -1,7 +1,10 @@
 """Control groups: where they are mounted, the instance's own subtree, and leaves whose files are held open in advance.
 
-Facts used (cgroup-v2.rst): writing 1 to cgroup.kill kills the whole subtree, forks included; cgroup.events carries
-``populated`` and ``frozen`` and wakes a poll for POLLPRI; a removed group answers ENODEV through its open files.
+Facts used (cgroup-v2.rst):
+
+* Writing 1 to cgroup.kill kills the whole subtree, forks included.
+* cgroup.events carries ``populated`` and ``frozen`` and wakes a poll for POLLPRI.
+* A removed group answers ENODEV through its open files.
 """
 
 from __future__ import annotations
@@ -153,7 +156,7 @@ class Leaf:
         return "sent"
 
     def is_held_frozen(self) -> bool:
-        """Whether somebody asked for it to be frozen (whatever its state is by now). Unreadable reads as not."""
+        """Return whether a freeze of the group was asked for (whatever its state is by now). Unreadable reads as not."""
         try:
             return (self.path / "cgroup.freeze").read_text().strip() == "1"
         except OSError:

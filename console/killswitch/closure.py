@@ -1,7 +1,7 @@
-"""The last rung: everything that descends from one process, by parent and by session, where no kernel object holds it together.
+"""The last way to stop: everything that descends from one process, by parent and by session, where no kernel object holds it together.
 
-Best effort, and never called anything else: a process that ends its keeper first, and forks between two looks, gets away. So nothing
-is concluded from one look that finds nobody (measured: a scan that races with forks can look empty), and nothing is ever proven.
+Best effort, and never called anything else: a process that ends its keeper first, and forks between two looks, gets away. One look that
+finds no process proves nothing (measured: a scan that races with forks can look empty).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from console.killswitch import processes
 from console.killswitch.processes import Handle
 
 QUIET_LOOKS = 5
-"""So many looks in a row must find nobody."""
+"""Looks in a row that must find no process."""
 APART_S = 0.02
 """Looks closer together than this count as one."""
 ROUNDS = 4
-"""So often one strike looks again for what was born meanwhile."""
+"""Rounds in which one strike looks again for processes that were born meanwhile."""
 PATIENCE = 40
 """After so many strikes the keeper is killed though something below it lives on."""
 
@@ -114,7 +114,7 @@ class Closure:
         self._strikes = 0
         self._looked_at = 0.0
         self.quiet = 0
-        """Looks in a row that found nobody but the keeper."""
+        """Looks in a row that found no process except the keeper."""
 
     def look(self, table: Table | None = None) -> list[tuple[int, int]]:
         """Live members as (pid, start time), the keeper excluded. OSError when nothing can be seen; that is no quiet look."""
@@ -158,7 +158,7 @@ class Closure:
         return sorted((pid, table[pid].ticks) for pid in members if pid != self._init.pid and table[pid].is_alive)
 
     def has_known(self) -> bool:
-        """Whether any member of the last look is still alive. Cheap; nobody new is looked for."""
+        """Return whether a member of the last look is still alive. Cheap: it does not look for new members."""
         with self._lock:
             known = dict(self._known)
         return any(processes.is_the_same(pid, ticks) for pid, ticks in known.items())
@@ -182,12 +182,12 @@ class Closure:
             self._init.send(signal.SIGKILL)
 
     def fail(self) -> None:
-        """Nothing can be seen: no quiet look, and the keeper alone may know whom to end."""
+        """Note that nothing can be seen: no quiet look counts, and only the keeper may know which processes to end."""
         self.quiet = 0
         self._init.send(signal.SIGTERM)
 
     def is_quiet(self) -> bool:
-        """Whether the keeper has ended and several looks in a row found nobody. Looks once. Best effort: it proves nothing."""
+        """Return whether the keeper has ended and several looks in a row found no process. Looks once. Best effort: it proves nothing."""
         try:
             self.look(recent_look())
         except OSError:
@@ -197,8 +197,9 @@ class Closure:
 
 
 def strike(closures: Sequence[Closure], spared: frozenset[int] = frozenset()) -> list[str]:
-    """SIGKILL to all below each keeper, again for what was born meanwhile; then to the keepers of whom nobody was left for a while. The
-    same looks serve them all. What was done for each, in words; never raises.
+    """Send SIGKILL to all below each keeper, again to those born meanwhile, then to each keeper that had no process left for a while.
+
+    The same looks serve them all. Returns what was done for each, in words; never raises.
     """
     words = {one: one.why_never(spared) for one in closures}
     sent = {one: 0 for one in closures if not words[one]}

@@ -1,4 +1,4 @@
-"""How many processes each agent has, many agents in one answer: whoever follows a thousand of them asks ten times, not a thousand."""
+"""Count the processes of many agents in one answer: for a thousand agents a caller asks ten times, not a thousand."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Desk:
         self.unlatching = Unlatching(guard, guard.passphrase)
         self.adoption = Adoption(guard, freezing, launches)
         self._reading: dict[tuple[str, int], str] = {}
-        """Receipts as they were when somebody (by pid) asked for their first piece."""
+        """Receipts as they were when a caller (by pid) asked for their first piece."""
         calls = Calls(guard, launches)
         self.ops: dict[str, Op] = {
             "press": Op(self._press, is_order=True),
@@ -129,9 +129,9 @@ class Desk:
         return {"kill_id": kill.order.kill_id}
 
     def _join(self, scope: str | list[str], reason: str, by: str) -> KillSession | None:
-        """A storm of presses starts no threads without end: with many kills under way, one more of everything strikes with the newest.
+        """With many kills under way, let one more of everything join the newest, so that a storm of kills starts no threads without end.
 
-        Conflict for one of agents that nobody knows.
+        Raises Conflict for a kill of unknown agents.
         """
         guard = self._guard
         running = [k for k in guard.kills.values() if not k.finished.is_set()]
@@ -349,7 +349,7 @@ class Desk:
         return found | {k: brief(str(found[k]), 500) for k in ("exe", "cmdline", "cgroup", "why_not")}
 
     def _adopt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        """Moves a process that somebody else started into a leaf of ours; see adoption.py."""
+        """Move a process that Watchfloor did not start into a leaf of ours; see adoption.py."""
         pid, ticks, uid = (whole(message, k) for k in ("pid", "start_ticks", "uid"))
         also = whole_list(message, "also")
         asked = Asked(

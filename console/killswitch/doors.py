@@ -208,7 +208,7 @@ class Doors:
     # --- connections ----------------------------------------------------------------------------------------------------
 
     def _accept(self, listener: socket.socket, door: str) -> bool:
-        """False when nobody (more) is there."""
+        """Accept one connection. False when no client waits any more."""
         try:
             sock, _ = listener.accept()
         except OSError as error:
@@ -243,7 +243,8 @@ class Doors:
         return len(self._connections) > ordinary and connection in list(self._connections)[ordinary:]
 
     def _make_room(self) -> None:
-        """Of the process with most connections the one longest unused gives way; spare descriptors are given up if there is none."""
+        """Close the connection that was unused for longest, of the process with most connections; without one, give up spare
+        descriptors."""
         idle = [c for c in self._connections if not c.is_busy and not any(self._freezing.is_held(h) for h in c.holds)]
         if idle:
             count = Counter(c.peer.pid for c in self._connections)

@@ -1,7 +1,7 @@
-"""The look before an un-kill: whatever says, or does not exclude, that something of ours still runs. Each doubt in words, with what to do.
+"""The check before an un-kill: find all that shows, or does not exclude, that something of ours still runs. Each doubt tells what to do.
 
-A receipt speaks of the agents that the guard knew. Where the registry or the latch was lost there is none, so everything is looked at
-that can know of an agent: the registry, the agents' cgroup, the engine's own list, the marks in processes' environments.
+A receipt covers only the agents that the guard knew. Where the registry or the latch was lost there is no receipt. So everything that can
+know of an agent is checked: the registry, the agents' cgroup, the engine's own list, the marks in processes' environments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def find_doubts(guard: Guard) -> list[str]:
 
 
 def _was_looked_over(guard: Guard) -> bool:
-    """Whether the newest kill's second look came to its end, or its receipt names what it left alone. No receipt: nobody looked."""
+    """Return whether the newest kill's second look was completed, or its receipt names what it left alone. Without a receipt: no."""
     newest = next((k for k in reversed(guard.latch.state.kills) if has_receipt(k)), "")
     receipt = read_receipt(guard.folder, newest) if newest else None
     if receipt is None or not receipt.complete:
@@ -68,7 +68,7 @@ def _in_engine(guard: Guard) -> list[str]:
         return [f"The engine does not say which containers run ({error}). Start it, then rearm."] if ever else []
     if not running:
         return []
-    names = ", ".join(f"{c.container_id[:12]} of {c.agent_id or 'nobody'}" for c in running[:MOST_NAMED])
+    names = ", ".join(f"{c.container_id[:12]} of {c.agent_id or 'no known agent'}" for c in running[:MOST_NAMED])
     return [f"{len(running)} containers of this instance run: {names}. Press again, or remove them."]
 
 

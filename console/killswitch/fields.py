@@ -1,4 +1,4 @@
-"""Fields of a line that somebody sent to the guard: checked, and refused in words."""
+"""Check the fields of a line that a client sent to the guard, and refuse wrong ones in words."""
 
 from __future__ import annotations
 

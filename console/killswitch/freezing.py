@@ -89,7 +89,7 @@ class Freezing:
             frozen = [i for i in agent_ids if cause in guard.causes.of(i)]
             ids = [i for i in frozen if guard.causes.may_lift(i, cause, uid)]
         if frozen and not ids:
-            raise Denied("Somebody else froze it.", "Thaw it through the supervisor (watchfloor thaw), which records who did.")
+            raise Denied("Another account froze it.", "Thaw it through the supervisor (watchfloor thaw), which records who did.")
         if not ids:
             return []
         try:
@@ -122,7 +122,7 @@ class Freezing:
         return answers | {w.held.entry.agent_id: said for w, said in zip(wishes, fulfil(wishes, None), strict=True)}
 
     def unconfirmed(self, agent_ids: Iterable[str]) -> dict[str, str]:
-        """Of these who have a cause: those of whom neither the kernel nor the engine says that nothing of them runs, and why."""
+        """Return the agents with a cause to be frozen for which neither the kernel nor the engine confirms that all is stopped, and why."""
         guard, found = self._guard, {}
         with guard.lock:
             for agent_id in agent_ids:
@@ -139,7 +139,7 @@ class Freezing:
         Raises Conflict when there are too many holds already.
         """
         if len(self._guard.causes.holds) >= MOST_HOLDS:
-            raise Conflict("It is being held many times over.", "Let go of a hold (watchfloor status lists them), or press.")
+            raise Conflict("Too many holds are open.", "Release a hold (watchfloor status lists them), or kill.")
         ids = self._guard.known("all")
         hold = Hold(f"h-{secrets.token_hex(4)}", new_kill_id(), by, ids, monotonic() + max(HELD_GRACE_S, HOLD_S - max(held_s, 0.0)))
         self._guard.causes.holds[hold.hold_id] = hold
@@ -147,7 +147,8 @@ class Freezing:
         return hold
 
     def stop_clock(self, hold_id: str) -> None:
-        """Whoever let go in time kills nothing, however slow the disk is: frozen until the thaw is recorded."""
+        """Stop the clock of a hold that is released in time: it kills nothing, however slow the disk is. Frozen until the thaw is
+        recorded."""
         hold = self._guard.causes.holds.get(hold_id)
         if hold is not None and hold.deadline is not None:
             hold.deadline, hold.why = None, "letting go is being recorded"
@@ -189,7 +190,7 @@ class Freezing:
         return hold is not None and hold.deadline is not None
 
     def peer_vanished(self, hold_id: str) -> None:
-        """Everything stays frozen, and says so."""
+        """Keep everything frozen, and show a notice."""
         hold = self._guard.causes.holds.get(hold_id)
         if hold is not None and hold.deadline is not None:
             hold.deadline, hold.why = None, "the one who held vanished"
@@ -207,7 +208,7 @@ class Freezing:
         for hold in guard.causes.holds.values():
             if hold.deadline is None:
                 guard.notices[f"hold-{hold.hold_id}"] = (
-                    f"Frozen by a hold that was neither let go nor finished ({hold.why}): let go of {hold.hold_id}, or kill."
+                    f"Frozen by a hold that was neither released nor finished ({hold.why}): release {hold.hold_id}, or kill."
                 )
 
     def fire_holds(self) -> None:

@@ -267,7 +267,7 @@ class Guard:
             self.record(what, write)
 
     def container_started(self, container: Running) -> None:
-        """The engine says that a container of ours runs: while killed, it does not stay, and the receipt says so."""
+        """Handle a container of ours that the engine started. While killed it is killed again, and the receipt tells that."""
         held = self.registry.held.get(container.agent_id)
         killed, engine = held.entry.killed if held is not None else "", self.engine
         if engine is None or not (self.latch.state.latched or killed):
@@ -299,7 +299,7 @@ class Guard:
                     risen.append(Aim(held.entry.agent_id, held))
                     risen[-1].strike(mount, below)
                     strike_leaderless(held, mount, below, self._spared)
-                    self.notices["risen"] = f"Agent {held.entry.agent_id} had processes after its kill; they are struck until none is left."
+                    self.notices["risen"] = f"Agent {held.entry.agent_id} had processes after its kill; they are killed until none is left."
             strike_descendants(risen, self._spared)  # under the lock: nobody is retired, and closed, meanwhile
 
     def _spared(self) -> frozenset[int]:

@@ -36,11 +36,11 @@ class LatchState:
 
 
 class Latch:
-    """The state in memory, and its file. Memory comes first: nothing here waits for the disk but ``save``.
+    """The state in memory, and its file. Memory comes first: only ``save`` waits for the disk.
 
-    Several write the file (the guard, its successor, a press without a guard): each under ``latch.lock``, and none ever
-    overwrites another's press. A marker, one file for each press, stands for a press that is not on disk yet: it outlives whoever
-    pressed and died at once, and no release goes past one that it does not cover.
+    Several processes write the file (the guard, its successor, a kill without a guard), each under ``latch.lock``. None ever overwrites
+    another's kill. A marker, one file for each kill, stands for a kill that is not on disk yet. It outlives a caller that died right after
+    its kill, and no release goes past a marker that it does not cover.
     """
 
     def __init__(self, folder: Path, reserve: Reserve | None = None, run_dir: Path | None = None) -> None:
@@ -132,7 +132,7 @@ class Latch:
             return True
 
     def _unmark(self, saved: LatchState) -> None:
-        """The markers of what is on disk have done their work, unless somebody pressed since."""
+        """Remove the markers of what is on disk, unless another kill came since."""
         with self._memory:
             if self.state is saved:
                 for kill_id, markers in self._marked().items():
@@ -160,11 +160,11 @@ class Latch:
         """Presses that are not on disk yet, or not any more. True when there were any."""
         fresh = [kill_id for kill_id in self._marked(must_look=must_look) if kill_id not in self._known]
         for kill_id in fresh:
-            self.press(kill_id, "Pressed; whoever did has not recorded it.")
+            self.press(kill_id, "Killed; the caller has not recorded a reason.")
         return bool(fresh)
 
     def obey_disk(self) -> bool:
-        """A latch that somebody else wrote, or marked (a press without this guard), overrides memory. True when it did: to be saved."""
+        """Take over a latch that another process wrote or marked (a kill without this guard). True when there was one: it must be saved."""
         marked = self._take_in_markers()
         if self._stamp() == self._seen:
             return marked
@@ -180,7 +180,7 @@ class Latch:
         if generation != self.state.generation:
             raise Conflict(
                 f"The latch moved on: generation {self.state.generation}, not {generation}.",
-                "Read the status again; somebody pressed since.",
+                "Read the status again; another kill came since.",
             )
         missing = sorted(set(self.state.kills) - set(kills))
         if missing:
@@ -189,9 +189,9 @@ class Latch:
             )
 
     def release(self, generation: int) -> None:
-        """Disk first: OSError or TimedOut leave it latched. The caller has checked and journalled.
+        """Release the latch, on disk first: OSError or TimedOut leave it set. The caller has checked and journalled.
 
-        A press in between wins (Conflict), whoever made it.
+        A kill in between wins (Conflict), whichever process made it.
         """
         with self._disk, self._locked():
             self._take_in_markers(must_look=True)
@@ -207,7 +207,7 @@ class Latch:
                         self._unmark(after)
                         return
         self.save()
-        raise Conflict("Somebody pressed while this was being released: it stays killed.", "Read the status again.")
+        raise Conflict("Another kill came during the release: everything stays blocked.", "Read the status again.")
 
     def _read(self, last_generation: int) -> LatchState:
         try:

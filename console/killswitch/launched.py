@@ -19,7 +19,7 @@ from console.killswitch.registry import NO_RECORD, Entry, Held
 WHY = "It was launched, and the guard's record does not have it as it was: what it may have started is not known."
 TIMEOUT_S = 0.3
 AGAIN_S = 0.25
-"""An agent that has just ended is out of the registry a moment before the ledger says so: asked again after this."""
+"""Seconds until the ledger is asked again: an agent that has just ended leaves the registry a moment before the ledger knows."""
 MOST = 100_000
 
 

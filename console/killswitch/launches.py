@@ -254,8 +254,10 @@ class Launches:
         return {"count": len(pids), "pids": pids[:100], "alive": alive, "best_effort": doubt}
 
     def missed(self, scope: str | list[str]) -> dict[str, Any]:
-        """The supervisor follows agents that the registry does not know (an older one was put in its place, say): nothing is proven any
-        more by nobody of them being found, until an un-kill has looked at everything."""
+        """Note agents that the supervisor follows and the registry does not know: an older registry was put in its place, for example.
+
+        From then on an empty result confirms nothing, until an un-kill has checked everything.
+        """
         guard = self._guard
         with guard.lock:
             unknown = [i for i in ([] if scope == "all" else scope) if i not in guard.registry.held]

@@ -15,7 +15,8 @@ _INSTANCE = re.compile(r"/watchfloor-([0-9a-f]{8})(?:/|\Z)")
 
 
 def in_an_instance(pid: int, own: str) -> str:
-    """Why it is an instance's: by its cgroup, or, unless it is ``own``, by its environment; empty: as far as can be seen it is nobody's."""
+    """Return to which instance a process belongs, by its cgroup, or, unless it is ``own``, by its environment. Empty: to none that is
+    visible."""
     line = processes.cgroup_line(pid)
     if line is None:
         return "its cgroup cannot be told"
@@ -32,8 +33,9 @@ def in_an_instance(pid: int, own: str) -> str:
 
 
 def why_not_movable(pid: int, tree: Tree) -> str:
-    """Why this account cannot move it, or nobody can; empty when it can be tried. cgroups(7): a move needs the write to cgroup.procs of
-    the two groups' common ancestor; a threaded group gives its processes to nobody outside."""
+    """Return why the process cannot be moved; empty when it can be tried."""
+    # cgroups(7): a move needs write access to cgroup.procs of the two groups' common ancestor. A process in a threaded group cannot leave
+    # it.
     uids, own = processes.uids(pid), os.geteuid()
     if not uids:
         return "its account cannot be read"

@@ -1,7 +1,7 @@
-"""The operator's passphrase: scrypt (RFC 7914), kept away from the latch; wrong attempts are counted on disk and slowed down.
+"""The operator's passphrase: scrypt (RFC 7914), kept away from the latch. Wrong attempts are counted on disk and slowed down.
 
-The latch's folder holds a note that there is one, its file's SHA-256 and the count: whoever takes the file away, puts another
-in its place or restarts the guard gains nothing. Anything that cannot be read refuses (promise 2).
+The latch's folder holds a note that there is one, its file's SHA-256 and the count. So an attacker gains nothing by removing or replacing
+the file, or by restarting the guard. Anything that cannot be read refuses (promise 2).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ N, R, P = 2**15, 8, 1
 """RFC 7914, section 2; 32 MiB and about a tenth of a second."""
 MOST_N = 2**20
 MOST_MEMORY = 256 * 1024 * 1024
-"""Bytes scrypt may take for a file that somebody else wrote."""
+"""Bytes that scrypt may take for a file that another program wrote."""
 SHORTEST, LONGEST = 8, 256
 """Characters at least, bytes of UTF-8 at most (two of them fit into one line to the guard)."""
 LONGEST_WAIT_S = 300.0
 SHOWN_FROM = 3
-"""Wrong attempts in a row from which on everybody is told."""
+"""Wrong attempts in a row after which a notice is shown."""
 _FILE_LIMIT = 4096
 _RESET = "The owner of the state directory resets it at a terminal: watchfloor passphrase reset"
 
@@ -52,7 +52,7 @@ class Note:
 
 
 def bootclock() -> float:
-    """CLOCK_BOOTTIME, in seconds: nobody sets it."""
+    """Return CLOCK_BOOTTIME, in seconds: no process can set it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -69,7 +69,7 @@ class Passphrase:
         self.note = Note()
 
     def load(self) -> None:
-        """Reads what a former guard left. A restart never shortens a wait: it begins anew."""
+        """Read what a former guard left. A restart never shortens a wait: the wait starts again."""
         self.look()
         self._not_before = self._clock() + wait_after(self.note.wrong)
 
@@ -117,7 +117,7 @@ class Passphrase:
         self._not_before = 0.0
 
     def change(self, new: str, old: str) -> None:
-        """Sets it, or replaces it for whoever knows the old one."""
+        """Set the passphrase, or replace it. A replacement needs the old one."""
         checked(new)
         if self.look() == "broken":
             raise Denied(f"The passphrase file cannot be trusted: {self.why}.", _RESET)
@@ -232,7 +232,7 @@ def _scrypt(data: bytes, salt: bytes, n: int, r: int, p: int) -> bytes:
 
 
 def _contents(path: Path) -> bytes | None:
-    """The file, if nobody else could have written or read it; None when there is none."""
+    """Return the file's bytes, if no other account could have written or read it; None when there is no file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -240,7 +240,7 @@ def _contents(path: Path) -> bytes | None:
     with os.fdopen(fd, "rb") as file:
         seen = os.fstat(fd)
         if not stat.S_ISREG(seen.st_mode) or seen.st_uid not in (0, os.geteuid()) or seen.st_mode & 0o077:
-            raise Damaged("its file is open to others, or somebody else's")
+            raise Damaged("its file is open to other accounts, or belongs to one")
         return file.read(_FILE_LIMIT)
 
 

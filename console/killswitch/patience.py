@@ -1,4 +1,4 @@
-"""How long to wait for a process that starts: for as long as it gets on, since a busy machine is no reason to call it broken."""
+"""Decide how long to wait for a starting process: as long as it makes progress, because a busy machine does not mean that it is broken."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 MOST = 20
-"""Times as long as a process may stand still, one that gets on is waited for."""
+"""The longest wait for a process that makes progress, as a multiple of the time for which it may stand still."""
 TREE_MAX = 64
 
 
@@ -77,7 +77,7 @@ def _children(place: Path) -> list[int]:
 
 
 def lock_holder(lock: Path) -> int | None:
-    """Pid of whoever holds this flock, by the kernel's word; None: nobody, or not to be seen from here."""
+    """Return the pid of the process that holds this flock, from the kernel; None: no process, or not visible from here."""
     try:
         wanted = str(lock.stat().st_ino)
         for line in Path("/proc/locks").read_text().splitlines():

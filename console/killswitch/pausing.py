@@ -1,6 +1,6 @@
-"""Freezing what only a container engine can freeze: asked in a thread of its own, again and again until the engine says that it is so.
+"""Freeze what only a container engine can freeze: asked in a thread of its own, again and again, until the engine confirms it.
 
-Until then it counts as not confirmed, everywhere: an engine that answers nothing, or says yes and does nothing, freezes nobody.
+Until then it counts as not confirmed, everywhere: an engine may not answer, or say yes and freeze nothing.
 """
 
 from __future__ import annotations

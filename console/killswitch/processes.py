@@ -47,7 +47,7 @@ def _read(pid: int | str, name: str, limit: int = 65536) -> bytes:
 
 
 class _Reader(threading.Thread):
-    """One read of a process's memory, on a thread of its own: whoever holds the lock of that memory makes it wait for ever."""
+    """One read of a process's memory, on a thread of its own: a process that holds the lock of that memory can block the read forever."""
 
     def __init__(self, pid: int, name: str, limit: int) -> None:
         super().__init__(name="proc-memory", daemon=True)
@@ -295,7 +295,7 @@ def describe(pid: int) -> dict[str, object]:
 
 
 def wait_channel(pid: int) -> str:
-    """Where the kernel holds it, when it says so."""
+    """Return where in the kernel the process waits, when that can be read."""
     return _read(pid, "wchan", 100).decode(errors="replace").strip()
 
 

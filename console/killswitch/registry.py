@@ -85,9 +85,9 @@ class Held:
     looked: bool = False
     """Whether there was such a look: without one nothing is known of what ran before a kill."""
     doubt: str = ""
-    """Why its being empty proves nothing: nobody followed it, or it cannot be seen from here (absence.py), or the registry was lost."""
+    """Why an empty agent proves nothing: it was not followed, or cannot be seen from here (absence.py), or the registry was lost."""
     seen_over: bool = False
-    """A kill saw, as far as it can be seen, that nobody of it was left: whoever comes after need not have followed it."""
+    """A kill saw, as far as that is possible, that the agent has no process left. So a later guard need not have followed it."""
     closure: Closure | None = None
     """Its descendants, followed since birth where nothing in the kernel holds them together."""
     unopened: str = ""
@@ -234,14 +234,14 @@ class Registry:
             raise Damaged("registry.json has the wrong shape") from error
 
     def recover(self) -> tuple[Entry, ...]:
-        """As ``load``, but never raises: when the registry is lost, ``incomplete`` says so and the witness is asked."""
+        """Load as ``load`` does, but never raise: for a lost registry ``incomplete`` tells so and the witness is asked."""
         try:
             entries = self.load()
             lost = "is missing" if not self.path.exists() and self._witness.was_in_use() else ""
         except (Damaged, OSError) as error:
             entries, lost = (), f"could not be read ({error})"
         if lost:
-            self.incomplete = f"The registry {lost}: agents that nobody knows of may be alive."
+            self.incomplete = f"The registry {lost}: unknown agents may be alive."
             self.engine_socket, self.containers_ever = self._witness.read()
         return entries
 
@@ -315,7 +315,7 @@ class Registry:
         return held
 
     def other_uids(self) -> frozenset[int]:
-        """Of them those that are neither ours nor root's: whoever runs under one is an agent's, unless it only says so."""
+        """Return the accounts that are neither ours nor root's. A process of one is an agent's, unless only its environment claims it."""
         return frozenset(self.uids - {0, os.geteuid()})
 
     def sweep(self, in_use: Callable[[Held], bool] = lambda held: False) -> None:

@@ -47,7 +47,7 @@ def folder_in(base: Path, instance_id: str) -> Path:
 
 
 def is_own(folder: Path) -> bool:
-    """Whether it is a folder of this account's that nobody else can write; no link."""
+    """Return whether it is a folder of this account that no other account can write; no link."""
     try:
         seen = folder.lstat()
     except OSError:
@@ -56,9 +56,9 @@ def is_own(folder: Path) -> bool:
 
 
 def make_folder(instance_id: str, state_dir: Path, *, was_in_use: bool = False) -> Path:
-    """The folder with its note of the state directory. OSError when none of the places can be used.
+    """Make the folder with its note of the state directory. Raises OSError when none of the places can be used.
 
-    ``was_in_use``: nobody knows what the guard's record said; what is missing in the folder is lost, and nothing is proven from it.
+    ``was_in_use``: the guard's record is lost. So what is missing in the folder proves nothing.
     """
     trouble = OSError("no place for it")
     for base in bases():
@@ -229,14 +229,14 @@ def _marked(state_dir: Path) -> Iterator[tuple[int, str, bool]]:
 
 
 def _why_not_guard(pid: int) -> str:
-    """Empty: it runs under this account, and in no cgroup of agents."""
+    """Return why the process is no guard; empty: it runs under this account, and in no cgroup of agents."""
     if processes.uids(pid) != {os.geteuid()}:
         return "it runs under another account"
     return "it is in a cgroup of agents" if inside_an_agent(pid) else ""
 
 
 def _why_not_its_guard(path: Path, silent: str = "") -> str:
-    """Of whoever listens at a socket; empty where it is a guard's, and ``silent`` where nothing answers."""
+    """Return why the process at a socket is no guard of ours; empty: it is one; ``silent``: nothing answers."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as one:
             one.settimeout(SILENT_S)

@@ -280,6 +280,6 @@ def address_words(address: Address) -> str:
 
 
 def name_words(name: bytes) -> str:
-    """For people: a path, or an abstract name after an @. Hostile text: whoever shows it escapes it."""
+    """Return the name in words: a path, or an abstract name after an @. The text is hostile: escape it before it is shown."""
     text = name.removesuffix(b"\0") if not name.startswith(b"\0") else b"@" + name[1:]
     return text.decode("utf-8", "backslashreplace")

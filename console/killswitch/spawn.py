@@ -16,9 +16,9 @@ from console.killswitch.delegation import Home, find_home
 from console.killswitch.patience import Patience, lock_holder
 
 START_S = 15.0
-"""How long a guard that starts may stand still; one that gets on is waited for (patience.py)."""
+"""Seconds for which a starting guard may stand still. One that makes progress is waited for (patience.py)."""
 HELD_S = 5.0
-"""The same of somebody who holds the instance and does not answer yet."""
+"""The same for a process that holds the instance and does not answer yet."""
 HELD = 75
 """Exit code: another guard holds the instance (``__main__``)."""
 LOOK_S = 0.1

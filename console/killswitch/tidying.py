@@ -1,5 +1,7 @@
-"""An orderly end: the guard's own cgroups go, those that are empty and that it made or took over; whatever lives, and whatever is
-somebody else's, stays. The record stays as it is: to the next guard a leaf that was removed is one that was empty."""
+"""An orderly end: remove the guard's own cgroups that are empty and that it made or took over.
+
+Groups with processes and foreign groups stay. The record stays unchanged: to the next guard a removed leaf is an empty one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ APART_S = 0.05
 
 
 def is_over(guard: Guard) -> bool:
-    """Whether no kill goes on and nobody of ours lives."""
+    """Return whether no kill is under way and no process of ours lives."""
     alive = any(held.is_populated() for held in list(guard.registry.held.values()))
     return not (alive or guard.is_killing() or (guard.tree is not None and guard.tree.agents.is_populated()))
 
@@ -64,7 +66,7 @@ def _gone(folders: list[tuple[Path, int, bool]]) -> bool:
 
 
 def _remove(folder: Path, inode: int, whole: bool) -> bool:
-    """Whether it is gone, or is not ours (any more), or stays because somebody else put something there."""
+    """Return whether the folder is gone, is not ours any more, or stays because another process put something into it."""
     try:
         if folder.lstat().st_ino != inode:
             return True

@@ -1,7 +1,7 @@
-"""The un-kill, as the guard allows it: first somebody proves who asks, then exactly what was looked at is released, once.
+"""The un-kill, as the guard allows it. First the caller proves who asks, then exactly what was checked is released, once.
 
-``prove`` turns a passphrase, a signature that the supervisor verified, or the kill's typed id into a ticket for one generation;
-``unlatch`` takes it. A press in between makes both worthless: a kill wins over every release.
+``prove`` turns a passphrase, a signature that the supervisor verified, or the kill's typed id into a ticket for one generation. ``unlatch``
+takes it. A kill in between makes both worthless: a kill wins over every release.
 """
 
 from __future__ import annotations
@@ -62,13 +62,15 @@ class Unlatching:
     def look(self) -> None:
         """Once a second, on the clerk's thread: a file that was tampered with shows before anybody needs it."""
         if self._passphrase.look() == "broken":
-            self._guard.notices["passphrase"] = f"The passphrase for rearm cannot be trusted: {self._passphrase.why}. Nobody can use it."
+            self._guard.notices["passphrase"] = (
+                f"The passphrase for rearm cannot be trusted: {self._passphrase.why}. It does not work until it is reset."
+            )
         else:
             self._guard.notices.pop("passphrase", None)
         self._show_wrong()
 
     def doubts(self) -> dict[str, Any]:
-        """What speaks against an un-kill, for whoever thinks of one; what is cleared up is no doubt any more."""
+        """Return what speaks against an un-kill now. A doubt that is cleared up is not listed any more."""
         found = find_doubts(self._guard)
         return {"doubts": [words[:400] for words in found[:6]], "incomplete": self._guard.registry.incomplete[:300]}
 
@@ -135,7 +137,7 @@ class Unlatching:
             raise Conflict(found[0], "watchfloor rearm shows all of it; mend what is named, then rearm.")
         proven = self._proofs.pop(proof, None)
         if proven is None or proven.generation != generation or monotonic() > proven.until:
-            raise Denied("Nobody proved that they may rearm this.", "Give the passphrase, a signature, or the typed id of the kill.")
+            raise Denied("The right to rearm was not proven.", "Give the passphrase, a signature, or the typed id of the kill.")
         words = " ".join(w for w in (proven.words, LOOKED if guard.registry.incomplete else "") if w)
         was_reset = self._passphrase.note.reset_generation == generation
         try:
@@ -165,7 +167,7 @@ class Unlatching:
         return {"latched": state.latched, "generation": state.generation, "proof": proven.kind, "note": words}
 
     def change(self, new: str, old: str, by: str) -> dict[str, Any]:
-        """Sets the passphrase, or replaces it for whoever knows the old one; journalled first."""
+        """Set the passphrase, or replace it. A replacement needs the old one. Journalled first."""
         what = "changed" if self._passphrase.look() == "set" else "set"
         self._journal("passphrase", by=by, what=f"to be {what}")
         try:

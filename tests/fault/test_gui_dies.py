@@ -57,7 +57,7 @@ def test_a_window_that_dies_while_it_holds_leaves_all_frozen_and_an_amber_notice
     window.end()
     until(lambda: [h["live"] for h in client.status()["holds"]] == [False], words="the guard saw it go")
     status = client.status()
-    assert not status["latched"] and "neither let go nor finished" in str(status["notices"])
+    assert not status["latched"] and "neither released nor finished" in str(status["notices"])
     assert it.state_becomes(agent, "frozen").causes == ["hold"]
     until(lambda: "hold" in str(it.api.status().notices), words="every console says so")
     assert living(it.places)

@@ -142,7 +142,7 @@ def test_whoever_must_not_be_adopted_is_not_and_it_is_said_why(world: GuardWorld
     guard, child = world.pid, seen("sleep", "600")
     for pid, word in (
         (1, "process 1"),
-        (os.getpid(), "whoever asks"),
+        (os.getpid(), "the caller"),
         (os.getppid(), "ancestor"),
         (guard, "guard"),
         (ours.pid, "held already"),

@@ -44,11 +44,11 @@ LOOK_S = 0.25
 SHARE = 50
 """After a look the thread rests this many times the processor time that the look took: 2 % of one processor."""
 LONGEST_S = 2.0
-"""With no agent it rests as long: whoever is confirmed or adopted is looked at at once (``look_soon``)."""
+"""The longest rest, also without any agent. A confirmed or adopted agent is looked at immediately (``look_soon``)."""
 FIND_S = 1.0
 """How long one look, and the end of a kill, searches for the processes at the other ends."""
 TRIES = 3
-"""So many looks search for the process at one other end."""
+"""Looks that search for the process at one other end."""
 UNREAD = "the other end of a connection may be in a network namespace that was not read in time"
 MOST_KEPT = 64
 """Different other ends kept for one agent."""
@@ -162,7 +162,7 @@ class Record:
 
     @property
     def is_late(self) -> bool:
-        """Whether nobody looked while it was young: the guard was started again, or it was adopted."""
+        """Return whether the agent was not looked at while it was young: the guard was restarted, or the agent was adopted."""
         return self.since_ticks - self.start_ticks > LATE_S * _CLOCK_TICKS
 
 
@@ -263,8 +263,9 @@ class Connections:
         record.pids, record.before, record.sockets = pids, record.sockets, frozenset(sockets)
 
     def _examine(self, record: Record, pids: dict[int, int], entry: Entry) -> None:
-        """Accounts, namespaces, command lines and working folders. A process is looked at again while it is young (a launch enters its
-        sandbox, drops its account and runs its program after it was started), when its name changes, and now and then."""
+        """Read accounts, namespaces, command lines and working folders. A process is read again while it is young, after a new name, and at
+        times."""
+        # A launch enters its sandbox, drops its account and runs its program after its start.
         record.looks += 1
         young, found = ticks_now() - int(YOUNG_S * _CLOCK_TICKS), dict[tuple[int, int], Examined]()
         for one in list(pids.items())[:EXAMINED]:
@@ -290,7 +291,7 @@ class Connections:
         return "a program outside listens in its working folder" if any(one not in record.sockets for one in names) else ""
 
     def _add_by_cgroup(self, seen: Snapshot) -> None:
-        """Sockets that were made in an agent's cgroup are its own, whoever holds them now."""
+        """Count sockets that were made in an agent's cgroup as its own, whichever process holds them now."""
         by_cgroup = {cgroup: record for record in self.records.values() for cgroup in record.cgroups}
         for inode, (_, tcp) in seen.tcp.items():
             record = by_cgroup.get(tcp.cgroup)

@@ -78,7 +78,7 @@ class KnownDaemon:
     others: tuple[str, ...]
     """Sessions that it hosts for others than those agents."""
     hosts: tuple[Told, ...] = ()
-    """Children with the agent whose session runs below each; empty: somebody else's."""
+    """Children with the agent whose session runs below each; empty: the session of an unknown agent."""
     idle: tuple[Told, ...] = ()
     """Children that wait for a session, with the socket that is there as long as they wait."""
     is_agent: str = ""
@@ -193,7 +193,7 @@ def _session(one: dict[str, Any]) -> KnownSession:
 
 def _daemon(one: dict[str, Any]) -> KnownDaemon:
     if whole(one, "pid") <= 1:
-        raise UsageProblem("Process 1 is nobody's daemon.", "See the guard's operations.")
+        raise UsageProblem("Process 1 cannot be an agent's daemon.", "See the guard's operations.")
     lists = (_texts(one, "agents", 63), _texts(one, "sessions", 80), _texts(one, "commands"), _texts(one, "others", 80))
     first = (text(one, "kind", limit=20), text(one, "name", limit=80), whole(one, "pid"), whole(one, "start_ticks"))
     second = (text(one, "exe", ""), whole(one, "uid"), text(one, "refused", ""))
@@ -221,7 +221,7 @@ class Holds:
             try:
                 if len(held) == 1 and processes.state(pid) in ("T", "t"):
                     held.clear()
-                    return "it is stopped already, by somebody else"
+                    return "another process has stopped it already"
                 if len(held) == 1:
                     self._save()
                     self._journal("daemon_freeze", pid=pid, start_ticks=ticks, kill_id=kill_id)

@@ -71,7 +71,7 @@ def unfinished(held: Iterable[Held], guard_dir: Path) -> list[Unfinished]:
 
 
 def claim(run_dir: Path, guard_dir: Path, kill_id: str) -> bool:
-    """Whether this process is to carry the order out: nobody claimed it, or the claimant died and left no complete receipt.
+    """Return whether this process must carry the order out: it is unclaimed, or its claimant died and left no complete receipt.
 
     True as well where nothing can be claimed (no room, no right): twice is better than never.
     """

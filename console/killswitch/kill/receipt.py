@@ -150,7 +150,7 @@ class Unheld:
         age = pressed_at - self._told_at
         old = "" if -1.0 <= age <= FRESH_S else f"; that is old ({max(0.0, age):.0f} s): who appeared since is not known"
         if not n:
-            return (0, []) if not old else (None, [f"As the supervisor last said nobody was only seen{old}."])
+            return (0, []) if not old else (None, [f"As the supervisor last reported, no agent was only observed{old}."])
         parts = f", and {self._parts} sub-agents of theirs" if self._parts else ""
         rest = f", the first {len(named)} by name" if n > len(named) else ""
         head = f"{n} {'agent was' if n == 1 else 'agents were'} only seen and not stopped{parts}, as the supervisor last said{rest}{old}"
@@ -205,7 +205,7 @@ class Afterwards:
             self._start()
 
     def forget(self) -> None:
-        """An unlatch: nobody waits for these receipts any more."""
+        """Forget the receipts after an un-kill: no caller waits for them any more."""
         with self._lock:
             self._kills.clear()
             self._back.clear()

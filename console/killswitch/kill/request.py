@@ -60,7 +60,7 @@ class Keeper(Protocol):
 
     @property
     def connections(self) -> Connections | None:
-        """What a regular look keeps of the agents' connections; None: there was no look, and the receipt says so."""
+        """What a regular look keeps of the agents' connections. None: there was no look, and the receipt tells that."""
 
     def press_latch(self, order: Order) -> None:
         """Latches in memory if everything is meant, before the first SIGKILL; waits for nothing."""

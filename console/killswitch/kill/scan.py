@@ -40,7 +40,7 @@ class _Mark(NamedTuple):
 
     ticks: int
     program: tuple[int, ...]
-    """Where its code and its stack begin, anew at each execve; zeros where this account may not know."""
+    """Where its code and its stack begin: other numbers after each execve. Zeros where this account may not read them."""
 
 
 def _mark(pid: int) -> _Mark | None:

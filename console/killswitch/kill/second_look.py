@@ -1,7 +1,7 @@
-"""The second look of a kill, 0.5 s after the press: what had processes again, what the engine brought back, what got away.
+"""The second look of a kill, 0.5 s after it: what had processes again, what the engine brought back, what got away.
 
-Only what is an agent's by more than its environment is signalled (``has_lineage``), and never the presser, the guard or an ancestor of
-theirs; whatever is left alone is listed with the reason.
+Only a process that belongs to an agent by more than its environment is signalled (``has_lineage``). The caller, the guard and their
+ancestors never are. Whatever is left alone is listed with the reason.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class SecondLook:
         again = [a for a in aims if a.outcome in over and a.held is not None and a.held.is_populated()]
         for aim in again:
             aim.outcome, aim.ms = Outcome.DYING, None
-        self._say(again, "agents had processes again, struck again")
-        self._part("leaves nobody registered", self._look_at_leaves)
+        self._say(again, "agents had processes again, killed again")
+        self._part("unregistered leaves", self._look_at_leaves)
         late = [a for a in self._kill.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
         for aim in late:
             aim.outcome = Outcome.DYING
@@ -90,7 +90,7 @@ class SecondLook:
             self.broke(f"the guard failed at {what} ({type(fault).__name__}): nothing is known of them")
 
     def _look_at_leaves(self) -> None:
-        self._say(self._take_in_unknown(), "leaves that nobody had registered were populated, struck")
+        self._say(self._take_in_unknown(), "unregistered leaves had processes, killed")
 
     def verdict(self) -> tuple[StepStatus, str]:
         """Status and words of the step, as the targets stand now."""
@@ -261,8 +261,11 @@ class SecondLook:
 
 
 def has_lineage(marked: processes.Marked, aims: Iterable[Aim], agent_uids: frozenset[int]) -> bool:
-    """More than its environment says so: it runs under an account that agents were launched under (never ours, nor root's), it was
-    seen in a leaf, or its PID namespace is an agent's."""
+    """Return whether more than its environment shows that a process is an agent's.
+
+    One of these is enough: it runs under an account of launched agents (never ours, nor root's), it was seen in a leaf, or its PID
+    namespace is an agent's.
+    """
     uids = processes.uids(marked.pid)
     if uids and uids <= agent_uids:
         return True

@@ -1,7 +1,11 @@
 """A kill, from the first SIGKILL to the second look. The same code runs in the guard and without one.
 
-Order: (1) every cgroup and pidfd is struck, (2) the engine is told as well, in threads of its own, (3) zero is proven by the
-kernel or the strike is repeated every 50 ms, 5 s at most, (4) a second look at +500 ms hunts what came back or got away.
+Order:
+
+1. Every cgroup and pidfd gets its kill.
+2. The engine is told as well, in threads of its own.
+3. The kernel confirms that all are dead, or the kill is repeated every 50 ms, 5 s at most.
+4. A second look at +500 ms looks for what came back or got away.
 """
 
 from __future__ import annotations
@@ -49,9 +53,9 @@ class KillSession:
     field_: Field
     aims: list[Aim]
     add_aims: Callable[[], None] = lambda: None
-    """Takes in whom it takes time to look at, on the kill's own thread."""
+    """Add the targets that take time to find, on the kill's own thread."""
     name_left: Callable[[], None] = lambda: None
-    """Writes down who was only seen and is not stopped, once nobody waits for a proof any more."""
+    """Write down the observed agents that were not stopped, once no caller waits for a confirmation any more."""
     on_zero: Callable[[], None] = lambda: None
     on_done: Callable[[], None] = lambda: None
     outside: Outside | None = None
@@ -64,7 +68,7 @@ class KillSession:
     heard_at: float = 0.0
     """CLOCK_MONOTONIC: when the press reached the guard; 0: with ``t0``."""
     first_ms: float | None = None
-    """From ``heard_at`` until the first SIGKILL was being sent to somebody who was there."""
+    """Milliseconds from ``heard_at`` until the first SIGKILL was sent to a process that was there."""
     steps: dict[StepName, Step] = field(default_factory=dict)
     phase: str = "killing"
     amended: list[str] = field(default_factory=list)
@@ -126,7 +130,7 @@ class KillSession:
                 self._goes_out(tree.agents.is_populated)
                 covered = tree.agents.kill() == "sent"
             except (Refused, OSError) as error:
-                self.excluded.append(f"The agents' cgroup was not struck as a whole: {error}")
+                self.excluded.append(f"The agents' cgroup was not killed as a whole: {error}")
         spared = functools.cache(self.field_.spared)  # looked up once for all of them, when the first needs it
         for aim in self.aims:
             aim.strike(mount, below, spare_leaf=covered, spared=spared, sending=self._goes_out)
@@ -243,7 +247,7 @@ class KillSession:
             )
 
     def _tell_engine(self) -> None:
-        """The engine's own kill, beside ours: it keeps a restart policy from bringing containers back. Nobody waits for it."""
+        """Ask the engine to kill too: that keeps a restart policy from bringing containers back. The kill does not wait for it."""
         engine = self.field_.engine
         if engine is None:
             return

@@ -267,8 +267,8 @@ class Aim:
 
 
 def strike_descendants(aims: Iterable[Aim], spared: Callable[[], frozenset[int]], sending: Sending = lambda is_there: None) -> None:
-    """Of those whom nothing in the kernel holds together: each by a pidfd, the keeper last. A walk over /proc for all of them, so after
-    whatever needs none, and never on the guard's loop."""
+    """Kill the targets that no kernel object holds together: each process by a pidfd, the keeper last."""
+    # One walk over /proc serves all of them. So it comes after all that needs none, and never runs on the guard's loop.
     found = [(aim, aim.held, one) for aim in aims if aim.held is not None and (one := aim.held.follow()) is not None]
     if found:
         sending(lambda: True)
@@ -484,8 +484,11 @@ AFTER_MS = 150.0
 
 
 def strike_leaderless(held: Held | None, mount: Mount | None, below: Path | None, spared: Callable[[], frozenset[int]]) -> int:
-    """How many members of its cgroups were such and were sent SIGKILL. Never raises; never one of ``spared``, nor in a group that is
-    refused (``Leaf.check`` with ``mount`` and ``below``). A threaded group is frozen first, so that nobody in it forks ahead of us."""
+    """Send SIGKILL to zombie-led members of its cgroups; return how many. Never raises.
+
+    Processes in ``spared`` are left alone, and groups that ``Leaf.check`` refuses (``mount``, ``below``). A threaded group is frozen first,
+    so that no process in it forks ahead of us.
+    """
     sent = 0
     for leaf, root in ((held.leaf, below), (held.container, None)) if held is not None else ():
         if leaf is None:
@@ -518,10 +521,10 @@ def _send(leaf: Leaf, pid: int) -> bool:
 
 
 def thaw_v1(held: Held | None, mounts: Mounts | None, spared: Callable[[], frozenset[int]]) -> int:
-    """Let the processes of a target die that a freezer of cgroup v1 holds, after SIGKILL went out; how many. Never raises.
+    """Let the processes of a target die that a freezer of cgroup v1 holds, after SIGKILL was sent; return how many. Never raises.
 
-    A frozen group that holds nothing but them is thawed. Where others are frozen beside them, only the target's processes leave the group,
-    for the hierarchy's root, which is never frozen: nobody else is thawed by a kill.
+    A frozen group that holds nothing else is thawed. Where other processes are frozen beside them, only the target's processes leave the
+    group, for the hierarchy's root, which is never frozen. So a kill thaws no other process.
     """
     freezer = mounts.v1.get("freezer") if mounts is not None else None
     if held is None or freezer is None:

@@ -1,8 +1,11 @@
 """Connections that do not count: the one list, each with its reason. Nothing that an agent says, starts or names adds to it.
 
-An agent can run a copy of a listed program, listen under a listed name, and ask another account for neither. So the other end counts as
-a listed one only when (1) the address is the one that the service listens at, and (2) it runs under an account that is not the agent's,
-or it is the machine's own program, installed by root, and was started before the agent.
+An agent can run a copy of a listed program, listen under a listed name, and ask another account for neither.
+
+So the other end counts as a listed one only when both hold:
+
+1. The address is the one at which the service listens.
+2. It runs under an account that is not the agent's, or it is the machine's own program, installed by root and started before the agent.
 """
 
 from __future__ import annotations

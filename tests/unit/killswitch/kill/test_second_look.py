@@ -152,7 +152,7 @@ def test_only_leaves_with_somebody_in_them_are_taken_in(tmp_path: Path, monkeypa
     fill(tree.agents.path / "crept-in-00000000", 1)
     kill = run(Field("00c0ffee", Path("/nowhere"), tree, None, False, frozenset))
     assert [t.agent_id for t in kill.receipt().targets] == ["crept-in"] and not kill.receipt().verified_zero
-    assert "nobody had registered" in look_of(kill)[1]
+    assert "unregistered leaves" in look_of(kill)[1]
     for aim in kill.aims:
         assert aim.held is not None
         aim.held.close()
