@@ -1,4 +1,4 @@
-"""Agents in containers that somebody else started: other Watchfloor instances, dev containers, labelled agents."""
+"""Find agents in containers that this instance did not start: other Watchfloor instances, dev containers, labelled agents."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ LABEL_CONTEXT = "io.watchfloor.context"
 _CONTAINER_ID = re.compile(r"^[0-9a-f]{64}\Z")
 _ANSWER_CAP = 16 * 1024 * 1024
 _YOUNG_S = 60.0
-"""A container with our own label may be one that is being started: after so long the supervisor knows it, or it is nobody's."""
-_OURS_BY_LABEL = "Carries this instance's label: unless an agent here is shown with this container, nobody here started it"
+"""Seconds for which a container with our own label may be starting. After that it is known to the supervisor, or it is not ours."""
+_OURS_BY_LABEL = "Carries this instance's label. Unless an agent here is shown with this container, this instance did not start it"
 _SEEN_ONLY = "Seen through its container's labels: Watchfloor shows it and has no control over it."
 
 
 class DockerSource:
-    """Lists the engine's running containers by label. Of those with our own label the engine knows which are agents of ours: a label hides
-    nobody.
-    """
+    """List the engine's running containers by label. Only the supervisor's own records tell which containers with our label are our
+    agents."""
+
+    # A label is a claim, so a forged label must not hide an agent.
 
     name = "docker"
     can_see = (

@@ -1,4 +1,4 @@
-"""Whose homes a source looks in, and how it reads a file there that somebody else wrote."""
+"""Choose the homes in which a source looks, and read the files of other accounts there safely."""
 
 from __future__ import annotations
 

@@ -28,16 +28,16 @@ class ProcessSource:
         self._programs, self._root, self._outside = programs, root, outside
         self._kinds = {kind.program: kind for kind in kinds}
         self.can_see = (
-            f"Processes of {len(self._kinds)} known programs ({', '.join(p.title for p in self._kinds)}): where and as whom they run. "
-            "Not what they do, what they cost, or programs of other names."
+            f"Processes of {len(self._kinds)} known programs ({', '.join(p.title for p in self._kinds)}): "
+            "where and under which account they run. Not what they do, what they cost, or programs of other names."
         )
         self._shown: dict[ProcessIdentity, tuple[Running, Sighting]] = {}
-        """What was made of a process, for as long as nothing of it is other than it was."""
+        """The result for a process, kept for as long as nothing of it changed."""
         self._last: tuple[tuple[Running, ...], SourceReport] | None = None
-        """The same of all of them together."""
+        """The same for all of them together."""
 
     def folders(self) -> list[Path]:
-        """None: /proc tells nobody of changes."""
+        """Return no folder: /proc reports no changes."""
         return []
 
     def look(self) -> SourceReport:
@@ -99,9 +99,9 @@ class ProcessSource:
 
 
 def folded(running: tuple[Running, ...]) -> list[Running]:
-    """Without wrappers (a script whose child is the same program, native) and without what a process of the same kind started itself.
+    """Return the processes without wrappers (a script whose child is the same native program) and without children of the same kind.
 
-    A script that starts itself again is the one above: the process that stays, whatever it starts anew below.
+    Of a script that starts itself again the upper process counts: it stays, whatever it restarts below.
     """
     by_pid = {one.facts.identity.pid: one for one in running}
 

@@ -14,12 +14,12 @@ _OPEN_FILES_SHARE = 4
 
 
 class Ends:
-    """For one thread at a time. One question says who of thousands has ended: nobody need be read to know that it still runs."""
+    """For one thread at a time. One poll tells which of thousands of processes have ended, without a read of each."""
 
     def __init__(self, table: ProcessTable) -> None:
         self._table = table
         self._held: dict[int, tuple[int, ProcessIdentity]] = {}
-        """By handle: the pid it was asked for, and who that is."""
+        """By handle: the pid for which it was opened, and the process."""
         self._by_pid: dict[int, int] = {}
         self._ended = select.epoll()
         self._most = min(MOST, os.sysconf("SC_OPEN_MAX") // _OPEN_FILES_SHARE)

@@ -222,7 +222,8 @@ class Programs:
         return _Known(process, judged, exe, standing, is_held, min(until, now + HELD_EXE_S * spread), until)
 
     def _stands(self, pid: int, had: _Known) -> bool:
-        """Whether one that is held is as it was when it was judged. What a script's arguments say may change, so that is judged anew."""
+        """Return whether a held process is as it was when it was checked. The arguments of a script may change, so a script is checked
+        again."""
         if not had.is_held or had.running is None or had.running.is_script:
             return False
         return self.table.standing(pid) == had.standing and self._whose(pid, had.standing[1]) == had.running.agent_id

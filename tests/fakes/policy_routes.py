@@ -89,7 +89,7 @@ def tools() -> v.ToolsView:
             names=["delete_file"], family="file", action="delete", scopes=["WRITE_FS", "DELETE_FS"], judged="file rules, link and target"
         ),
         v.ToolRow(names=["send_email"], family="other", action="send", scopes=["SEND_EMAIL"], connects=True, judged="a human is asked"),
-        v.ToolRow(names=[], family="other", scopes=["RUN_CODE", "CALL_API"], connects=True, judged="a tool nobody knows: a human is asked"),
+        v.ToolRow(names=[], family="other", scopes=["RUN_CODE", "CALL_API"], connects=True, judged="an unknown tool: a person is asked"),
     ]
     scopes = ["READ_FS", "WRITE_FS", "DELETE_FS", "READ_DB", "WRITE_DB", "SEND_EMAIL", "CALL_API", "RUN_CODE"]
     return v.ToolsView(tools=rows, scopes=scopes, granted=scopes[:3], matrix="none is in force", matrix_state="none")

@@ -29,7 +29,7 @@ AGAIN_S = 5.0
 NOT_WHOLE = "what was kept of it is not the whole request"
 UNDECIDED_MAX = 500
 TRIM_EVERY = 50
-"""New requests between two looks at how many are kept that nobody decided."""
+"""New requests after which the number of stored, undecided requests is checked again."""
 
 CALLS_S = 0.5
 
@@ -43,7 +43,7 @@ class Approving:
         self._core, self._scribe, self._keyring, self._notice, self._judge = core, scribe, keyring, notice, judge
         self._calls: list[JudgedCall] = []
         self.wanted: dict[str, Judged | None] = {}
-        """Requests of which somebody wants the whole judgement, by their ids: what is executed is what was judged then."""
+        """Requests, by id, whose caller wants the whole result of the check: a call is executed exactly as it was checked then."""
         self._in_order = asyncio.Lock()
         """What became of a request is written after the request: asyncio's locks are given in the order they were asked for."""
         self._kept = 0
@@ -156,13 +156,13 @@ class Approving:
 
 
 def open_approvals(ledger: Ledger) -> tuple[tuple[Approval, ...], tuple[Grant, ...]]:
-    """What waits still, and what sessions were given; what was asked before the host was started anew is void."""
+    """Return the requests that still wait, and the approvals of sessions. Requests from before a restart of the host are void."""
     try:
-        ledger.void_approvals("the host was started anew", boot_id())
+        ledger.void_approvals("the host was restarted", boot_id())
         found = ledger.open_approvals()
         whole = tuple(x for x in found if digest_of(x.request, x.agent_id, x.context_id) == x.digest)
         for other in [x for x in found if x not in whole]:
-            # A secret was taken out of it, or somebody changed the row: what was bound cannot be shown any more. Its asker asks again.
+            # A secret was removed, or the row was changed: the request cannot be shown as it was. Its caller asks again.
             ledger.change_approval(replace(other, state=ApprovalState.VOID, words=NOT_WHOLE), other.state)
         return whole, tuple(ledger.grants())
     except ConsoleError as error:

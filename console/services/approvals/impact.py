@@ -16,7 +16,7 @@ NAMED = 3
 
 
 def blast_of(approval: Approval, agent: Agent | None) -> list[BlastLine]:
-    """Files, hosts, programs, data class, undo. What is not known says so, in amber."""
+    """Return the lines on files, hosts, programs, data class and undo. An unknown part is shown as unknown, in amber."""
     files = [p for p in approval.parts if p.step in _FILES]
     hosts = [p for p in approval.parts if p.step == "network"]
     programs = [p for p in approval.parts if p.step in ("program", "options")]

@@ -23,14 +23,14 @@ from console.services.fleet.core import Core, now
 from console.services.routes.responses import answer, body_of
 
 HUNG_UP_S = 1.0
-"""Between two looks at whether somebody who waits for an answer is still there."""
+"""Seconds between two checks that a caller who waits for an answer is still connected."""
 SOON_S = 0.02
-"""Between two looks at whether a request that nobody waits for was judged and lies on the disk."""
+"""Seconds between two checks whether a request without a waiting caller was checked and is on disk."""
 REFUSED = (ApprovalState.DENIED, ApprovalState.EXPIRED)
 
 
 class Asking:
-    """One agent's questions."""
+    """The questions of one agent."""
 
     __slots__ = ("_id", "_core", "_ledger")
 
@@ -59,7 +59,7 @@ class Asking:
         return answer(AskedView(id=approval_id, state=found.state, digest=found.digest, tool=found.request.tool, rule=rule, words=words))
 
     async def _refused(self, asked: PermissionRequest) -> AskView | None:
-        """Nobody waited when this very call was denied, so nobody was told: it is not asked a second time."""
+        """Return the denial of this very call, if one was given while no caller waited. Then the call is not asked a second time."""
         if not asked.call_id:
             return None
         digest = digest_of(asked, self._id, self._core.state.agents[self._id].context_id)
@@ -70,11 +70,11 @@ class Asking:
         return AskView(verdict="deny", rule=f"approval {found.approval_id}", reason=f"{who}: {found.words}")
 
     async def _answered(self, request: Request, request_id: str, future: asyncio.Future[object], wait_s: float | None) -> AskView:
-        """Its answer, however long a human thinks. Whoever hung up is not waited for: an equal request takes its place up."""
+        """Return the answer, however long a person thinks. A caller that hangs up is not waited for: an equal request takes its place."""
         until = None if wait_s is None else time.monotonic() + wait_s
         while not (await asyncio.wait([future], timeout=_slice(until)))[0]:
             if await request.is_disconnected():
-                self._leaves(request_id, Decision(Verdict.DENY, "asker", "whoever asked has hung up"))
+                self._leaves(request_id, Decision(Verdict.DENY, "asker", "the caller has hung up"))
             elif until is not None and time.monotonic() >= until and (found := self._waiting(request_id)) is not None:
                 self._leaves(request_id, Decision(Verdict.ASK, found.rule, found.reason))
                 left = max(0.0, found.expires_boot - now()[1])

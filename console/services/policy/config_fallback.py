@@ -1,8 +1,8 @@
-"""The bytes of a configuration file that were good last, beside it: a restart goes by them when the file breaks or goes.
+"""Keep the last good bytes of a configuration file beside it: after a restart they count when the file is broken or gone.
 
-What cannot be kept is not in force: whoever judges by it denies until it is kept, since after a restart nobody would know of it. Room for
-the next bytes is laid aside while there is some; on a disk that is full all the same a second name of the file itself serves for as long as
-nobody writes into the file, which is said, looked at in every judgement, and made a copy as soon as there is room.
+What cannot be stored is not in force: every check is denied until it is stored, since a restart would not know of it. Room for the next
+bytes is reserved while the disk has some. On a full disk a second name (a hard link) of the file itself serves instead, as long as the file
+is not written. That state is shown, checked at every call, and replaced by a copy as soon as there is room.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class LastGood:
         return None
 
     def _through_reserve(self, data: bytes) -> bool:
-        """The bytes take the room that was laid aside for them: nobody else can have it in between."""
+        """Write the bytes into the room reserved for them, so that no other process can take it in between."""
         try:
             descriptor = os.open(self._reserve, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             with os.fdopen(descriptor, "wb") as file:

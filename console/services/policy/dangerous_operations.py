@@ -101,7 +101,7 @@ class DangerDesk:
         return dangers_in(self.list.current(), _texts(request))
 
     async def weigh(self, request: LaunchRequest, by: str) -> None:
-        """Raises Unconfirmed (nobody confirmed), Denied (an agent's), NotRecorded (confirmed, and that could not be written)."""
+        """Check a launch. Raises Unconfirmed (no confirmation), Denied (an agent confirmed), NotRecorded (confirmed, but not written)."""
         if request.dangerous_ok and by.startswith("agent:"):
             raise Denied("An agent confirms nothing.", "Leave dangerous_ok out.")
         found = await asyncio.to_thread(self.of_launch, request)

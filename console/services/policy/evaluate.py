@@ -25,8 +25,8 @@ class Judged:
 
 
 class Judge(Protocol):
-    """Whoever knows the rules in force."""
+    """The part that knows the rules in force."""
 
     def judge(self, agent: Agent, request: PermissionRequest) -> Judged:
-        """Blocks for as long as the disk takes; never raises: what cannot be judged is denied."""
+        """Check the call. Blocks for as long as the disk takes. Never raises: what cannot be checked is denied."""
         ...

@@ -1,7 +1,7 @@
 """The permission matrix in force for this instance: ``matrix.json`` of the state directory, and ``matrix/TYPE.json`` for agents of a type.
 
-Without a file there is none, and the rules decide alone. A file that breaks, or goes, changes nothing but raises an alarm: the last bytes
-that were good are kept beside it. With no good bytes at all everything is denied to those whom it is for.
+Without a file there is none, and the rules decide alone. A file that breaks, or is removed, changes nothing but raises an alarm: the last
+good bytes are kept beside it. Without any good bytes every call of the agents under it is denied.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class _File:
         except OSError as error:
             self.problem = f"{self._kept.name}, the last good one, cannot be read: {error.strerror}."
         self._lost, self.problem = self.problem, ""
-        """Something was in force, and nobody can say what any more."""
+        """Why a matrix that was in force is unknown now; empty: it is known."""
 
     def look(self) -> None:
-        """Takes up what was changed. One ``stat`` when it was not."""
+        """Read the file again when it has changed. One ``stat`` when it has not."""
         before = self.problem
         if self._kept.settle() == self.problem:
             self.problem = ""
@@ -76,7 +76,7 @@ class _File:
             self._alarm(f"{self.path}: {self.problem}")
 
     def matrix(self, workspace: str) -> Matrix | None:
-        """In force for a workspace; None: no bounds. Raises Denied when nobody knows them, or would after a restart."""
+        """Return the matrix for a workspace; None: no bounds. Raises Denied when it is unknown, or would be after a restart."""
         if self._kept.trouble:
             raise Denied(f"The permission matrix is not in force: {self._kept.trouble}", f"Make room for it beside {self.path.name}.")
         if self.good is None:

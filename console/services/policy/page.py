@@ -75,7 +75,10 @@ class PolicyLook:
         state = self._core.state
         agent = state.agents.get(AgentId(body.agent_id))
         if agent is None:
-            raise NotFound(f"There is no agent {body.agent_id[:60]!r}.", "watchfloor fleet lists them; leave it out for nobody's call.")
+            raise NotFound(
+                f"There is no agent {body.agent_id[:60]!r}.",
+                "watchfloor fleet lists them. Leave the agent out to check by the rules alone.",
+            )
         lineage = state.lineages.of_node.get(f"tree:{agent.root_id}")
         marks = dict(lineage.marks) if lineage is not None else {}  # here, on the loop's thread, which alone changes them
         return await asyncio.to_thread(self._judged, lambda: self._for_agent(agent, request, marks))
@@ -97,9 +100,7 @@ class PolicyLook:
             for (family, action, scopes, connects), names in alike.items()
         ]
         rows.append(
-            v.ToolRow(
-                names=[], family="other", scopes=["CALL_API", "RUN_CODE"], connects=True, judged="a tool nobody knows: a human is asked"
-            )
+            v.ToolRow(names=[], family="other", scopes=["CALL_API", "RUN_CODE"], connects=True, judged="an unknown tool: a person is asked")
         )
         granted = list(self._core.state.scopes)
         bounds, words, state = self._bounds()
@@ -203,7 +204,7 @@ class PolicyLook:
         )
         found = judge(Call(request.tool, request.argument), context)
         place = kept.settings.workspace if kept.settings is not None else "none"
-        words = f"Nobody's call: by the rules alone, every scope, public data, workspace {place}. {BESIDES}"
+        words = f"No agent: by the rules alone, every scope, public data, workspace {place}. {BESIDES}"
         return _explained(found, [], words)
 
     def _for_agent(self, agent: Agent, request: PermissionRequest, marks: Mapping[tuple[str, str, str], Mark]) -> v.ExplainView:

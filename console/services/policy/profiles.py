@@ -26,10 +26,10 @@ ACCEPTED_MAX = 2_000
 
 
 class Types(Protocol):
-    """Whoever knows the types that agents were started with."""
+    """The part that knows the types with which agents were started."""
 
     known: dict[AgentId, str]
-    """Those that were looked up, by agent."""
+    """The types that were looked up, by agent."""
 
     def type_of(self, agent: Agent) -> str:
         """Empty: it has none, or is only seen. Blocks. Raises ConsoleError."""

@@ -45,7 +45,8 @@ class SequenceDesk:
             self.patterns()
 
     def patterns(self) -> tuple[Pattern, ...]:
-        """Those in force. One ``stat`` when the file was not changed. Raises Denied when nobody knows them, or would after a restart."""
+        """Return the patterns in force. One ``stat`` when the file is unchanged. Raises Denied when they are unknown, or would be after a
+        restart."""
         with self._lock:
             if self._kept.settle() == self.problem:
                 self.problem = ""
@@ -92,7 +93,7 @@ class SequenceDesk:
             self._alarm(f"{self._file}: {self.problem}")
 
     def _read(self) -> bytes | None:
-        """None: it is no plain file. Waits for nobody: a pipe would hold whoever has a call judged. Raises OSError."""
+        """Read the file; None: it is no plain file. Never blocks: a pipe would hold up every check of a call. Raises OSError."""
         descriptor = os.open(self._file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):

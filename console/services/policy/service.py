@@ -1,7 +1,7 @@
-"""The rules in force for this instance, and the verdicts they lead to. A file that breaks changes nothing but raises an alarm.
+"""Keep the rules in force for this instance, and check calls by them. A file that breaks changes nothing but raises an alarm.
 
-``policy.json`` of the state directory, else the product's own rules. The last bytes that were good are kept beside it, so that a
-restart with a broken file neither opens nor closes more than before; with no good bytes at all everything is denied.
+The rules are ``policy.json`` of the state directory, else the product's own. The last good bytes are kept beside the file. So a restart
+with a broken file allows neither more nor less than before. Without any good bytes everything is denied.
 """
 
 from __future__ import annotations

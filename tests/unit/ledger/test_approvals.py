@@ -68,10 +68,10 @@ def test_a_grant_is_given_with_its_decision_or_not_at_all(ledger: Ledger) -> Non
 def test_what_was_asked_before_a_reboot_is_void_and_what_was_asked_since_waits(ledger: Ledger) -> None:
     ledger.add_approval(asked("q-1"), "boot-0")
     ledger.add_approval(asked("q-2"), BOOT)
-    assert ledger.void_approvals("the host was started anew", BOOT) == 1
+    assert ledger.void_approvals("the host was restarted", BOOT) == 1
     assert [a.approval_id for a in ledger.open_approvals()] == ["q-2"]
     assert ledger.void_approvals("killed") == 1 and ledger.open_approvals() == []
-    assert {a.words for a in ledger.decided_approvals()} == {"killed", "the host was started anew"}
+    assert {a.words for a in ledger.decided_approvals()} == {"killed", "the host was restarted"}
 
 
 def test_pages_and_what_looks_alike(ledger: Ledger) -> None:

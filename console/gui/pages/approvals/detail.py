@@ -319,7 +319,7 @@ def _past(row: ApprovalRow) -> tuple[Cell, ...]:
     words = {"Once": "Approved once", "Session": "Approved for session"}.get(word, word)
     took = f" · {long_span(row.took_s)}" if row.took_s is not None else ""
     at = day_clock(row.decided_at or row.asked_at).rsplit(" ", 1)[0]
-    who = row.decided_by or "nobody"
+    who = row.decided_by or "no operator"
     return (
         Cell(at, 58, "text2", mono=True),
         Cell(call_line(row)),

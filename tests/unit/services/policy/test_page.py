@@ -66,7 +66,7 @@ async def test_a_call_of_nobody_is_judged_by_the_rules_alone(world: World) -> No
     told = await world.look.explain(v.ExplainBody(tool="shell", argument="ls && rm -rf /x"))
     assert (told.verdict, told.rule) == ("deny", "shell(rm:*)")
     assert [(p.verdict, p.rule) for p in told.parts if p.step == "program"] == [("allow", "shell(ls:*)"), ("deny", "shell(rm:*)")]
-    assert "Nobody's call" in told.words and not told.steps
+    assert "No agent" in told.words and not told.steps
     allowed = await world.look.explain(v.ExplainBody(tool="shell", argument="date"))
     assert allowed.verdict == "allow" and allowed.steps[0].argv == ["date"]
     world.desk.dangers = lambda: (Danger("ours", "it is ours", frozenset({"date"})),)
@@ -111,7 +111,7 @@ def test_tools_are_told_by_what_they_do_and_bounds_are_not_pretended(world: Worl
     told = world.look.tools()
     row = next(one for one in told.tools if "delete_file" in one.names)
     assert row.scopes == ["WRITE_FS", "DELETE_FS"] and row.family == "file" and told.matrix.startswith("none is in force")
-    assert told.tools[-1].names == [] and "human" in told.tools[-1].judged and set(told.granted) <= set(told.scopes)
+    assert told.tools[-1].names == [] and "a person" in told.tools[-1].judged and set(told.granted) <= set(told.scopes)
 
 
 async def test_a_matrix_that_nobody_knows_denies_and_says_so(world: World) -> None:
