@@ -144,7 +144,7 @@ class DecideBody(Request):
     verdict: Literal["approve", "deny"]
     scope: Literal["once", "session"] = "once"
     reason: Annotated[str, Field(max_length=1000)] = ""
-    """The agent is told why it was denied. Needed only where a setting says so."""
+    """What the agent is told after a denial. Needed only where a setting asks for it."""
 
 
 class DecidedRow(View):

@@ -24,7 +24,7 @@ _ROTATE = 16 * 1024 * 1024
 _LINE_MAX = 128 * 1024
 _PENDING_MAX = 10_000
 _HOST_MAX, _PATH_MAX, _WORDS_MAX = 260, 2000, 300
-_TAKEN_AWAY = "not in the allowlist when it was asked for, or taken away from this agent by its type or by the class of its session's data"
+_TAKEN_AWAY = "not in the allowlist at that time, or denied to this agent by its type or its session's sensitivity"
 
 
 def printable(text: object, limit: int) -> str:

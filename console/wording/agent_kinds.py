@@ -26,8 +26,8 @@ STARTABLE = {name: TITLES[name] for name in ("claude-code", "codex")}
 EXAMPLE = "claude-code"
 """The kind that examples in texts name."""
 GOES_ON = (
-    "when the shell that runs the hook is killed, or the hook is stopped until the program gives it up, the program goes on: not enforced "
-    "in that case, because it takes that for a broken hook (seen in Claude Code 2.1 and Codex 0.169). What holds then is the sandbox and "
-    "the network mode of what watchfloor run --agent starts; nothing does for a program of your own"
+    "when the hook's shell is killed or stopped too long, the program goes on: not enforced in that case, because it sees "
+    "a broken hook. This was seen in Claude Code 2.1 and Codex 0.169. The sandbox and the network mode of watchfloor run --agent "
+    "still hold. Nothing holds a program that you started yourself"
 )
-"""What no hook of these programs can hold; said wherever one is installed or looked at."""
+"""What no hook of these programs can prevent. It is shown wherever a hook is installed or checked."""

@@ -25,9 +25,9 @@ QUESTIONS_MAX, COUNTED_S = 500, 30.0
 TREE_MAX = 30
 BEFORE_MAX = 10
 NO_REASON = "no reason given"
-"""What the agent is told of a denial without a reason."""
+"""The reason that the agent gets for a denial without one."""
 LISTED_MAX = 4096
-"""Characters of a request in a list: an agent makes a hundred of 64 KiB, and everybody who decides asks for the list at each of them."""
+"""Characters of a request in a list. An agent can make a hundred requests of 64 KiB, and each new one makes every client read the list."""
 
 
 class ApprovalDesk:

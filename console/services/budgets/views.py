@@ -26,7 +26,7 @@ OBSERVED = "observed: cannot be stopped; adopt it"
 AT_FULL = [
     "The agent is stopped at once (frozen, cut off, killed). The guard confirms it in a receipt.",
     "The reason goes to the tree, the audit, a notification, and a file in the session's output folder.",
-    "A session, a project or the day: every live agent in it is halted, and none starts in it until the limit is raised, with a reason.",
+    "For a session, a project or the day: every live agent in it is halted. None starts in it until you raise the limit, with a reason.",
     "Agents that are only observed cannot be stopped: you are warned. Adopt them.",
 ]
 

@@ -37,8 +37,8 @@ HUNG_UP_S = 1.0
 ANCESTORS = 40
 SESSIONS_MAX = 1000
 BROKEN_OFF = (
-    "not surely enforced: the hook of {broken_off} was ended before its answer, and a program goes on when the shell of its hook is killed"
-    "; {calls} tool calls were judged"
+    "not surely enforced: the hook of {broken_off} was ended before its answer. A program goes on when the shell of its hook is killed. "
+    "{calls} tool calls were checked"
 )
 
 

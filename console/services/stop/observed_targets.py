@@ -1,9 +1,13 @@
-"""The observed agents of the default instance that a kill signals, as a best effort: each when a kill names it, and all of them in a panic
-when ``panic.include_observed`` is set.
+"""Choose the observed agents of the default instance that a kill signals, as a best effort.
 
-The supervisor decides, tells the guard in advance, and shows it before a kill. Agents that a panic leaves alone are told too, with the
-reason, for its receipt. No kill signals an observed agent of an instance with a state directory of its own (the demo, tests), where
-discovery is confined to a folder, in a container, or whose source could not prove which process it is.
+A kill that names one signals it. A panic signals all of them when ``panic.include_observed`` is set. The supervisor decides, tells the
+guard in advance, and shows it before a kill. The guard also gets the agents that a panic leaves alone, with the reason, for its receipt.
+
+No kill signals an observed agent
+
+* of an instance with a state directory of its own (the demo, tests), where discovery is confined to a folder;
+* in a container;
+* whose source could not prove which process it is.
 """
 
 from __future__ import annotations
@@ -174,7 +178,7 @@ async def keep_telling(state: EngineState, guard: GuardClient, options: Options,
 def tell(guard: GuardClient, found: list[dict[str, Any]], *, in_panic: bool = True) -> None:
     """Send the list in lines that the guard takes; the first line replaces what it knew.
 
-    ``in_panic``: whether a panic signals them too. A guard of an older version knows no others and is told of none.
+    ``in_panic``: whether a panic signals them too. A guard of an older version does not know the others and does not get them.
     """
     for start in range(0, max(1, len(found)), LINE):
         rows = found[start : start + LINE]

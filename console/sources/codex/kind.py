@@ -50,12 +50,12 @@ def _toml(text: str) -> str:
 
 
 def _doubt(version: str, talks: bool) -> str:
-    """Its app-server trusts our hook by a hash alone, which is known of one version."""
+    """Return why this version may not run our hook: its app-server trusts a hook by a hash, which is known for one version only."""
     if not talks or re.search(rf"\b{re.escape(KNOWN)}", version):
         return ""
     return (
-        f"this version may skip the hook in silence when it is talked to (known to run it: {KNOWN}x): its detail says enforced "
-        "once a first call was judged, and --once does not depend on it"
+        f"this version may skip the hook in silence when it takes messages (known to run it: {KNOWN}x). Its detail shows enforced after a "
+        "first checked call. With --once it runs the hook"
     )
 
 

@@ -39,7 +39,7 @@ def test_an_allowed_request() -> None:
     [
         (http(route="none", code=403, details="direct_response", host="b.test"), None, 403, False, "no entry for GET b.test:80/x"),
         (http(route="outside:e2", code=403, details="direct_response", host="a.test:81"), None, 403, False, "outside entry"),
-        (http(route="none", code=403, details="direct_response"), None, 403, False, "not in the allowlist when it was asked for"),
+        (http(route="none", code=403, details="direct_response"), None, 403, False, "not in the allowlist at that time"),
         (http(code=403, details="rbac_access_denied_matched_policy[none]"), None, 403, False, "private, own or metadata"),
         (http(route=None, code=400, details="path_normalization_failed"), None, 400, False, "path_normalization_failed"),
         (http(code=403, details="upgrade_failed"), None, 403, False, "upgrade_failed"),

@@ -35,8 +35,8 @@ KINDS = {
     "error": "Errors",
 }
 _EMPTY = (
-    "Nothing is kept of this agent yet. What it says and thinks, its tool calls with verdict and result, what each answer cost, "
-    "the agents it starts and the files it touches appear here as they happen."
+    "No activity of this agent yet. Its messages and thoughts, its tool calls with their results, and the cost of each answer appear here "
+    "as they happen. So do the agents that it starts and the files that it touches."
 )
 _NONE = "No entry of this agent matches."
 _READING = "Reading…"

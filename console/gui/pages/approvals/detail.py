@@ -25,7 +25,7 @@ GAP = 24
 PARTS_SHOWN = 7
 SIMILAR_SHOWN = 4
 BEFORE_SHOWN = 5
-RULE = "A narrow rule is drafted from this very call, and tried on the recorded calls of the last 14 days before it can be put in force."
+RULE = "Drafts a narrow rule from this very call. It is tried on the recorded calls of the last 14 days before it can take effect."
 ACTIONS = (
     ("approvals.once", "Approve once", "A", "plain"),
     ("approvals.session", "Approve for this session", "S", "plain"),

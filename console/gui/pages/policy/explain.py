@@ -32,8 +32,8 @@ COLUMNS = (
     Column("reason", "Why", share=5, hide_below=560),
 )
 EMPTY = (
-    "Write a tool and what it is called with. Each part of the call appears here with its verdict, the rule that decided it and the "
-    "step that reached it; nothing is recorded, and nothing is done."
+    "Enter a tool and its arguments. Each part of the call appears here with its result, the rule that decided it and the step. "
+    "Nothing is recorded, and nothing is done."
 )
 _HIDDEN = "It holds hidden characters, shown here as codes. The exact call is judged until you change it."
 _TYPED = "The text has hidden characters, and is checked with them."

@@ -31,8 +31,8 @@ _LOOK_MS = 60
 """A key held down does not read every record it passes."""
 _AGAIN_S = 5.0
 _EMPTY = (
-    "No record yet. Before an agent may write or delete a file in its workspace, what was there is kept here, "
-    "so that it can be compared and put back."
+    "No snapshot yet. Before an agent may write or delete a file in its workspace, the old file is kept here. "
+    "You can compare it and restore it."
 )
 
 
