@@ -23,8 +23,8 @@ _STYLES = {"error": "red", "message": "bold", "spend": "dim", "note": "dim", "th
 
 def activity(
     agent: Annotated[str, Argument(metavar="AGENT")],
-    count: Annotated[int, Option("--count", "-n", min=1, max=500, help="Entries shown first.")] = 50,
-    search: Annotated[str, Option("--search", metavar="TEXT", help="Only entries that hold it.")] = "",
+    count: Annotated[int, Option("--rows", "-n", min=1, max=500, help="Entries shown first.")] = 50,
+    search: Annotated[str, Option("--filter", metavar="TEXT", help="Only entries that hold it.")] = "",
     kind: Annotated[list[str] | None, Option("--kind", help="message, tool_call, file, error ...; repeatable.")] = None,
     follow: Annotated[bool, Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
     whole: Annotated[bool, Option("--whole", help="All that is kept of each text.")] = False,

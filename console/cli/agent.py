@@ -1,4 +1,4 @@
-"""``watchfloor fleet AGENT``: one agent, with what it was started as and the names of its environment."""
+"""``watchfloor agent show AGENT``: one agent, with what it was started as and the names of its environment."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _groups(words: str, groups: list[BacktestGroup]) -> None:
 
 
 def history(
-    limit: Annotated[int, Option("--limit", min=1, max=200)] = 20,
+    limit: Annotated[int, Option("--rows", "-n", min=1, max=200)] = 20,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

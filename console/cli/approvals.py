@@ -1,4 +1,4 @@
-"""``watchfloor approvals list | show | approve | deny | grants | end``: what waits for a human, over all agents."""
+"""``watchfloor approval list | show | approve | deny | grants | end``: what waits for a human, over all agents."""
 
 from __future__ import annotations
 
@@ -118,8 +118,8 @@ def grants(state_dir: StateDir = None, as_json: Json = False) -> int:
     return 0
 
 
-@app.command("end")
-def end(
+@app.command("revoke")
+def revoke(
     session: Annotated[str, Argument(metavar="SESSION", help="Its id.")],
     reason: Reason,
     state_dir: StateDir = None,
@@ -160,9 +160,9 @@ def _body(client: ApiClient, which: list[str], digest: str, *, equal: bool = Fal
     waiting = {row.id: row for row in client.approvals().waiting}
     for name in which:
         if name not in waiting:
-            raise NotFound(f"No request {plain(name, 60)!r} waits.", "watchfloor approvals list shows what does; --decided what is over.")
+            raise NotFound(f"No request {plain(name, 60)!r} waits.", "watchfloor approval list shows what does; --decided what is over.")
         if digest and waiting[name].digest != digest:
-            raise Conflict(f"Request {plain(name, 60)} is not the one with that digest.", f"Look again: watchfloor approvals show {name}")
+            raise Conflict(f"Request {plain(name, 60)} is not the one with that digest.", f"Look again: watchfloor approval show {name}")
     if equal:
         kinds = {waiting[name].equal for name in which} - {""}
         which = [*which, *(name for name, row in waiting.items() if row.equal in kinds and name not in which)]

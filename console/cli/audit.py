@@ -30,7 +30,7 @@ REASON_LENGTH = 500
 
 @app.command("tail")
 def tail(
-    count: Annotated[int, Option("--count", "-n", min=0, max=200, help="Records shown first.")] = 20,
+    count: Annotated[int, Option("--rows", "-n", min=0, max=200, help="Records shown first.")] = 20,
     text: Annotated[str, Option("--filter", metavar="TEXT", help="Only records that hold it.")] = "",
     follow: Annotated[bool, Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
     state_dir: StateDir = None,

@@ -63,7 +63,7 @@ def set_limits(
     return _change(build(b.BudgetBody, scope=scope, key=key, limits=caps, reason=reason), state_dir, as_json)
 
 
-@app.command("clear")
+@app.command("remove")
 def clear_limits(
     names: Names,
     reason: Reason,
@@ -92,7 +92,7 @@ def history(
     project: Project = "",
     day: Day = False,
     agent_type: Type = "",
-    limit: Annotated[int, Option(min=1, max=1000, help="Most changes shown.")] = 50,
+    limit: Annotated[int, Option("--rows", "-n", min=1, max=1000, help="Most changes shown.")] = 50,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

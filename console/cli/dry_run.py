@@ -1,4 +1,4 @@
-"""``watchfloor dry-run AGENT`` and ``watchfloor plan AGENT``: judged and planned, not executed; then the plan is approved as a whole."""
+"""``watchfloor agent dry-run`` and ``agent plan``: calls are judged and planned, not executed; then the plan is approved as a whole."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def plan(
             raise Conflict("A plan is approved or thrown away, not both.", "Leave one of them out.")
         if found is None:
             what = f"No plan of {plain(agent, 70)} has the digest {plain(digest, 64)}."
-            raise Conflict(what, f"It may have changed since: watchfloor plan {plain(agent, 70)} shows it as it is now.")
+            raise Conflict(what, f"It may have changed since: watchfloor agent plan {plain(agent, 70)} shows it as it is now.")
         verdict = "approve" if approve else "discard"
         done = client.decide_plan(build(PlanBody, plan=found.id, sha256=digest, verdict=verdict, reason=reason))
     if as_json:
@@ -73,7 +73,9 @@ def _shown(view: PlansView, past: bool, as_json: bool) -> int:
         out.emit_view(view)
         return 0
     if not view.head and not view.plans:
-        raise NotFound(f"{plain(view.agent)} is not in dry-run and has no plan.", "watchfloor dry-run AGENT --reason WORDS puts it there.")
+        raise NotFound(
+            f"{plain(view.agent)} is not in dry-run and has no plan.", "watchfloor agent dry-run AGENT --reason WORDS puts it there."
+        )
     out.say(f"{plain(view.agent)}: " + (f"in dry-run, {plain(view.words, 600)}" if view.head else "live"))
     plans = [one for one in view.plans if past or one.state in ("open", "approved")]
     for one in plans:

@@ -6,12 +6,19 @@ from collections.abc import Iterator
 from importlib import import_module  # noqa: TID251 - of modules in this package alone, each of which the contracts hold
 
 from console.cli.syntax import Verb, Verbs
-from console.cli.verbs import VERBS
+from console.cli.verbs import NOUNS, VERBS
 
 
 def find(name: str) -> Verb | Verbs:
     """The verb or the family of this name, which is in the table."""
-    module, _, attribute = VERBS[name].partition(":")
+    if VERBS[name] in NOUNS:
+        words, verbs = NOUNS[VERBS[name]]
+        return Verbs(words, {below: _load(where) for below, where in verbs.items()})
+    return _load(VERBS[name])
+
+
+def _load(where: str) -> Verb | Verbs:
+    module, _, attribute = where.partition(":")
     found = getattr(import_module(f"console.cli.{module}"), attribute)
     return found if isinstance(found, (Verb, Verbs)) else Verb(found)
 
@@ -19,9 +26,11 @@ def find(name: str) -> Verb | Verbs:
 def every_verb() -> Iterator[tuple[tuple[str, ...], Verb | None]]:
     """The path of words of each verb, with the verb; None for a family, which comes before its verbs."""
     for name in VERBS:
-        found = find(name)
-        if isinstance(found, Verb):
-            yield (name,), found
-            continue
-        yield (name,), None
-        yield from (((name, below), verb) for below, verb in found.verbs.items())
+        yield from _walk((name,), find(name))
+
+
+def _walk(path: tuple[str, ...], found: Verb | Verbs) -> Iterator[tuple[tuple[str, ...], Verb | None]]:
+    yield path, found if isinstance(found, Verb) else None
+    if isinstance(found, Verbs):
+        for below, one in found.verbs.items():
+            yield from _walk((*path, below), one)

@@ -15,7 +15,7 @@ from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.words import counted
 
 if TYPE_CHECKING:
-    from console.api.messages import AgentDetailView, AgentView, FleetView
+    from console.api.messages import AgentView, FleetView
 
 _STATE_STYLES = {
     "running": "green",
@@ -45,18 +45,9 @@ WIDE = 100
 """Columns that the whole table takes."""
 
 
-def fleet(
-    agent: Annotated[
-        str | None,
-        Argument(metavar="AGENT", help="One agent: why it is so, what it used, what it was started as, the names of its environment."),
-    ] = None,
-    state_dir: StateDir = None,
-    as_json: Json = False,
-) -> int:
+def fleet(state_dir: StateDir = None, as_json: Json = False) -> int:
     """Agent trees: depth, control level, network mode, cost, limits used, state."""
     client = look(state_dir)
-    if agent is not None:
-        return _one(client.agent(agent), as_json=as_json)
     seen = client.fleet()
     waiting = [] if seen.agents else [one.source for one in client.status().sources if not one.looked_at]
     if as_json:
@@ -74,7 +65,13 @@ def fleet(
     return 0
 
 
-def _one(seen: AgentDetailView, *, as_json: bool) -> int:
+def show_agent(
+    agent: Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.")],
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """One agent: why it is in its state, what it used, what it was started as, and the names of its environment."""
+    seen = look(state_dir).agent(agent)
     if as_json:
         out.emit(seen.model_dump(exclude={"schema_version"}) | {"agent": _as_json(seen.agent)})
     else:

@@ -118,7 +118,6 @@ def page() -> str:
     import os
 
     from console.cli.find import find
-    from console.cli.syntax import Verb
     from console.cli.verbs import GROUPS
 
     before, os.environ["COLUMNS"] = os.environ.get("COLUMNS"), "80"
@@ -127,16 +126,22 @@ def page() -> str:
         for group, names in GROUPS.items():
             parts.append(f"\n## {group}\n")
             for name in names:
-                found, path = find(name), f"watchfloor {name}"
-                parts.append(_entry(path, verb_help(path, found) if isinstance(found, Verb) else family_help(path, found)))
-                if not isinstance(found, Verb):
-                    parts += [_entry(f"{path} {below}", verb_help(f"{path} {below}", verb)) for below, verb in found.verbs.items()]
+                parts += _entries(f"watchfloor {name}", find(name))
         return "".join(parts)
     finally:
         if before is None:
             del os.environ["COLUMNS"]
         else:
             os.environ["COLUMNS"] = before
+
+
+def _entries(path: str, found: Verb | Verbs) -> list[str]:
+    from console.cli.syntax import Verb
+
+    if isinstance(found, Verb):
+        return [_entry(path, verb_help(path, found))]
+    below = [entry for name, one in found.verbs.items() for entry in _entries(f"{path} {name}", one)]
+    return [_entry(path, family_help(path, found)), *below]
 
 
 def _entry(path: str, words: str) -> str:

@@ -32,7 +32,7 @@ def run(
     command: Annotated[list[str] | None, Argument(metavar="-- COMMAND ...", help="What to run.")] = None,
     again: Annotated[str | None, Option(metavar="AGENT", help="Start this agent of before a kill again, as it was.")] = None,
     parent: Annotated[str | None, Option(metavar="ID", help="The agent that spawns it; without: a root agent.")] = None,
-    context: Annotated[str | None, Option(metavar="ID", help="Session to run in; without: a new one.")] = None,
+    context: Annotated[str | None, Option("--session", metavar="ID", help="Session to run in; without: a new one.")] = None,
     sandbox: Annotated[str, Option(metavar="KIND", help="none, bubblewrap, docker or gvisor.")] = "none",
     sensitivity: Annotated[str, Option(metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")] = "PUBLIC",
     network: Annotated[str | None, Option(metavar="MODE", help="FULL, PROXIED or NONE, if stricter than LEVEL asks.")] = None,

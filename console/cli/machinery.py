@@ -1,4 +1,4 @@
-"""``watchfloor keys | release | doctor``: verbs whose work is in rooms this one may not import; they run as a program of their own."""
+"""Verbs whose work is in rooms that this one may not import: ``secrets keys``, ``remote release``, ``doctor``. They run as a program."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def rotate(state_dir: StateDir = None, as_json: Json = False) -> int:
     return oneshot("keys", "rotate", state_dir=state_dir, as_json=as_json)
 
 
-@keys_app.command("retire")
-def retire(
+@keys_app.command("revoke")
+def revoke(
     kid: Annotated[str, Argument(metavar="KEY", help="Its id, as keys show names it: a fleet's, or the host's own.")],
     reason: Reason,
     key: Annotated[list[str] | None, Option("--key", metavar="FILE", help="A private key kept elsewhere that signs it.")] = None,
@@ -64,7 +64,7 @@ def release(
         str | None, Option("--order", metavar="ORDER", help="GENERATION:sha256:HASH as you reviewed it; without: asked for.")
     ] = None,
     key: Annotated[list[str] | None, Option("--key", metavar="FILE", help="A private key kept elsewhere; repeatable.")] = None,
-    yes: Annotated[bool, Option("--yes", help="Do not ask; the order must then be named with --order.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask; the order must then be named with --order.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -87,7 +87,7 @@ def install_hook(
     undo: Annotated[bool, Option("--undo", help="Take the hook out again.")] = False,
     check: Annotated[bool, Option("--check", help="Say whether it is installed; exit 1 if not.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Show the diff; change nothing.")] = False,
-    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

@@ -103,12 +103,14 @@ def _verb(name: str, words: list[str]) -> int:
 
         raise _usage(f"There is no verb {_shown(name)}.{did_you_mean(name, VERBS)}")
     from console.cli.find import find
+
+    return _found(f"{PROGRAM} {name}", find(name), words)
+
+
+def _found(path: str, found: Verb | Verbs, words: list[str]) -> int:
     from console.cli.syntax import Verbs
 
-    found = find(name)
-    if isinstance(found, Verbs):
-        return _of_family(f"{PROGRAM} {name}", found, words)
-    return _call(f"{PROGRAM} {name}", found, words)
+    return _of_family(path, found, words) if isinstance(found, Verbs) else _call(path, found, words)
 
 
 def _call(path: str, verb: Verb, words: list[str]) -> int:
@@ -127,7 +129,7 @@ def _of_family(path: str, family: Verbs, words: list[str]) -> int:
     from console.cli.syntax import HELP_NAMES, did_you_mean
 
     if words and words[0] in family.verbs:
-        return _call(f"{path} {words[0]}", family.verbs[words[0]], words[1:])
+        return _found(f"{path} {words[0]}", family.verbs[words[0]], words[1:])
     if words and words[0] in HELP_NAMES:
         from console.cli.helping import family_help
 

@@ -1,4 +1,4 @@
-"""``watchfloor network sandboxes | stricter | data | history``: what agents may reach, made stricter for good, and how it came to be."""
+"""``watchfloor network sandboxes | tighten | history``: what agents may reach, made stricter for good, and how it came to be."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def why_words(agent: AgentView) -> str:
     return f"{agent.network_asked} is not enforceable here: {agent.network_note or 'nothing holds it'} ({agent.network_why})"
 
 
-@app.command("stricter")
-def stricter(
+@app.command("tighten")
+def tighten(
     mode: Annotated[str, Option("--mode", metavar="MODE", help="PROXIED or NONE. A looser one than now is refused.")],
     reason: Reason,
     agent: Agent = "",
@@ -74,8 +74,7 @@ def stricter(
         return _told(client.stricter(body), as_json)
 
 
-@app.command("data")
-def data(
+def classify(
     dataset: Annotated[str, Option("--dataset", metavar="NAME", help="What enters the session.")],
     sensitivity: Annotated[str, Option("--sensitivity", metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")],
     reason: Reason,

@@ -1,4 +1,4 @@
-"""``watchfloor passphrase set | reset | status``: what a rearm takes. The guard keeps it, hashed, away from the latch."""
+"""``watchfloor secrets passphrase set | reset | status``: what a rearm takes. The guard keeps it, hashed, away from the latch."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from console.cli.options import Json
 from console.cli.plain import plain
 from console.cli.policy_exchange import bounded, read_bytes
 from console.cli.syntax import Argument, Option, Verbs
+from console.cli.tools import app as tools_app
 from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
@@ -33,10 +34,11 @@ app = Verbs("Rules on what agents may do: check a call, see why, find what is wr
 policy_exchange.add_exchange(app)
 policy_sequences.add_sequences(app)
 policy_live.add_live(app)
+app.verbs["tools"] = tools_app
 
 SettingsFile = Annotated[str, Option("--settings", metavar="FILE", help="The policy: settings.json.")]
 Workspace = Annotated[str, Option("--workspace", metavar="DIR", help="${WORKSPACE}; relative paths start here.")]
-ContextId = Annotated[str, Option("--context", metavar="ID", help="${CONTEXT_ID}.")]
+ContextId = Annotated[str, Option("--session", metavar="ID", help="${CONTEXT_ID}.")]
 Sources = Annotated[str, Option("--sources", metavar="FILE", help="sources.json of the agent's type.")]
 MatrixFile = Annotated[str, Option("--matrix", metavar="FILE", help="A permission matrix.")]
 Level = Annotated[str, Option("--sensitivity", metavar="LEVEL", help="Of the session: PUBLIC, INTERNAL, CONFIDENTIAL, SECRET.")]

@@ -24,7 +24,7 @@ from console.domain.words import counted
 
 SIGN_S = 60.0
 SHOWN = 20
-WHO = "Set a passphrase (watchfloor passphrase set) and give it with --passphrase-fd, --passphrase-file or a pipe; or sign with --sign."
+WHO = "Set a passphrase (watchfloor secrets passphrase set) and give it with --passphrase-fd, --passphrase-file or a pipe, or use --sign."
 
 
 def rearm(
@@ -79,14 +79,16 @@ def rearm(
 def _typed_id(view: RearmView) -> str:
     if not is_person():
         raise Denied("No passphrase is set, so you must type the id of the kill at a terminal. This is no terminal.", WHO)
-    out.show(out.words("No passphrase is set: the typed id of the kill is all it takes. Set one: watchfloor passphrase set", "yellow"))
+    out.show(
+        out.words("No passphrase is set: the typed id of the kill is all it takes. Set one: watchfloor secrets passphrase set", "yellow")
+    )
     return typed(f"Type the id of the kill, {plain(view.to_type)}, to release it: ")
 
 
 def _passphrase(view: RearmView, fd: int | None, file: str | None) -> str:
     if view.passphrase == "broken":  # noqa: S105 - a state
         why = plain(view.passphrase_why, 200)
-        raise Denied(f"The passphrase cannot be checked: {why}.", "The owner resets it at a terminal: watchfloor passphrase reset")
+        raise Denied(f"The passphrase cannot be checked: {why}.", "The owner resets it at a terminal: watchfloor secrets passphrase reset")
     given = read_passphrase("Passphrase: ", fd, file)
     if not given:
         raise Denied("No passphrase was given.", WHO)
@@ -168,4 +170,4 @@ def hint(client: ApiClient) -> None:
     except ConsoleError:
         return
     if found == "not_set":
-        out.note("note: no passphrase is set for rearm; set one: watchfloor passphrase set")
+        out.note("note: no passphrase is set for rearm; set one: watchfloor secrets passphrase set")

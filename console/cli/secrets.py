@@ -1,4 +1,4 @@
-"""``watchfloor rotation show | run | put | api-key`` and ``watchfloor revoke AGENT``: secrets, and what became of them."""
+"""``watchfloor secrets rotation show | run | put | api-key`` and ``watchfloor secrets revoke AGENT``: secrets, and what became of them."""
 
 from __future__ import annotations
 
@@ -117,4 +117,4 @@ def _print(view: RotationView) -> None:
             f"last rotation {at}: {plain(view.last_detail, 300)}" + (f" (kill {plain(view.last_kill_id)})" if view.last_kill_id else "")
         )
     if view.unfinished:
-        out.note("a rotation is not proven: watchfloor rotation run takes it up")
+        out.note("a rotation is not proven: watchfloor secrets rotation run takes it up")

@@ -1,4 +1,4 @@
-"""``watchfloor sources``: what each agent type has. ``watchfloor hardening AGENT``: what its sandbox was found to be made of."""
+"""``watchfloor agent-type list``: what each agent type has. ``watchfloor sandbox show AGENT``: what its sandbox was found to be made of."""
 
 from __future__ import annotations
 

@@ -101,10 +101,10 @@ class Verb:
 
 @dataclass(frozen=True, slots=True)
 class Verbs:
-    """Verbs below a noun: ``watchfloor budget set``."""
+    """Verbs, or further nouns, below a noun: ``watchfloor budget set``, ``watchfloor secrets keys show``."""
 
     help: str
-    verbs: dict[str, Verb] = field(default_factory=dict)
+    verbs: dict[str, Verb | Verbs] = field(default_factory=dict)
 
     def command(self, name: str) -> Callable[[Function], Function]:
         """Adds the function as a verb of this name."""

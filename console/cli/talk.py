@@ -42,7 +42,7 @@ def interrupt(agent: Agent, state_dir: StateDir = None, as_json: Json = False) -
         return _told(client.interrupt(agent), as_json)
 
 
-def end(
+def finish(
     agent: Agent,
     reason: Annotated[str, Option(help="Why; recorded.")] = "",
     within: Annotated[float, Option(min=0, max=MOST_WITHIN_S, metavar="SECONDS", help="Time for a turn under way to finish.")] = 30.0,

@@ -1,4 +1,4 @@
-"""``watchfloor tools sign | check``: the only way a program of a session's workspace comes onto an agent's PATH."""
+"""``watchfloor policy tools sign | check``: the only way a program of a session's workspace comes onto an agent's PATH."""
 
 from __future__ import annotations
 

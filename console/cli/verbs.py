@@ -6,17 +6,17 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "activity": ("activity:activity", "Show what an agent did, live."),
         "status": ("switch:status", "Tell whether this host can be stopped, and how fast."),
         "cost": ("cost:cost", "Add up what agents spent, by their own transcripts."),
-        "sources": ("sources:sources", "Show what each agent type has, and is seen by."),
-        "hardening": ("sources:hardening", "Show what an agent's sandbox is made of."),
+        "agent": ("agent", "Show one agent; judge and plan its calls only."),
+        "agent-type": ("agent-type", "Show what each agent type has, and is seen by."),
+        "sandbox": ("sandbox", "Show what an agent's sandbox is made of."),
         "doctor": ("machinery:doctor", "Tell what this machine can do and what is missing."),
     },
     "Start and talk": {
         "run": ("launch:verb", "Launch an agent."),
         "say": ("talk:say", "Tell a started program something."),
         "interrupt": ("talk:interrupt", "End what a started program is doing; it stays."),
-        "end": ("talk:end", "Tell a started program that no more comes, and wait."),
+        "finish": ("talk:finish", "Tell a started program that no more comes, and wait."),
         "adopt": ("adopt:adopt", "Take over an agent that was only seen."),
-        "tools": ("tools:app", "Sign and check the tools of a session's workspace."),
     },
     "Stop": {
         "panic": ("panic:panic", "Kill everything at once, and print the receipt."),
@@ -27,18 +27,14 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "isolate": ("act:isolate", "Cut off its network; reconnect undoes it."),
         "reconnect": ("act:reconnect", "Undo your isolation."),
         "receipt": ("receipt:app", "Show and verify receipts of kills."),
-        "revoke": ("secrets:revoke", "Revoke one agent's tokens for good."),
         "rearm": ("rearm:rearm", "Release a local kill; nothing is restored."),
-        "passphrase": ("passphrase:app", "Set or reset the passphrase that a rearm takes."),
     },
     "Limit and allow": {
-        "approvals": ("approvals:app", "See what waits for a person; approve or deny it."),
+        "approval": ("approvals:app", "See what waits for a person; approve or deny it."),
         "budget": ("budget:app", "Set limits of agents, trees, sessions, projects, days."),
         "network": ("network:app", "See what agents may reach; make it stricter."),
         "allowlist": ("allowlist:app", "Edit the destinations of agents in PROXIED mode."),
         "policy": ("policy:app", "Check, explain and edit the rules."),
-        "dry-run": ("dry_run:dry_run", "Judge and plan an agent's calls; execute none."),
-        "plan": ("dry_run:plan", "Show what an agent in dry-run would have done."),
         "mcp": ("mcp:app", "List MCP servers and tools that agents called."),
         "hook": ("hook:hook", "Judge one tool call (run by the program's hook)."),
         "install-hook": ("machinery:install_hook", "Put a program's tool calls before Watchfloor."),
@@ -46,15 +42,13 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Records": {
         "audit": ("audit:app", "Read, verify and export the log."),
         "rollback": ("rollback:app", "List and restore files that agents changed."),
-        "contexts": ("contexts:app", "Keep or delete the workspaces of sessions."),
-        "rotation": ("secrets:rotation_app", "Replace secrets after a kill, and prove it."),
-    },
-    "Remote kill": {
-        "watch": ("watch:watch", "Poll the remote kill file without a supervisor."),
-        "release": ("machinery:release", "Sign the end of the remote kill order."),
-        "keys": ("machinery:keys_app", "Make, show, rotate and retire the signing keys."),
+        "session": ("session", "Keep, delete or classify sessions."),
+        "secrets": ("secrets", "Replace secrets; manage keys and the passphrase."),
+        "logs": ("config:logs", "Print the newest lines of Watchfloor's own logs."),
     },
     "Program": {
+        "remote": ("remote", "Watch for remote kill orders, and release them."),
+        "config": ("config:config", "Show each setting, its value and its default."),
         "open": ("windows:open_page", "Open the window on one of its pages."),
         "supervisor": ("windows:supervisor", "Run the daemon in the foreground."),
         "demo": ("try_out:demo", "Watch, cap and stop a real fleet of its own."),
@@ -62,7 +56,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "completion": ("completion:completion", "Print what completes verbs and options in a shell."),
     },
 }
-"""Of each group its verbs; of each verb ``module:name`` below ``console.cli``, and its line of at most 55 letters."""
+"""Of each group its verbs; of each verb ``module:name`` below ``console.cli``, or noun of ``NOUNS``, and its line (55 letters at most)."""
 
 WORDS = "See every AI agent live, cap it, and stop all of it with proof. Without a verb: open the console."
 OPTIONS = [
@@ -70,4 +64,33 @@ OPTIONS = [
     ("--version", "Print the version."),
     ("-h, --help", "Show this message and exit."),
 ]
+NOUNS: dict[str, tuple[str, dict[str, str]]] = {
+    "agent": (
+        "One agent: what it is, and what it would do.",
+        {"show": "fleet:show_agent", "dry-run": "dry_run:dry_run", "plan": "dry_run:plan"},
+    ),
+    "agent-type": ("Agent types: what each has and is seen by.", {"list": "sources:sources"}),
+    "sandbox": ("Sandboxes of agents.", {"show": "sources:hardening"}),
+    "session": (
+        "Sessions' workspaces: what they hold, how long they stay, what is kept as evidence, and how sensitive they are.",
+        {
+            "list": "session:list_sessions",
+            "show": "session:show",
+            "hold": "session:hold",
+            "delete": "session:delete",
+            "classify": "network:classify",
+        },
+    ),
+    "secrets": (
+        "Secrets, signing keys and the passphrase that a rearm takes.",
+        {
+            "rotation": "secrets:rotation_app",
+            "revoke": "secrets:revoke",
+            "keys": "machinery:keys_app",
+            "passphrase": "passphrase:app",
+        },
+    ),
+    "remote": ("Remote kill orders.", {"watch": "watch:watch", "release": "machinery:release"}),
+}
+"""Nouns whose verbs lie in several modules: what each is about, and of each verb ``module:name``."""
 VERBS = {name: where for group in GROUPS.values() for name, (where, _) in group.items()}

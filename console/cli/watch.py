@@ -1,4 +1,4 @@
-"""``watchfloor watch``: the headless poller. Its work is in rooms this one may not import; it runs as a program of its own."""
+"""``watchfloor remote watch``: the headless poller. Its work is in rooms this one may not import; it runs as a program of its own."""
 
 from __future__ import annotations
 

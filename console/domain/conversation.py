@@ -153,4 +153,4 @@ def what_helps(agent: Agent, *, over_budget: bool) -> str:
     started = started_as(agent.argv)
     if started is not None and not started.talks:
         return "Start one without --once."
-    return f"watchfloor fleet {named} shows its state."
+    return f"watchfloor agent show {named} shows its state."

@@ -32,7 +32,7 @@ LONGEST_WAIT_S = 300.0
 SHOWN_FROM = 3
 """Wrong attempts in a row after which a notice is shown."""
 _FILE_LIMIT = 4096
-_RESET = "The owner of the state directory resets it at a terminal: watchfloor passphrase reset"
+_RESET = "The owner of the state directory resets it at a terminal: watchfloor secrets passphrase reset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Passphrase:
         except (Damaged, OSError) as error:
             raise Denied(f"The passphrase cannot be checked: {error}.", _RESET) from error
         if raw is None:
-            raise Conflict("No passphrase is set.", "watchfloor passphrase set")
+            raise Conflict("No passphrase is set.", "watchfloor secrets passphrase set")
         if (left := self.wait_s()) > 0:
             raise Denied(f"Too soon after a wrong passphrase: it is not looked at for another {left:g} s.", "Wait, then try again.")
         before = self.note
@@ -165,7 +165,7 @@ class Passphrase:
                 raise Damaged("its file is missing")
             return None
         if body is not None and hashlib.sha256(raw).hexdigest() not in known:
-            raise Damaged("its file was changed by something else than watchfloor passphrase")
+            raise Damaged("its file was changed by something else than watchfloor secrets passphrase")
         return raw
 
     def _save(self, note: Note) -> None:

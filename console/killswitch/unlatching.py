@@ -20,7 +20,7 @@ PROOF_S = 60.0
 NONCE_S = 600.0
 MOST_OPEN = 32
 """Nonces and tickets kept; the oldest go first."""
-NO_PASSPHRASE = "No passphrase is set: the typed id of the kill was enough. Set one: watchfloor passphrase set"
+NO_PASSPHRASE = "No passphrase is set: the typed id of the kill was enough. Set one: watchfloor secrets passphrase set"
 KINDS = ("passphrase", "signature", "typed")
 
 
@@ -117,7 +117,7 @@ class Unlatching:
             why = f": {self._passphrase.why}" if self._passphrase.why else ""
             raise Denied(
                 f"A passphrase is set{why}; the typed id is not enough.",
-                "Give the passphrase, sign with an operator key, or the owner resets it at a terminal: watchfloor passphrase reset",
+                "Give the passphrase, sign with an operator key, or the owner resets it at a terminal: watchfloor secrets passphrase reset",
             )
         wanted = newest(self._guard.latch.state.kills)
         if kill_id != wanted:

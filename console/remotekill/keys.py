@@ -55,7 +55,7 @@ def init_keys(keys_dir: Path, fleet: str, quorum: int = 1) -> KeysShown:
         raise UsageProblem("The quorum is out of range.", "Use 1 to 8.")
     _make_folder(keys_dir)
     if (keys_dir / PUBLIC_FILE).exists():
-        raise Conflict(f"{keys_dir} has keys already.", "Use 'watchfloor keys rotate' for a new key.")
+        raise Conflict(f"{keys_dir} has keys already.", "Use 'watchfloor secrets keys rotate' for a new key.")
     keys = {}
     for _ in range(quorum):
         signer, public = _new_key(keys_dir)
@@ -83,7 +83,7 @@ def retire_key(keys_dir: Path, kid: str) -> KeysShown:
     """Takes a key out of the public set and removes its private file. Refused when the rest could not sign any more."""
     keys = load_keys(keys_dir)
     if kid not in keys.keys:
-        raise NotFound("The set has no such key.", "'watchfloor keys show' lists them.")
+        raise NotFound("The set has no such key.", "'watchfloor secrets keys show' lists them.")
     rest = {k: v for k, v in keys.keys.items() if k != kid}
     if len(set(rest.values())) < keys.quorum:
         raise Conflict("Without this key no release could be signed.", "Rotate first.")
@@ -99,7 +99,7 @@ def load_keys(keys_dir: Path) -> KeySet:
         with path.open("rb") as file:
             return _decode(json.loads(file.read(_LIMIT)))
     except FileNotFoundError as error:
-        raise NotFound(f"There are no keys in {keys_dir}.", "Run 'watchfloor keys init'.") from error
+        raise NotFound(f"There are no keys in {keys_dir}.", "Run 'watchfloor secrets keys init'.") from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConsoleError(f"{path} is damaged.", "Copy it again from the machine that signs.") from error
 
@@ -134,7 +134,7 @@ def load_key_files(paths: Iterable[Path], keys: KeySet) -> list[Signer]:
         kid = kid_of(private.public_key().public_bytes_raw())
         if kid not in keys.keys:
             raise UsageProblem(
-                f"The fleet {keys.fleet} does not trust the key {kid} of {path}.", "'watchfloor keys show' lists those it does."
+                f"The fleet {keys.fleet} does not trust the key {kid} of {path}.", "'watchfloor secrets keys show' lists those it does."
             )
         found.append(Signer(kid, private))
     return found

@@ -102,7 +102,7 @@ def review(store: Reviewable, keys: KeySet, latched: Iterable[str] = (), settled
     orders = list(dict.fromkeys([*before, *past, *obeyed, *([live] if live else []), *(found.order for found in numbered)]))
     there = _what_lies_there(seen, signed)
     if not obeyed and not past and not live and not numbered:
-        remedy = "Write a baseline with 'watchfloor keys init'." if seen.body is None else "There is nothing to rearm."
+        remedy = "Write a baseline with 'watchfloor secrets keys init'." if seen.body is None else "There is nothing to rearm."
         raise NotFound(f"No kill is live in the bucket: {there}.", remedy)
     reason, actor = _said(parse(numbered[-1].body or b"", keys) if numbered else content)
     top = max([top, *(number_of(order) for order in orders)])

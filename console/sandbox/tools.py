@@ -39,7 +39,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 _CONTEXT = b"watchfloor-tools-manifest-1\n"
 """Before what is signed, so that no other signature of an operator's key is one over a manifest."""
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_REMEDY = "Look at the tools folder, then: watchfloor tools sign SESSION --tool NAME --reason WHY"
+_REMEDY = "Look at the tools folder, then: watchfloor policy tools sign SESSION --tool NAME --reason WHY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,9 @@ def verify_manifest(raw: bytes, publics: Mapping[str, bytes], session: str) -> M
     # 2. The key is one of the operator's.
     public = publics.get(manifest.kid)
     if public is None:
-        raise Denied("The manifest of the tools is signed with a key that is not an operator's.", "watchfloor keys show lists them.")
+        raise Denied(
+            "The manifest of the tools is signed with a key that is not an operator's.", "watchfloor secrets keys show lists them."
+        )
     # 3. The signature covers what is there now.
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, _signed(document["body"]))

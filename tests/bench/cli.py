@@ -28,7 +28,7 @@ TARGETS = {
     ("completion", "bash"): 5,
     ("status",): 10,
     ("fleet",): 10,
-    ("approvals", "list"): 10,
+    ("approval", "list"): 10,
     ("kill", "--all", "--dry-run"): 10,
     ("panic", "--reason", "bench"): 6,
 }

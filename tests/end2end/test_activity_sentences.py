@@ -108,7 +108,7 @@ def test_an_agent_of_ours_has_calls_verdicts_files_children_and_the_audit_behind
         assert it.api.activity(agent).output_bytes > 0
 
         env = {**os.environ, "WATCHFLOOR_STATE_DIR": str(state_dir)}
-        argv = [sys.executable, "-m", "console", "activity", agent, "--json", "--search", "PASSWD", "--kind", "tool_call"]
+        argv = [sys.executable, "-m", "console", "activity", agent, "--json", "--filter", "PASSWD", "--kind", "tool_call"]
 
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
         assert [row["text"] for row in json.loads(done.stdout)["rows"]] == ["/etc/passwd"]

@@ -60,9 +60,9 @@ def test_equal_requests_of_one_tree_that_wait_are_one_item_and_each_keeps_its_ow
     other = asks(it, "launch_rocket", "later", parent_id=root)
     rows = [waiting(it, agent) for agent in (*below, other)]
     assert len({row.equal for row in rows[:3]}) == 1 and rows[3].equal != rows[0].equal
-    listed = [line.split() for line in watchfloor("approvals", "list")[1].splitlines() if "launch_rocket" in line]
+    listed = [line.split() for line in watchfloor("approval", "list")[1].splitlines() if "launch_rocket" in line]
     assert sorted(line[2] for line in listed) == ["1", "3"]
-    code, out, _ = watchfloor("approvals", "approve", rows[0].id, "--equal", "--reason", "lift off")
+    code, out, _ = watchfloor("approval", "approve", rows[0].id, "--equal", "--reason", "lift off")
     assert code == 0 and out.count("approved once") == 3
     for agent in below:
         it.says(agent, "verdict allow")
@@ -180,15 +180,15 @@ def test_an_agent_has_no_way_to_approve(it: Instance) -> None:
 def test_the_command_line_shows_it_whole_and_decides_on_what_it_showed(it: Instance, watchfloor: Say) -> None:
     agent = asks(it, "launch_rocket", "\u202e\x1b[2K moon")
     row = waiting(it, agent)
-    code, out, _ = watchfloor("approvals", "show", row.id)
+    code, out, _ = watchfloor("approval", "show", row.id)
     assert code == 0 and "\x1b" not in out and "\u202e" not in out and "\\u202e" in out and row.digest in out
-    code, _, err = watchfloor("approvals", "approve", row.id, "--digest", "0" * 64)
+    code, _, err = watchfloor("approval", "approve", row.id, "--digest", "0" * 64)
     assert code == 1 and "not the one with that digest" in err
-    assert watchfloor("approvals", "deny", row.id, "--reason", "no rockets")[0] == 0
+    assert watchfloor("approval", "deny", row.id, "--reason", "no rockets")[0] == 0
     assert "no rockets" in it.says(agent, "verdict deny")
-    code, _, err = watchfloor("approvals", "approve", row.id)
+    code, _, err = watchfloor("approval", "approve", row.id)
     assert code == 3 and "waits" in err
-    assert "denied" in watchfloor("approvals", "list", "--decided")[1]
+    assert "denied" in watchfloor("approval", "list", "--decided")[1]
 
 
 def test_while_killed_nothing_is_approved(state_dir: Path) -> None:

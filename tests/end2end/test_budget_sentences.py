@@ -180,12 +180,12 @@ def test_from_the_command_line(it: Instance, capsys: pytest.CaptureFixture[str])
     assert "session later" in said and "90%" in said and "used up" in said, said
     assert main(["budget", "list", "--session", "later", *where]) == 0
     assert "cost_usd" in capsys.readouterr().out
-    assert main(["budget", "clear", "wall", "--session", "later", "--reason", "takes as long as it takes", *where]) == 0
+    assert main(["budget", "remove", "wall", "--session", "later", "--reason", "takes as long as it takes", *where]) == 0
     assert main(["budget", "history", "--session", "later", *where]) == 0
     assert "wall_s 86000 -> none" in capsys.readouterr().out
     assert main(["budget", "set", "cost=1", "--reason", "no scope", *where]) == 2
     assert main(["budget", "set", "price=1", "--day", "--reason", "no such limit", *where]) == 2
-    assert main(["run", "--context", "closed", *where, "--", "sleep", "1"]) == 4
+    assert main(["run", "--session", "closed", *where, "--", "sleep", "1"]) == 4
     assert "budget set --session closed" in capsys.readouterr().err
     it.api.kill(agent)
 

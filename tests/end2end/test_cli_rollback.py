@@ -36,7 +36,7 @@ def terminal(state_dir: Path) -> Iterator[Terminal]:
 
 
 def test_a_file_an_agent_overwrote_is_shown_and_put_back_once(terminal: Terminal) -> None:
-    said = terminal("run", "--wait", "--context", "work", "--", "python3", "-c", AGENT)
+    said = terminal("run", "--wait", "--session", "work", "--", "python3", "-c", AGENT)
     assert (said.code, said.out) == (0, "allow\ndeny\n"), said
     file = terminal.places.workspaces_dir / "work" / "output" / "plan.txt"
     assert file.read_text() == "two\n"
@@ -58,7 +58,7 @@ def test_a_file_an_agent_overwrote_is_shown_and_put_back_once(terminal: Terminal
 
 
 def test_a_record_that_somebody_changed_is_told_by_the_log_and_not_put_back(terminal: Terminal) -> None:
-    assert terminal("run", "--wait", "--context", "work", "--", "python3", "-c", AGENT).code == 0
+    assert terminal("run", "--wait", "--session", "work", "--", "python3", "-c", AGENT).code == 0
     whole = terminal("audit", "verify")
     assert whole.code == 0 and "1 rollback record" in whole.out and "(!)" not in terminal("rollback", "list").out
     with closing(sqlite3.connect(terminal.places.rollback_dir / "records.db")) as connection:
@@ -78,7 +78,7 @@ def test_a_record_that_somebody_changed_is_told_by_the_log_and_not_put_back(term
 
 
 def test_a_file_that_changed_since_is_not_put_back(terminal: Terminal) -> None:
-    assert terminal("run", "--wait", "--context", "work", "--", "python3", "-c", AGENT).code == 0
+    assert terminal("run", "--wait", "--session", "work", "--", "python3", "-c", AGENT).code == 0
     file = terminal.places.workspaces_dir / "work" / "output" / "plan.txt"
     [record] = terminal("rollback", "list", "--json").json["records"]
     store = RollbackStore(terminal.places.rollback_dir, terminal.places.workspaces_dir)

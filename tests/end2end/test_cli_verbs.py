@@ -124,7 +124,7 @@ def test_an_allowlist_entry_is_validated_by_envoy_listed_tested_and_removed(term
         (("allowlist", "add", "a.example.com", "--port", "70000", "--reason", "r", "--owner", "o"), 2),
         (("run", "--parent", "nobody-here", "--", "true"), 3),
         (("run", "--parent", HOSTILE, "--", "true"), 2),
-        (("run", "--context", "../x", "--", "true"), 2),
+        (("run", "--session", "../x", "--", "true"), 2),
         (("run", "--name", "n" * 100_000, "--", "true"), 2),
         (("run", "--sandbox", "paper", "--", "true"), 2),
         (("run", "--sensitivity", "medium", "--", "true"), 2),
@@ -200,12 +200,12 @@ def test_without_a_display_the_console_says_so(terminal: Terminal) -> None:
 
 def test_keys_are_made_once_and_shown(terminal: Terminal, state_dir: Path) -> None:
     where = ("--state-dir", str(state_dir))
-    made = terminal("keys", "init", *where, "--json")
+    made = terminal("secrets", "keys", "init", *where, "--json")
     assert made.code == 0, made
-    assert terminal("keys", "show", *where, "--json").json["kids"] == made.json["kids"]
-    again = terminal("keys", "init", *where)
+    assert terminal("secrets", "keys", "show", *where, "--json").json["kids"] == made.json["kids"]
+    again = terminal("secrets", "keys", "init", *where)
     assert again.code == 1 and "Traceback" not in again.err
-    released = terminal("release", "--reason", "r", *where)
+    released = terminal("remote", "release", "--reason", "r", *where)
     assert released.code == 1 and "not configured" in released.err
 
 

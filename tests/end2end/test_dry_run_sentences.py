@@ -111,10 +111,10 @@ def test_judged_as_live_planned_not_executed_then_approved_as_a_whole_and_each_m
     ]
     assert {line.kind for line in seen.calls[0].preview} >= {"files", "data", "undo", "cost"}
     assert "running, dry-run" in watchfloor("fleet")[1]
-    code, out, _ = watchfloor("plan", agent)
+    code, out, _ = watchfloor("agent", "plan", agent)
     assert code == 0 and seen.sha256 in out and "a.txt" in out and "rules: deny by shell(wc:*)" in out
-    assert watchfloor("plan", agent, "--approve", "0" * 64, "--reason", "r")[0] == 1
-    code, out, err = watchfloor("plan", agent, "--approve", seen.sha256, "--reason", "as shown")
+    assert watchfloor("agent", "plan", agent, "--approve", "0" * 64, "--reason", "r")[0] == 1
+    code, out, err = watchfloor("agent", "plan", agent, "--approve", seen.sha256, "--reason", "as shown")
     assert code == 0 and "1 call may be made, each once" in out, err
     assert "write_file a.txt allow" in asks(it, agent, "write_file", "a.txt")
     assert file_of(it, agent, "a.txt").read_text() == "written" and len(it.api.rollback().records) == 1
@@ -182,14 +182,14 @@ def test_only_an_operator_leaves_it_and_children_are_never_looser(it: Instance, 
     child = it.says(agent, "child").split("child ")[1].split()[0]
     until(lambda: it.output(agent).count("refused 404") == 4)
     assert it.agent(child).dry_run.startswith(f"below {agent}: ") and it.agent(agent).dry_run
-    code_, _, err = watchfloor("dry-run", child, "--leave", "--reason", "r")
+    code_, _, err = watchfloor("agent", "dry-run", child, "--leave", "--reason", "r")
     assert code_ == 1 and "never looser than its parent" in err
     live = starts(it, dry_run=False)
-    assert watchfloor("dry-run", live, "--reason", "look first")[0] == 0 and "look first" in it.agent(live).dry_run
+    assert watchfloor("agent", "dry-run", live, "--reason", "look first")[0] == 0 and "look first" in it.agent(live).dry_run
     assert "dry run" in asks(it, live, "write_file", "x.txt")
-    assert watchfloor("dry-run", live, "--leave", "--reason", "seen enough")[0] == 0 and it.agent(live).dry_run == ""
+    assert watchfloor("agent", "dry-run", live, "--leave", "--reason", "seen enough")[0] == 0 and it.agent(live).dry_run == ""
     assert "allow" in asks(it, live, "write_file", "x.txt") and plan(it, live).state == "void"
-    assert watchfloor("dry-run", agent, "--leave", "--reason", "done")[0] == 0
+    assert watchfloor("agent", "dry-run", agent, "--leave", "--reason", "done")[0] == 0
     assert it.agent(child).dry_run == "" and it.agent(agent).dry_run == ""
 
 

@@ -29,7 +29,7 @@ def test_a_hosts_key_that_leaked_seals_nothing_more_and_what_it_sealed_before_st
     shutil.copy(terminal.places.keys_dir / PRIVATE_FILE, thief)
     old = key_id_of(ensure_host_key(thief).public_key())
     # Also while killed.
-    said = terminal("keys", "retire", old, "--reason", "it lay in a backup")
+    said = terminal("secrets", "keys", "revoke", old, "--reason", "it lay in a backup")
     assert said.code == 0 and f"host key {old} is retired, on record" in said.out, said
     kept = terminal("receipt", "verify", str(before))
     assert kept.code == 0 and "was retired since" in kept.out
@@ -44,14 +44,14 @@ def test_a_hosts_key_that_leaked_seals_nothing_more_and_what_it_sealed_before_st
 
 @pytest.mark.long
 def test_a_fleets_key_that_leaked_is_taken_out_with_nothing_running(terminal: Terminal) -> None:
-    (old,) = terminal("keys", "init", "--fleet", "a", "--json").json["kids"]
-    assert terminal("keys", "retire", old, "--reason", "leaked").code == 4, "no other key could say so"
-    assert terminal("keys", "rotate").code == 0
-    said = terminal("keys", "retire", old, "--reason", "leaked")
+    (old,) = terminal("secrets", "keys", "init", "--fleet", "a", "--json").json["kids"]
+    assert terminal("secrets", "keys", "revoke", old, "--reason", "leaked").code == 4, "no other key could say so"
+    assert terminal("secrets", "keys", "rotate").code == 0
+    said = terminal("secrets", "keys", "revoke", old, "--reason", "leaked")
     assert said.code == 3 and "Start it once" in said.err, "nothing is retired without a record"
     terminal.serve_forked()
-    assert terminal("keys", "retire", old, "--reason", "leaked", "--json").json["role"] == "fleet"
-    shown = terminal("keys", "show", "--json").json
+    assert terminal("secrets", "keys", "revoke", old, "--reason", "leaked", "--json").json["role"] == "fleet"
+    shown = terminal("secrets", "keys", "show", "--json").json
     assert old not in shown["kids"] and len(shown["kids"]) == 1 and shown["host_key"]
     assert f"the fleet key {old} was retired at record" in " ".join(terminal("audit", "verify").out.split())
     [record] = terminal("audit", "tail", "--filter", "key.retired", "--json").json["records"]

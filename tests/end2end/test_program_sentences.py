@@ -230,23 +230,23 @@ def test_one_that_is_asked_to_end_finishes_its_turn_and_is_ended_once_the_guard_
     until(lambda: any((a.word, a.turn) == ("ENDTASK", 1) for a in MODEL[0].asked), words="its model is asked in the middle of its turn")
     it.api.freeze(agent_id)
     it.state_becomes(agent_id, "frozen")
-    code, _, err = verb("end", agent_id)
+    code, _, err = verb("finish", agent_id)
     assert code == 4 and "frozen" in err
     it.api.thaw(agent_id)
     it.state_becomes(agent_id, "running", "waiting")
-    code, out, _ = verb("end", agent_id, "--within", "0")
+    code, out, _ = verb("finish", agent_id, "--within", "0")
     assert code == 5 and "still active: still runs" in out and f"watchfloor kill {agent_id}" in out and "process" in out
     code, _, err = verb("say", agent_id, "one more thing")
     assert code == 4 and "no more comes to it" in err
     with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(verb, "end", agent_id, "--reason", "enough", "--within", "120")
+        asked = beside.submit(verb, "finish", agent_id, "--reason", "enough", "--within", "120")
         until(lambda: any("enough" in row.what for row in ends(it)), words="it is asked while its turn is under way")
         asked_to_end.set()
         code, out, err = asked.result()
     assert code == 0 and "no process of it is left" in out, out + err
     it.state_becomes(agent_id, "ended")
     assert any("turn over: I am through." in line for line in told(it, agent_id)), "its turn was not broken off"
-    code, _, err = verb("end", agent_id)
+    code, _, err = verb("finish", agent_id)
     assert code == 4 and "it is ended" in err
     until(lambda: [row.verdict for row in ends(it)].count("deny") == 2, words="both refusals are on record")
     assert any("enough" in row.what for row in ends(it)) and any("no process of it is left" in row.what for row in ends(it))
@@ -265,7 +265,7 @@ def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -
     until(lambda: any((a.word, a.turn) == ("CODEXTASK", 2) for a in MODEL[0].asked), words="its model is asked")
     until(lambda: verb("interrupt", agent_id)[0] == 0, words="its turn has begun, by its own word")
     heard(it, agent_id, "turn broken off: interrupted")
-    code, out, err = verb("end", agent_id, "--within", "120")
+    code, out, err = verb("finish", agent_id, "--within", "120")
     assert code == 0 and "no process of it is left" in out, out + err
     it.state_becomes(agent_id, "ended", "failed")
 
@@ -318,7 +318,7 @@ def test_one_that_floods_is_frozen_and_one_that_hears_nothing_is_said_to_and_bot
         code, _, err = run(it, "say", flood, "stop it")
         assert code == 4 and "frozen" in err
         heard(it, deaf, "lines were too long")
-        code, out, _ = run(it, "end", stays, "--within", "1")
+        code, out, _ = run(it, "finish", stays, "--within", "1")
         assert code == 5 and "still runs: " in out and "nothing was killed" in out and it.agent(stays).state in ("running", "waiting")
         with pytest.raises(Conflict, match="does not read"):
             for _ in range(50):

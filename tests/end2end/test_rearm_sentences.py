@@ -37,7 +37,7 @@ def panic(terminal: Terminal, reason: str = "test") -> str:
 
 
 def records(terminal: Terminal, kind: str) -> list[dict[str, object]]:
-    said = terminal("audit", "tail", "--count", "200", "--json")
+    said = terminal("audit", "tail", "--rows", "200", "--json")
     return [row for row in said.json["records"] if row["kind"] == kind]
 
 
@@ -54,7 +54,7 @@ def test_without_a_passphrase_only_a_person_at_a_terminal_rearms_and_agents_come
     # A program is refused, with what to do, whatever it says of itself.
     for argv in ((), ("--json",), ("--kill-id", kill)):
         said = terminal("rearm", "--reason", "over", *argv)
-        assert said.code == 4 and "watchfloor passphrase set" in said.err, said
+        assert said.code == 4 and "watchfloor secrets passphrase set" in said.err, said
     assert terminal("rearm", "--reason", "over", input_=kill + "\n").code == 4
     # A person is shown what was killed and why, is refused a wrong id, and told that this is weak.
     for typed in ("yes", ""):
@@ -88,10 +88,10 @@ def test_without_a_passphrase_only_a_person_at_a_terminal_rearms_and_agents_come
 
 def test_with_a_passphrase_set_nothing_else_rearms_and_it_is_written_nowhere(terminal: Terminal) -> None:
     terminal.run(*SLEEP)
-    assert "No passphrase is set" in terminal("passphrase", "status").out
-    assert with_passphrase(terminal, "passphrase", "set")[0] == 0
-    assert with_passphrase(terminal, "passphrase", "set", words=OTHER)[0] == 4, "another takes the old one"
-    assert with_passphrase(terminal, "passphrase", "set", words=OTHER, old="not the old one")[0] == 4
+    assert "No passphrase is set" in terminal("secrets", "passphrase", "status").out
+    assert with_passphrase(terminal, "secrets", "passphrase", "set")[0] == 0
+    assert with_passphrase(terminal, "secrets", "passphrase", "set", words=OTHER)[0] == 4, "another takes the old one"
+    assert with_passphrase(terminal, "secrets", "passphrase", "set", words=OTHER, old="not the old one")[0] == 4
     kill = panic(terminal)
     for argv, answers in (((), [("Passphrase:", kill)]), (("--kill-id", kill), [("Passphrase:", "guessed it")])):
         assert terminal.person("rearm", "--reason", "over", *argv, answers=answers).code == 4
@@ -100,7 +100,7 @@ def test_with_a_passphrase_set_nothing_else_rearms_and_it_is_written_nowhere(ter
     assert code == 4 and terminal("fleet", "--json").json["killed"]
     assert until(lambda: with_passphrase(terminal, "rearm", "--reason", "over")[0] == 0), "the wait is over at some time"
     assert terminal("fleet", "--json").json["killed"] is False
-    assert with_passphrase(terminal, "passphrase", "set", words=OTHER, old=WORDS)[0] == 0
+    assert with_passphrase(terminal, "secrets", "passphrase", "set", words=OTHER, old=WORDS)[0] == 0
     assert len(records(terminal, "kill.rearm_refused")) >= 2
     assert until(lambda: bool(records(terminal, "guard.rearm_refused"))), "read from the guard's own journal"
     assert '"proof": "passphrase"' in str(records(terminal, "kill.rearm")) or "'passphrase'" in str(records(terminal, "kill.rearm"))
@@ -112,8 +112,8 @@ def test_with_a_passphrase_set_nothing_else_rearms_and_it_is_written_nowhere(ter
 
 def test_operator_keys_rearm_without_a_person_over_exactly_what_is_killed(terminal: Terminal, tmp_path: Path) -> None:
     terminal.run(*SLEEP)
-    assert terminal("keys", "init", "--quorum", "2").code == 0
-    assert with_passphrase(terminal, "passphrase", "set")[0] == 0
+    assert terminal("secrets", "keys", "init", "--quorum", "2").code == 0
+    assert with_passphrase(terminal, "secrets", "passphrase", "set")[0] == 0
     # Each key with another person, as docs/how-to/remote-kill.md has it: none of them lies here.
     kept = [Path(shutil.move(key, tmp_path)) for key in sorted(terminal.places.keys_dir.glob("*.key"))]
     panic(terminal)
@@ -126,12 +126,12 @@ def test_operator_keys_rearm_without_a_person_over_exactly_what_is_killed(termin
 
 def test_a_lost_passphrase_is_reset_by_the_owner_at_a_terminal_and_the_receipt_says_so(terminal: Terminal) -> None:
     terminal.run(*SLEEP)
-    assert with_passphrase(terminal, "passphrase", "set")[0] == 0
+    assert with_passphrase(terminal, "secrets", "passphrase", "set")[0] == 0
     kill = panic(terminal)
-    assert terminal("passphrase", "reset").code == 4
+    assert terminal("secrets", "passphrase", "reset").code == 4
     for typed in ("reset", ""):
-        assert terminal.person("passphrase", "reset", answers=[("Type the id", typed)]).code == 4
-    said = terminal.person("passphrase", "reset", answers=[("Type the id", kill)])
+        assert terminal.person("secrets", "passphrase", "reset", answers=[("Type the id", typed)]).code == 4
+    said = terminal.person("secrets", "passphrase", "reset", answers=[("Type the id", kill)])
     assert said.code == 0 and "was reset" in said.out, said
     assert until(lambda: "was reset by uid" in terminal("receipt", "show", kill, "--json").out)
     assert terminal.person("rearm", "--reason", "over", answers=[("Type the id", kill)]).code == 0

@@ -344,15 +344,15 @@ def test_from_a_terminal(standing: Instance, vault: Vault) -> None:
         return verb.wait(90), verb.said(), verb.complaints()
 
     vault.write_plan(it.state_dir)
-    code, out, err = watchfloor("rotation", "put", "deploy", given=vault.old["deploy"] + "\n")
+    code, out, err = watchfloor("secrets", "rotation", "put", "deploy", given=vault.old["deploy"] + "\n")
     assert code == 0 and "deploy" in out and vault.old["deploy"] not in out + err
-    assert watchfloor("rotation", "put", "deploy", given="short")[0] == 2
-    code, out, _ = watchfloor("rotation", "run", "deploy", "--reason", "routine", "--json")
+    assert watchfloor("secrets", "rotation", "put", "deploy", given="short")[0] == 2
+    code, out, _ = watchfloor("secrets", "rotation", "run", "deploy", "--reason", "routine", "--json")
     assert code == 0 and next(i for i in json.loads(out)["items"] if i["name"] == "deploy")["ok"] is True
-    code, _, err = watchfloor("rotation", "run", "webhook", "--reason", "its old value was never told")
+    code, _, err = watchfloor("secrets", "rotation", "run", "webhook", "--reason", "its old value was never told")
     assert code == 7 and "webhook: failed: " in err and "the old value is wrong" in err
-    code, out, _ = watchfloor("rotation", "api-key")
+    code, out, _ = watchfloor("secrets", "rotation", "api-key")
     assert code == 0 and asked(it, "GET", "/api/token-check", out.strip())[0] == 200
-    assert watchfloor("revoke", "nobody")[0] == 3
-    code, out, _ = watchfloor("rotation", "show")
+    assert watchfloor("secrets", "revoke", "nobody")[0] == 3
+    code, out, _ = watchfloor("secrets", "rotation", "show")
     assert code == 7 and "chosen by the settings" in out and vault.old["deploy"] not in out

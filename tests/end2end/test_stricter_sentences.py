@@ -113,7 +113,7 @@ def tell_and_restart(it: Instance) -> None:
 def test_what_shares_the_hosts_network_is_told_as_not_enforceable_here(it: Instance, watchfloor: Say) -> None:
     agent = it.python("print('up', flush=True); time.sleep(300)", context_id="shared")
     it.says(agent, "up")
-    code, out, _ = watchfloor("network", "stricter", agent, "--mode", "none", "--reason", "odd")
+    code, out, _ = watchfloor("network", "tighten", agent, "--mode", "none", "--reason", "odd")
     assert code == 1 and "0 of 1 agents verified, 1 not enforceable here" in out
     assert "FULL -> NONE, NOT verified: it is not enforceable here: it shares the host's network" in out
     _, listed, _ = watchfloor("network", "sandboxes")
@@ -126,7 +126,7 @@ def test_private_data_an_operator_registers_holds_before_it_is_handed_over_and_f
     agent = it.python(PORTAL, network_mode="PROXIED", context_id="payroll")
     it.says(agent, "portal 0")
     words = ("--dataset", "salaries", "--source", "hr", "--reason", "review")
-    code, out, _ = watchfloor("network", "data", "--session", "payroll", "--sensitivity", "secret", *words, "--json")
+    code, out, _ = watchfloor("session", "classify", "--session", "payroll", "--sensitivity", "secret", *words, "--json")
     told = json.loads(out)
     assert (code, told["sensitivity"], told["mode"], told["verified"]) == (0, "SECRET", "NONE", 1)
     it.says(agent, "portal 111")
@@ -141,14 +141,14 @@ def test_private_data_an_operator_registers_holds_before_it_is_handed_over_and_f
 
 def test_bad_words_are_refused_with_the_documented_codes(watchfloor: Say) -> None:
     for argv, code in (
-        (("stricter", "a-nobody", "--mode", "NONE", "--reason", "x"), 3),
-        (("stricter", "--mode", "NONE", "--reason", "x"), 2),
-        (("stricter", "a", "--session", "s", "--mode", "NONE", "--reason", "x"), 2),
-        (("stricter", "a", "--mode", "LOOSE", "--reason", "x"), 2),
-        (("data", "a", "--dataset", "d", "--sensitivity", "VERY", "--reason", "x"), 2),
-        (("history", "--session", "nobodys"), 3),
+        (("network", "tighten", "a-nobody", "--mode", "NONE", "--reason", "x"), 3),
+        (("network", "tighten", "--mode", "NONE", "--reason", "x"), 2),
+        (("network", "tighten", "a", "--session", "s", "--mode", "NONE", "--reason", "x"), 2),
+        (("network", "tighten", "a", "--mode", "LOOSE", "--reason", "x"), 2),
+        (("session", "classify", "a", "--dataset", "d", "--sensitivity", "VERY", "--reason", "x"), 2),
+        (("network", "history", "--session", "nobodys"), 3),
     ):
-        said, _, err = watchfloor("network", *argv)
+        said, _, err = watchfloor(*argv)
         assert said == code and err.startswith("error: "), argv
 
 

@@ -50,11 +50,11 @@ class Reader:
         self.shown: list[str] = []
 
     def waiting(self) -> str:
-        rows = self.terminal("approvals", "list", "--json").json["waiting"]
+        rows = self.terminal("approval", "list", "--json").json["waiting"]
         return next((str(row["id"]) for row in rows if row["id"] not in self.decided), "")
 
     def follows(self, words: list[str]) -> Said:
-        if words[:2] == ["approvals", "list"] and "--decided" not in words or "APPROVAL" in words:
+        if words[:2] == ["approval", "list"] and "--decided" not in words or "APPROVAL" in words:
             until(lambda: bool(self.waiting()), words="a request waits")
         known = {"AGENT": self.agent, "KILL": self.kill, "APPROVAL": self.waiting() if "APPROVAL" in words else ""}
         said = self._does([known.get(word, word) for word in words])
@@ -62,7 +62,7 @@ class Reader:
             self.agent = said.out.split()[-1]
         if words[0] == "panic":
             self.kill = re.findall(r"\b\d{8}-\d{6}-[0-9a-f]{8}\b", said.out)[0]
-        if words[:1] == ["approvals"] and words[1] in ("approve", "deny"):
+        if words[:1] == ["approval"] and words[1] in ("approve", "deny"):
             self.decided.append(re.findall(r"q-[0-9a-f]{16}", said.out)[0])
         self.shown += (said.out + "\n" + said.err).splitlines()
         return said
@@ -70,7 +70,7 @@ class Reader:
     def _does(self, argv: list[str]) -> Said:
         if argv[0] == "rearm":
             return self.terminal.person(*argv, answers=[("Type the id", self.kill)])
-        if argv[0] == "passphrase":
+        if argv[:2] == ["secrets", "passphrase"]:
             return self.terminal(*argv, "--passphrase-fd", "3", lines=[WORDS])
         if argv[0] == "activity":
             until(lambda: " deny " in self.terminal(*argv).out, words="the last answer is in the activity")

@@ -1,4 +1,4 @@
-"""Without a supervisor the bucket's kill still reaches the host: ``watchfloor watch`` presses, proves, answers, and never loosens."""
+"""Without a supervisor the bucket's kill still reaches the host: ``watchfloor remote watch`` presses, proves, answers, never loosens."""
 
 from __future__ import annotations
 

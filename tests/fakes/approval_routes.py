@@ -177,7 +177,7 @@ class FakeApprovals:
         wanted = request.path_params["id"]
         found = next((one for one in [*self.waiting, *self.ended] if one.id == wanted), None)
         if found is None:
-            return say(ErrorView(error="There is no such approval.", remedy="watchfloor approvals list shows them."), 404)
+            return say(ErrorView(error="There is no such approval.", remedy="watchfloor approval list shows them."), 404)
         tree = [
             a.TreeCost(id=found.root_id, name=found.root_name, level=0, cost_usd=31.42, share=0.52),
             a.TreeCost(id=found.agent_id, name=found.agent_name, level=1, cost_usd=found.cost_usd, share=0.68, asks=True),

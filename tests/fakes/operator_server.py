@@ -183,7 +183,7 @@ class FakeSupervisor:
         body = m.KillSwitchBody.model_validate_json(await request.body())
         self.log.append((body.action, body.kill_id, body.model_dump()))
         if self.refuse_rearm:
-            return refuse(409, self.refuse_rearm, "Release it first: watchfloor release")
+            return refuse(409, self.refuse_rearm, "Release it first: watchfloor remote release")
         proof = body.proof or rm.RearmProof()
         if self.switch.passphrase == "set" and proof.passphrase != self.passphrase:
             return refuse(403, "That is not the passphrase (wrong attempt 1).", "Try again in 1 s")

@@ -304,7 +304,7 @@ def test_rearm_needs_a_reason_and_the_id_and_shows_refusals(make_house: Make, op
     house.supervisor.refuse_rearm = "A remote order still blocks new agents."
     asked.main.click()
     qtbot.waitUntil(asked.problem.isVisible)
-    assert "A remote order still blocks new agents." in asked.problem.text() and "watchfloor release" in asked.problem.text()
+    assert "A remote order still blocks new agents." in asked.problem.text() and "watchfloor remote release" in asked.problem.text()
     house.supervisor.refuse_rearm = ""
     asked.main.click()
     qtbot.waitUntil(lambda: not window.switch.is_killed)

@@ -77,11 +77,10 @@ def test_commands_that_a_reader_copies_are_understood(page: Path) -> None:
     for words in commands_of(page.read_text()):
         if words:
             found, rest = find(words[0]), words[1:]
-            if isinstance(found, Verbs):
+            while isinstance(found, Verbs):
                 assert rest and rest[0] in found.verbs, words
-                found.verbs[rest[0]].read("watchfloor", rest[1:])
-            else:
-                found.read("watchfloor", rest)
+                found, rest = found.verbs[rest[0]], rest[1:]
+            found.read("watchfloor", rest)
 
 
 def test_a_command_that_is_misspelled_is_found() -> None:

@@ -84,13 +84,13 @@ class DryRunDesk:
         ledger = self._scribe.ledger
         plan = await asyncio.to_thread(ledger.plan, body.plan)
         if plan is None:
-            raise NotFound(f"There is no plan {body.plan}.", "watchfloor plan AGENT shows those there are.")
+            raise NotFound(f"There is no plan {body.plan}.", "watchfloor agent plan AGENT shows those there are.")
         if d.plan_digest(plan) != body.sha256:
             raise Conflict("The plan is not the one that was shown.", "Look again: its agent has asked for more, or for something else.")
         approve = body.verdict == "approve"
         if why := self._why_not(plan) if approve else "" if plan.state.is_open else f"it is {plan.state} already":
             raise Conflict(
-                f"Plan {plan.plan_id} cannot be {'approved' if approve else 'thrown away'}: {why}.", "watchfloor plan AGENT shows it."
+                f"Plan {plan.plan_id} cannot be {'approved' if approve else 'thrown away'}: {why}.", "watchfloor agent plan AGENT shows it."
             )
         kind = "plan.approved" if approve else "plan.discarded"
         data = {"plan_id": plan.plan_id, "sha256": body.sha256, "calls": len(releases_of(plan))}

@@ -117,7 +117,7 @@ class ApprovalDesk:
         # What only the disk knows of (it could not be read at the start) would come into force with the next supervisor.
         ledger = self._scribe.ledger
         if not mine and not any(g.context_id == body.session for g in await asyncio.to_thread(ledger.grants)):
-            raise NotFound(f"Nothing was approved for session {body.session!r}.", "watchfloor approvals list shows what was.")
+            raise NotFound(f"Nothing was approved for session {body.session!r}.", "watchfloor approval list shows what was.")
         for key in mine:
             del grants[key]
         self._scribe.record(Record(by, "approval.taken_back", body.reason, data={"session": body.session, "n": len(mine)}, must=True))
@@ -235,4 +235,4 @@ def _grant(approval: Approval, by: str, at: float) -> Grant:
 
 
 def _none(approval_id: str) -> NotFound:
-    return NotFound(f"There is no approval {approval_id[:60]!r}.", "watchfloor approvals list shows them.")
+    return NotFound(f"There is no approval {approval_id[:60]!r}.", "watchfloor approval list shows them.")

@@ -117,7 +117,7 @@ class Endings:
 
     def _not_seen(self, agent_id: AgentId, left: _Left | None, agent: Agent | None) -> pm.EndedView:
         if left is None:
-            raise TimedOut(f"Whether {agent_id} has ended is not known.", f"watchfloor fleet {agent_id}; watchfloor kill {agent_id}.")
+            raise TimedOut(f"Whether {agent_id} has ended is not known.", f"watchfloor agent show {agent_id}; watchfloor kill {agent_id}.")
         many = f"{left.count} processes" if left.count != 1 else "1 process"
         state = "runs" if agent is None or agent.state is AgentState.RUNNING else f"runs ({agent.state.value.replace('_', ' ')})"
         words = f"still {state}: {many}, and no more comes to it; nothing was killed: watchfloor kill {agent_id} ends it for certain"

@@ -79,7 +79,7 @@ class PolicyReview:
         """Finds one, open or over. Blocks. Raises NotFound."""
         found = self._core.state.approvals.by_id.get(approval_id) or self._scribe.ledger.approval(approval_id[:40])
         if found is None:
-            raise NotFound(f"There is no approval {approval_id[:60]!r}.", "watchfloor approvals list shows them.")
+            raise NotFound(f"There is no approval {approval_id[:60]!r}.", "watchfloor approval list shows them.")
         return found
 
     def draft_of(self, approval: Approval) -> p.DraftView:

@@ -64,7 +64,7 @@ class Passphrases:
                 "Only the owner of the state directory resets the passphrase.", f"Run it as the owner of {self._places.state_dir}."
             )
         if not caller.has_terminal:
-            raise Denied("A passphrase is reset only at a terminal.", "Run watchfloor passphrase reset in one.")
+            raise Denied("A passphrase is reset only at a terminal.", "Run watchfloor secrets passphrase reset in one.")
 
     def _sighted(self) -> list[str]:
         """Agents that were started before its folder was there have not had it hidden from them."""

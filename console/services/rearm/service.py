@@ -202,7 +202,7 @@ class Rearming:
         else:
             raise Denied(
                 "A rearm takes the operator's passphrase, a signature by an operator key, or a person at a terminal.",
-                "Give --passphrase-file or --passphrase-fd, --sign, or run it in a terminal; watchfloor passphrase set makes one.",
+                "Give --passphrase-file or --passphrase-fd, --sign, or run it in a terminal; watchfloor secrets passphrase set makes one.",
             )
         word = {"typed id": "typed"}.get(kind, kind.split(" ", 1)[0])
         answer = await asyncio.to_thread(self._guard.call, "prove", kind=word, generation=generation, by=ask.name(), **given)
@@ -212,7 +212,7 @@ class Rearming:
         try:
             keys = load_keys(self._places.keys_dir)
         except NotFound as error:
-            raise Denied("No operator keys are known here.", "watchfloor keys init, or use the passphrase.") from error
+            raise Denied("No operator keys are known here.", "watchfloor secrets keys init, or use the passphrase.") from error
         message = statement(instance=self._places.instance_id, generation=generation, kills=kills, nonce=ask.proof.nonce, reason=ask.reason)
         return check_statement(message, [s.model_dump() for s in ask.proof.signatures], keys)
 
@@ -277,7 +277,9 @@ def _kind(ask: RearmAsk) -> str:
 def _check_person(ask: RearmAsk) -> None:
     """The typed id counts only from a terminal or the console."""
     if ask.proof.via == "terminal" and not ask.caller.has_terminal:
-        raise Denied("That did not come from a terminal.", "Run watchfloor rearm in one, or set a passphrase: watchfloor passphrase set")
+        raise Denied(
+            "That did not come from a terminal.", "Run watchfloor rearm in one, or set a passphrase: watchfloor secrets passphrase set"
+        )
     if not ask.kill_id:
         raise Denied("The id of the kill was not typed.", "Look at its receipt, then type its id.")
 
@@ -294,7 +296,7 @@ def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
     return [
         Conflict(
             f"A remote order still blocks new agents: {orders[0][:40]}.",
-            "End it first with: watchfloor release --reason ... (signed), then rearm.",
+            "End it first with: watchfloor remote release --reason ... (signed), then rearm.",
         )
     ]
 

@@ -70,7 +70,7 @@ def apply(places: Places, body: RetireKeyBody, by: str, record_first: RecordFirs
         return _view(found)
     old = ensure_host_key(places.keys_dir).public_key().public_bytes_raw()
     if key_id(old) != body.key_id:
-        raise NotFound(f"This host signs with no key {body.key_id}.", "watchfloor keys show names those there are.")
+        raise NotFound(f"This host signs with no key {body.key_id}.", "watchfloor secrets keys show names those there are.")
     new = prepare_next(places.keys_dir)
     found = retire(HOST, old, new.public_key().public_bytes_raw(), new.sign)
     try:
@@ -103,22 +103,24 @@ def _signed(places: Places, kid: str, files: list[str]) -> RetirementBody | None
         return None
     keys = load_keys(places.keys_dir)
     if kid not in keys.keys:
-        raise NotFound(f"There is no key {kid[:40]!r} here.", "watchfloor keys show names those there are.")
+        raise NotFound(f"There is no key {kid[:40]!r} here.", "watchfloor secrets keys show names those there are.")
     signers = [*load_signers(places.keys_dir), *load_key_files([Path(f) for f in files], keys)]
     left = next((s for s in signers if s.kid != kid), None)
     if left is None:
-        raise Denied("No private key that remains is here to sign it.", "Name its file with --key, or make one: watchfloor keys rotate")
+        raise Denied(
+            "No private key that remains is here to sign it.", "Name its file with --key, or make one: watchfloor secrets keys rotate"
+        )
     return RetirementBody(**retire(FLEET, keys.keys[kid], keys.keys[left.kid], left.private.sign).as_data())
 
 
 def _check(places: Places, kid: str, found: Retirement) -> None:
     keys = load_keys(places.keys_dir)
     if found.role != FLEET or found.key_id != kid or keys.keys.get(kid) != found.raw():
-        raise NotFound(f"The fleet trusts no key {kid}.", "watchfloor keys show names those there are.")
+        raise NotFound(f"The fleet trusts no key {kid}.", "watchfloor secrets keys show names those there are.")
     if found.problem() or found.raw_by() not in keys.keys.values():
-        raise Denied("No key that remains has signed it.", "watchfloor keys retire signs it with one.")
+        raise Denied("No key that remains has signed it.", "watchfloor secrets keys revoke signs it with one.")
     if len({raw for one, raw in keys.keys.items() if one != kid}) < keys.quorum:
-        raise Conflict("Without this key no release could be signed.", "Rotate first: watchfloor keys rotate")
+        raise Conflict("Without this key no release could be signed.", "Rotate first: watchfloor secrets keys rotate")
 
 
 def _record(found: Retirement, reason: str, by: str) -> Record:

@@ -94,7 +94,7 @@ class RemoteDesk:
                 log.warning("the state of the remote kill channel cannot be locked: %s", error)
 
     def reload_keys(self) -> None:
-        """Takes over a changed public key set (``watchfloor keys``), so that no restart is needed."""
+        """Takes over a changed public key set (``watchfloor secrets keys``), so that no restart is needed."""
         try:
             changed = (self._keys_dir / PUBLIC_FILE).stat().st_mtime_ns
         except OSError:
@@ -147,12 +147,13 @@ class RemoteDesk:
         if order is None or isinstance(content, Junk):
             why = seen.fault or seen.junk or (content.why if isinstance(content, Junk) else "the kill file is missing")
             raise Conflict(
-                f"The kill file cannot be trusted now: {why}.", "Mend the bucket or write a baseline (watchfloor keys init), then rearm."
+                f"The kill file cannot be trusted now: {why}.",
+                "Mend the bucket or write a baseline (watchfloor secrets keys init), then rearm.",
             )
         if isinstance(content, SignedUnkill) and content.epoch < (known := self._epoch()):
             raise Conflict(
                 f"An older signed document lies in the bucket: epoch {content.epoch}, this host knows {known}.",
-                "Sign a release of a higher epoch (watchfloor release), then rearm.",
+                "Sign a release of a higher epoch (watchfloor remote release), then rearm.",
             )
         return str(order) if isinstance(content, KillOrder) else self._standing_order(content)
 
@@ -169,7 +170,7 @@ class RemoteDesk:
         if self.poller is None:
             raise Conflict(
                 "Which remote orders this host obeys is not known here: another process still polls with its state.",
-                "End watchfloor watch, or wait until the supervisor polls, then rearm.",
+                "End watchfloor remote watch, or wait until the supervisor polls, then rearm.",
             )
 
     def _epoch(self) -> int:
@@ -223,7 +224,7 @@ class RemoteDesk:
         how = "the kill file read whole with this host's credentials, its signatures checked, and no order after the last one known"
         view = m.PathView(name="remote", state="in_doubt", how=how, period_s=self.options.poll_s, worst_s=worst_s(self.options))
         if self.poller is None:
-            return view.model_copy(update={"detail": "another process still polls with this state (watchfloor watch)"})
+            return view.model_copy(update={"detail": "another process still polls with this state (watchfloor remote watch)"})
         status, off = self.poller.status(), self.store.clock_off()
         doubts = _doubts(self.options, status, guard_lease_s, off)
         proven = f"read with current credentials, generation {status.generation}, epoch {status.epoch}"

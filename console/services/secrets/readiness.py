@@ -25,9 +25,9 @@ def secrets_path(rotator: Rotator) -> PathView:
     except ConsoleError as error:
         doubts.append(str(error))
     if view.unfinished:
-        doubts.append(f"a rotation is not proven ({view.last_detail or 'it was broken off'}): watchfloor rotation run")
+        doubts.append(f"a rotation is not proven ({view.last_detail or 'it was broken off'}): watchfloor secrets rotation run")
     elif view.last_ok is False:
-        doubts.append(f"the last rotation is not proven ({view.last_detail}): watchfloor rotation run")
+        doubts.append(f"the last rotation is not proven ({view.last_detail}): watchfloor secrets rotation run")
     if back := [item.name for item in view.items if item.again in ("accepted", "unknown")]:
         doubts.append(f"not proven refused after a restart: {', '.join(back)}")
     return PathView(

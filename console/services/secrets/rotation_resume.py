@@ -74,7 +74,7 @@ def _rotated(stop: Receipts) -> Receipt | None:
 async def _lost(scribe: Scribe, notice: Notice, stop: Receipts, receipt: Receipt, why: str, shown: list[RotationItem]) -> None:
     """The record is gone: the receipt that relies on it is not green any more."""
     words = "; ".join([f"{receipt.rotation.detail}; {why}", *([in_words(shown)] if shown else [])])
-    notice(f"{why} (rotation-last.json): watchfloor rotation run")
+    notice(f"{why} (rotation-last.json): watchfloor secrets rotation run")
     scribe.record(Record("supervisor", "secrets.record_lost", words, verdict=StepStatus.UNKNOWN, must=True))
     await stop.correct(receipt.kill_id, rotation_came_to(StepStatus.UNKNOWN, words))
 

@@ -82,7 +82,9 @@ class Rotator:
             known = {*OWN_ITEMS, *(plug.name for plug in plugs)}
             if only - known:
                 words = f" ({trouble})" if trouble else ""
-                raise NotFound(f"There is no item {min(only - known)[:40]!r} in the rotation plan{words}.", "watchfloor rotation show")
+                raise NotFound(
+                    f"There is no item {min(only - known)[:40]!r} in the rotation plan{words}.", "watchfloor secrets rotation show"
+                )
             # A mere resumption adds nothing to what was begun.
             result = rotate(
                 self.tokens,
@@ -128,7 +130,7 @@ class Rotator:
         """The value in force of an item that cannot be read back. NotFound, UsageProblem, or ConsoleError of plan and store."""
         item = next((item for item in load_plan(self.plan_file).items if item.name == name), None)
         if item is None:
-            raise NotFound(f"There is no item {name!r} in the rotation plan.", "watchfloor rotation show lists them.")
+            raise NotFound(f"There is no item {name!r} in the rotation plan.", "watchfloor secrets rotation show lists them.")
         if not isinstance(item, CommandItem | HttpItem):
             raise UsageProblem(f"{name} is read from where it is kept.", "Only items of kind command and http are told their value.")
         with self._lock:

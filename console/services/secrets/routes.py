@@ -102,7 +102,7 @@ class SecretRoutes:
     async def _token(self, request: Request) -> Response:
         body = await body_of(request, rm.TokenBody)
         if not await secret_call(self._api_key.accepts, body.api_key):
-            raise TokenRefused("This API key is not accepted.", "watchfloor rotation api-key makes a new one.")
+            raise TokenRefused("This API key is not accepted.", "watchfloor secrets rotation api-key makes a new one.")
         await self._first(request, "secrets.token", f"an operator token for {body.ttl_s} s")
         token = await secret_call(self._tokens.issue, "operator", self._by(request), body.ttl_s)
         return shown_once(answer(rm.TokenView(token=token, ttl_s=body.ttl_s)))

@@ -293,7 +293,7 @@ class Contexts:
     def hold(self, context_id: str, why: str, by: str) -> None:
         """Pauses its time to live. Raises NotFound."""
         if not self._hold(self._row(context_id).context_id, f"{by}: {why}"[:500], self._clock()):
-            raise NotFound(f"Session {context_id[:80]!r} has no workspace.", "watchfloor contexts list shows them.")
+            raise NotFound(f"Session {context_id[:80]!r} has no workspace.", "watchfloor session list shows them.")
         self._record_first(Record(by, "workspace.held", f"session {context_id}: {why}", verdict="ok", data={"context_id": context_id}))
 
     def release(self, context_id: str, why: str, by: str) -> None:
@@ -327,7 +327,7 @@ class Contexts:
         for row in self._ledger.contexts():
             if row.context_id == context_id:
                 return row
-        raise NotFound(f"Session {context_id[:80]!r} has no workspace.", "watchfloor contexts list shows them.")
+        raise NotFound(f"Session {context_id[:80]!r} has no workspace.", "watchfloor session list shows them.")
 
     def rows(self) -> list[tuple[ContextRow, int, float | None]]:
         """(session, living agents, when it goes: seconds since the epoch, or None while it is used or held)."""

@@ -104,7 +104,7 @@ def _remote(options: Options) -> str:
 def _cannot() -> str:
     """What no launch in each isolation mode can give on this host, at best; each launch is read back besides."""
     words = [f"{mode}: {'; '.join(m.name for m in TABLE if mode in m.lacking) or 'nothing'}" for mode in Mode]
-    return "what a mode may lack (watchfloor hardening AGENT says what one does, because of what): " + " | ".join(words)
+    return "what a mode may lack (watchfloor sandbox show AGENT says what one does, because of what): " + " | ".join(words)
 
 
 def services(root: Path = Path("/")) -> str:

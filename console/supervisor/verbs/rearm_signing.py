@@ -45,7 +45,7 @@ def sign_rearm(places: Places | None, given: argparse.Namespace) -> int:
     if not signers:
         raise Denied(
             "There is no private key here to sign with.",
-            "Name its file with --key, its folder with --keys, or make one: watchfloor keys init",
+            "Name its file with --key, its folder with --keys, or make one: watchfloor secrets keys init",
         )
     print(json.dumps({"schema_version": 1, "signatures": signatures_over(statement(**what.model_dump()), signers)}))
     return 0

@@ -1,4 +1,4 @@
-"""``watchfloor keys | release``: the keys of a fleet, its first baseline, and the signed end of exactly the kill that was reviewed."""
+"""``watchfloor secrets keys`` and ``remote release``: keys of a fleet, its first baseline, and the signed end of the reviewed kill."""
 
 from __future__ import annotations
 
@@ -172,7 +172,9 @@ def _baseline(places: Places, options: Options) -> str:
             f"The baseline was not written: {written.detail}.", "Look at the object in the bucket; 'release' ends a live kill."
         )
     note = (
-        f"; order {standing[0].number} lies in the bucket and kills until it is released: watchfloor release --review" if standing else ""
+        f"; order {standing[0].number} lies in the bucket and kills until it is released: watchfloor remote release --review"
+        if standing
+        else ""
     )
     return f"signed baseline written, {written.detail}{note}"
 
@@ -203,12 +205,12 @@ def release(places: Places | None, given: argparse.Namespace) -> int:
         written = store.write_release(body, reviewed.generation)
         newer = store.read_orders(reviewed.settled + 1, 1).found if written.ok else ()
     if not written.ok:
-        raise Conflict(f"The release was not written: {written.detail}.", "Review the file again: watchfloor release --review")
+        raise Conflict(f"The release was not written: {written.detail}.", "Review the file again: watchfloor remote release --review")
     orders = [str(order) for order in reviewed.orders]
     facts = {"released": orders, "settled": reviewed.settled, "generation": written.generation, "epoch": epoch, "trouble": reviewed.trouble}
     words = [f"released {order}" for order in orders]
     words += [f"orders are settled up to number {reviewed.settled}"] if reviewed.settled else []
-    words += [f"order {newer[0].number} came after the review and still kills: watchfloor release --review"] if newer else []
+    words += [f"order {newer[0].number} came after the review and still kills: watchfloor remote release --review"] if newer else []
     words += [written.detail, "Each host stays killed locally until: watchfloor rearm --reason ..."]
     show(given, facts | {"newer": str(newer[0].order) if newer else ""}, words)
     return 0
@@ -255,7 +257,7 @@ def _agree(given: argparse.Namespace, seen: Review, words: list[str]) -> None:
     """The operator names what was reviewed: every order whole, or, asked at once, the newest one's number or generation."""
     if given.order and given.order != seen.order:
         what = "This host obeys" if seen.instead else "The bucket holds"
-        raise Conflict(f"{what} {seen.order} now, not what you reviewed.", "Look again: watchfloor release --review")
+        raise Conflict(f"{what} {seen.order} now, not what you reviewed.", "Look again: watchfloor remote release --review")
     if given.order:
         return
     print("\n".join(words), file=sys.stderr)

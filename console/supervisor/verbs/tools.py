@@ -1,4 +1,4 @@
-"""``watchfloor tools sign | check``: a session's tools, signed with an operator's key, and what a launch would offer now."""
+"""``watchfloor policy tools sign | check``: a session's tools, signed with an operator's key, and what a launch would offer now."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def tools_verb(places: Places | None, given: argparse.Namespace) -> int:
 
 def _sign(places: Places, workspace: Path, given: argparse.Namespace) -> Said:
     if not given.tool or not given.reason.strip():
-        raise UsageProblem("Name each tool and a reason.", "watchfloor tools sign SESSION --tool NAME --reason WHY")
+        raise UsageProblem("Name each tool and a reason.", "watchfloor policy tools sign SESSION --tool NAME --reason WHY")
     elsewhere = load_key_files([Path(f) for f in given.key], load_keys(places.keys_dir))
     signers = [*elsewhere, *load_signers(places.keys_dir)]
     if not signers:
-        raise Denied("There is no private key here to sign with.", "Sign where the operator's keys are, or: watchfloor keys init")
+        raise Denied("There is no private key here to sign with.", "Sign where the operator's keys are, or: watchfloor secrets keys init")
     tools = tuple(_looked_at(workspace, word, given.reason) for word in given.tool)
     try:
         serial = least_serial(places, given.session) + 1

@@ -1,4 +1,4 @@
-"""``watchfloor watch``: poll the bucket for a host whose supervisor is away. It stops, and answers for the host; it never loosens.
+"""``watchfloor remote watch``: poll the bucket for a host whose supervisor is away. It stops, and answers for the host; it never loosens.
 
 Lease, heartbeat and soft stop belong to the process that holds the instance's lock. So watch renews none of them and lifts nothing. Without
 a supervisor the guard freezes its agents by itself, and a kill in the bucket still reaches them through here.

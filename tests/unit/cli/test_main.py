@@ -44,7 +44,7 @@ def test_the_example_of_every_verb_is_one_that_the_verb_takes() -> None:
     assert {f"watchfloor {' '.join(path)}" for path in verbs} == set(EXAMPLES)
     for example in EXAMPLES.values():
         words = shlex.split(example)[1:]
-        path = next(tuple(words[:n]) for n in (2, 1) if tuple(words[:n]) in verbs)
+        path = next(tuple(words[:n]) for n in (3, 2, 1) if tuple(words[:n]) in verbs)
         verb = verbs[path]
         assert verb is not None, f"the example of a family names one of its verbs: {example}"
         said = verb.read("watchfloor", words[len(path) :])
@@ -55,17 +55,17 @@ def test_the_example_of_every_verb_is_one_that_the_verb_takes() -> None:
     ("argv", "words"),
     [
         (("flet",), "Did you mean fleet?"),
-        (("aprovals",), "Did you mean approvals?"),
+        (("aproval",), "Did you mean approval?"),
         (("panik", "--reason", "r"), "Did you mean panic"),
         (("--stat-dir", "x"), "Did you mean --state-dir?"),
         (("budget", "ste"), "Did you mean set"),
         (("kill", "a", "--tre"), "Did you mean --tree?"),
         (("kill", "a", "--resaon", "r"), "Did you mean --reason?"),
-        (("activity", "a", "-n", "many"), "--count takes a whole number, not 'many'."),
-        (("activity", "a", "-n", "0"), "--count takes 1 to 500, not 0."),
+        (("activity", "a", "-n", "many"), "--rows takes a whole number, not 'many'."),
+        (("activity", "a", "-n", "0"), "--rows takes 1 to 500, not 0."),
         (("kill", "a", "--reason"), "--reason needs a value."),
         (("kill", "a", "--tree=yes"), "--tree takes no value."),
-        (("fleet", "a", "b"), "takes no further word: 'b'."),
+        (("agent", "show", "a", "b"), "takes no further word: 'b'."),
     ],
 )
 def test_a_mistyped_word_is_answered_with_what_was_meant(watchfloor: Watchfloor, argv: tuple[str, ...], words: str) -> None:
@@ -94,7 +94,7 @@ def test_bash_completes_verbs_and_options(words: str, wanted: set[str]) -> None:
 def test_options_may_stand_together_and_beside_what_they_name() -> None:
     verb = dict(every_verb())[("activity",)]
     assert verb is not None
-    for words in (["-fn3", "a"], ["-f", "-n", "3", "a"], ["a", "--follow", "--count=3"], ["--count", "3", "-f", "--", "a"]):
+    for words in (["-fn3", "a"], ["-f", "-n", "3", "a"], ["a", "--follow", "--rows=3"], ["--rows", "3", "-f", "--", "a"]):
         assert verb.read("watchfloor", words) == verb.read("watchfloor", ["a", "-f", "-n", "3"]), words
 
 
@@ -104,7 +104,7 @@ def test_what_is_missing_leads_to_the_help_of_that_very_verb(watchfloor: Watchfl
     assert "watchfloor --help lists the verbs." in watchfloor("nosuch").err
 
 
-@pytest.mark.parametrize("family", ["network", "contexts", "receipt"])
+@pytest.mark.parametrize("family", ["network", "session", "secrets", "receipt"])
 def test_a_family_without_its_verb_shows_what_there_is_as_lines(watchfloor: Watchfloor, family: str) -> None:
     said = watchfloor(family)
     assert said.code == ExitCode.USAGE and said.out == "" and "\\n" not in said.err
@@ -147,7 +147,7 @@ def test_without_a_supervisor_every_other_verb_says_how_to_start_one(watchfloor:
         ("freeze", "a"),
         ("rearm", "--reason", "r"),
         ("allowlist", "list"),
-        ("contexts", "list"),
+        ("session", "list"),
         ("rollback", "list"),
         ("receipt", "list"),
     ):

@@ -1,4 +1,4 @@
-"""``watchfloor sources``: what agent types have, and who looks for agents."""
+"""``watchfloor agent-type list``: what agent types have, and who looks for agents."""
 
 from __future__ import annotations
 

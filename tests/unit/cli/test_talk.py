@@ -40,12 +40,12 @@ def test_a_refusal_is_exit_4_and_an_unconfirmed_interrupt_5(watchfloor: Watchflo
 def test_an_end_is_exit_0_only_when_the_guard_saw_it(watchfloor: Watchfloor, api: CannedApi) -> None:
     for done, code in (("ended", 0), ("runs", 5), ("killed", 4)):
         api.say("POST /api/agents/a/end", {"id": "a", "done": done, "processes": 3, "words": "\x1b[31mwords", "best_effort": "doubt"})
-        said = watchfloor("end", "a", "--reason", "done with it", "--within", "2")
+        said = watchfloor("finish", "a", "--reason", "done with it", "--within", "2")
         assert said.code == code and "words" in said.out and "doubt" in said.out and "\x1b" not in said.out
         assert api.asked[-1].body == {"reason": "done with it", "within_s": 2.0}
-    assert watchfloor("end", "a", "--json").json["done"] == "killed"
+    assert watchfloor("finish", "a", "--json").json["done"] == "killed"
     before = len(api.asked)
-    assert watchfloor("end", "a", "--within", "601").code == 2 and watchfloor("end", "a", "--reason", "x" * 501).code == 2
+    assert watchfloor("finish", "a", "--within", "601").code == 2 and watchfloor("finish", "a", "--reason", "x" * 501).code == 2
     assert len(api.asked) == before
     api.refuse("POST /api/agents/a/end", 403, "a cannot be asked to end: it is frozen.", exit_code=4)
-    assert watchfloor("end", "a").code == 4
+    assert watchfloor("finish", "a").code == 4

@@ -113,7 +113,7 @@ def test_who_cannot_be_talked_to_and_why(change: dict[str, Any], why: str) -> No
         ({"state": AgentState.KILLED}, "run --again"),
         ({"state": AgentState.OVER_BUDGET}, "watchfloor budget set NAME=VALUE --agent a-1"),
         ({"state": AgentState.FROZEN, "causes": ("operator",)}, "watchfloor thaw a-1"),
-        ({"state": AgentState.FROZEN, "causes": ("lease",)}, "watchfloor fleet a-1"),
+        ({"state": AgentState.FROZEN, "causes": ("lease",)}, "watchfloor agent show a-1"),
         ({"isolated": "by me"}, "watchfloor reconnect a-1"),
     ],
 )

@@ -34,7 +34,9 @@ def still_open(switch: Switch) -> list[str]:
         words.append("Steps of the kill are still being carried out.")
     if switch.view is not None and switch.view.remote_latched:
         orders = ", ".join(o[:24] for o in switch.view.remote_latched[:3])
-        words.append(f"Remote orders block new agents ({orders}). First: watchfloor release --reason … in a terminal, signed; then rearm.")
+        words.append(
+            f"Remote orders block new agents ({orders}). First: watchfloor remote release --reason … in a terminal, signed; then rearm."
+        )
     return words
 
 
@@ -105,7 +107,7 @@ class RearmDialog(Dialog):
             field.property("label").setVisible(wanted)
         self.weak.setVisible(state in ("not_set", "broken"))
         if state == "broken":
-            self.weak.say("The passphrase cannot be checked. The owner resets it at a terminal: watchfloor passphrase reset")
+            self.weak.say("The passphrase cannot be checked. The owner resets it at a terminal: watchfloor secrets passphrase reset")
         self.adjustSize()
 
     def _looked(self, view: RearmView) -> None:

@@ -84,7 +84,12 @@ class RotationDialog(Dialog):
         lines += [item_line(item) for item in view.items[:_SHOWN]]
         if len(view.items) > _SHOWN:
             lines.append(
-                Fact(f"and {plural(len(view.items) - _SHOWN, 'more secret')}: watchfloor rotation show", "", left_role="text2", indent=True)
+                Fact(
+                    f"and {plural(len(view.items) - _SHOWN, 'more secret')}: watchfloor secrets rotation show",
+                    "",
+                    left_role="text2",
+                    indent=True,
+                )
             )
         self.items.say(lines)
         self._judge()

@@ -1,4 +1,4 @@
-"""``watchfloor contexts list | hold | release | delete``: sessions' workspaces."""
+"""``watchfloor session list | show | hold | delete``: sessions' workspaces."""
 
 from __future__ import annotations
 
@@ -8,36 +8,47 @@ from console.api.context_messages import ContextActBody, ContextsView, ContextVi
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.plain import moment
-from console.cli.syntax import Argument, Verbs
+from console.cli.plain import moment, plain
+from console.cli.syntax import Argument, Option
 from console.cli.tables import new_table
+from console.domain.errors import NotFound
 
-app = Verbs("Sessions' workspaces: what they hold, how long they stay, what is held as evidence.")
-Context = Annotated[str, Argument(metavar="SESSION", help="Its id, as contexts list shows it.")]
+Context = Annotated[str, Argument(metavar="SESSION", help="Its id, as session list shows it.")]
 _MIB = 1 << 20
 
 
-@app.command("list")
-def list_contexts(state_dir: StateDir = None, as_json: Json = False) -> int:
+def list_sessions(state_dir: StateDir = None, as_json: Json = False) -> int:
     """Every session with a workspace."""
     with connect(state_dir) as client:
         seen = client.contexts()
     return _show(seen, as_json)
 
 
-@app.command("hold")
-def hold(context: Context, reason: Reason, state_dir: StateDir = None, as_json: Json = False) -> int:
-    """Keep it as evidence: its time to live is paused."""
-    return _act("hold", context, reason, state_dir, as_json)
+def show(context: Context, state_dir: StateDir = None, as_json: Json = False) -> int:
+    """One session: its agent, size, last use, and how long its workspace stays."""
+    with connect(state_dir) as client:
+        seen = client.contexts()
+    found = [one for one in seen.contexts if one.context_id == context]
+    if not found:
+        raise NotFound(f"No session {plain(context, 70)} has a workspace.", "watchfloor session list shows those that have one.")
+    if as_json:
+        out.emit_view(found[0])
+    else:
+        _print(found)
+    return 0
 
 
-@app.command("release")
-def release(context: Context, reason: Reason, state_dir: StateDir = None, as_json: Json = False) -> int:
-    """End a hold."""
-    return _act("release", context, reason, state_dir, as_json)
+def hold(
+    context: Context,
+    reason: Reason,
+    remove: Annotated[bool, Option("--remove", help="Remove the hold: the time to live counts again.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Keep its workspace as evidence: the time to live is paused."""
+    return _act("release" if remove else "hold", context, reason, state_dir, as_json)
 
 
-@app.command("delete")
 def delete(context: Context, reason: Reason, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Delete its workspace for good. Refused while it is used or held."""
     return _act("delete", context, reason, state_dir, as_json)
@@ -59,8 +70,13 @@ def _show(seen: ContextsView, as_json: bool) -> int:
     if not seen.contexts:
         out.say("No session has a workspace.")
         return 0
+    _print(seen.contexts)
+    return 0
+
+
+def _print(contexts: list[ContextView]) -> None:
     table = new_table("SESSION", "AGENT", "AGENTS", "MIB", "LAST USED", "STAYS", "WHY")
-    for c in seen.contexts:
+    for c in contexts:
         table.add_row(
             out.words(c.context_id, limit=64),
             out.words(c.agent, limit=40),
@@ -71,7 +87,6 @@ def _show(seen: ContextsView, as_json: bool) -> int:
             out.words(c.hold or c.over or ("stateless run" if c.stateless else ""), limit=200),
         )
     out.show(table)
-    return 0
 
 
 def _stays(context: ContextView) -> str:
