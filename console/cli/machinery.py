@@ -46,7 +46,7 @@ def rotate(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 @keys_app.command("revoke")
 def revoke(
-    kid: Annotated[str, Argument(metavar="KEY", help="Its id, as keys show names it: a fleet's, or the host's own.")],
+    kid: Annotated[str, Argument(metavar="KEY", help="Its id, as secrets keys show names it: a fleet's, or the host's own.")],
     reason: Reason,
     key: Annotated[list[str] | None, Option("--key", metavar="FILE", help="A private key kept elsewhere that signs it.")] = None,
     state_dir: StateDir = None,

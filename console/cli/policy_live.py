@@ -94,7 +94,7 @@ def backtest(
 
 
 def draft(
-    approval: Annotated[str, Argument(metavar="APPROVAL", help="A request, as approvals list shows it.")],
+    approval: Annotated[str, Argument(metavar="APPROVAL", help="A request, as approval list shows it.")],
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:

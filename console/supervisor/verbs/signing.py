@@ -153,7 +153,7 @@ def _awaited(places: Places, options: Options) -> Options:
 
 def _baseline(places: Places, options: Options) -> str:
     if not options.remote.bucket:
-        return "no bucket is set: the signed baseline is written by 'keys init' once one is"
+        return "no bucket is set: the signed baseline is written by 'watchfloor secrets keys init' once one is"
     state, _ = load_state(places.state_dir / "remote-state.json")
     body = baseline_document(
         fleet=options.remote.fleet,
