@@ -109,6 +109,7 @@ def test_an_agent_without_a_limit_says_so_and_not_0_percent() -> None:
     open_ended = {"cost_usd": None, "wall_s": None}  # as a supervisor says it
     assert cell_words(Row(agent(limits=open_ended, tree_limits=open_ended)), "budget") == "no limit, $0.00"
     assert cell_words(Row(agent(limits={"cost_usd": 5.0})), "budget") == "0% of the nearest limit, $0.00"
+    assert cell_words(Row(agent(limits={"cost_usd": 5.0}, cost_usd=None)), "budget") == "? of the nearest limit, unknown"
     assert cell_words(Row(agent(budget_share=0.3)), "budget").startswith("30%")
 
 

@@ -276,7 +276,7 @@ class LadderDesk:
     def can(self, agent_id: AgentId) -> dict[str, str]:
         """Rung -> "" when it is possible on this agent alone, else why not."""
         state = self._core.state
-        return {rung.value: why_not(state, rung, state.agents[agent_id]) for rung in Rung}
+        return {rung.value: why_not(state, rung, state.agents[agent_id], Scope(Reach.AGENT, agent_id)) for rung in Rung}
 
 
 def cut_or_not(core: Core, found: Plan, notes: list[str]) -> m.ActView:

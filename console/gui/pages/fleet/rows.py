@@ -14,7 +14,7 @@ from console.api.messages import AgentView
 from console.gui.models.modes import is_open, network_chip
 from console.gui.models.row import OVER, Row, is_exposed, view_mode
 from console.gui.pages.budgets.reasons import plain_reason
-from console.gui.pages.fleet.words import NO_LIMIT, STATES, has_limit, state_words
+from console.gui.pages.fleet.words import NO_LIMIT, STATES, has_limit, is_unmeasured, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.facts import ChipSpec
@@ -69,7 +69,7 @@ def cell_words(row: Row, key: str) -> str:
             cut = f" by {view.isolated}" if view.isolated else ""
             return f"{network_chip(view, long=True).text}{cut}. {view.network_note}".strip(" .")
         case "budget":
-            near = f"{_percent(view.budget_share)} of the nearest limit" if has_limit(view) else NO_LIMIT
+            near = f"{_percent(view)} of the nearest limit" if has_limit(view) else NO_LIMIT
             return f"{near}, {usd(view.cost_usd)}"
         case "burn":
             return "unknown" if view.cost_usd is None and not view.burn_usd_per_h else f"{usd(view.burn_usd_per_h)}/h"
@@ -196,9 +196,10 @@ def _paint_budget(canvas: Canvas, row: Row, quiet: bool) -> None:
     _, colour = share_colours(share, canvas.ink)
     if share < 0.75:
         colour = canvas.ink.text
-    box, words = QRectF(cell.x() + 60, cell.y(), 41, cell.height()), _percent(share)
+    box, words = QRectF(cell.x() + 60, cell.y(), 41, cell.height()), _percent(row.view)
     canvas.shared(box, ("share", words, colour), lambda on: _paint_share(on, box, words, colour))
-    draw_gauge(canvas.painter, QRectF(cell.x(), cell.center().y() - 3, 60, 6), share, canvas.ink)
+    if words != "?":
+        draw_gauge(canvas.painter, QRectF(cell.x(), cell.center().y() - 3, 60, 6), share, canvas.ink)
     _paint_cost(canvas, row, quiet)
 
 
@@ -215,7 +216,8 @@ def _paint_share(canvas: Canvas, box: QRectF, words: str, colour: str) -> None:
     draw_text(canvas.painter, box, words, fonts.ui(12), colour, right=True)
 
 
-def _percent(share: float) -> str:
-    if not math.isfinite(share):
+def _percent(view: AgentView) -> str:
+    share = view.budget_share
+    if not math.isfinite(share) or is_unmeasured(view):
         return "?"
     return f"{share * 100:.0f}%" if share < 10 else ">999%"

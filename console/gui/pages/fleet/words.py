@@ -48,6 +48,12 @@ def has_limit(view: AgentView) -> bool:
     return view.budget_share != 0 or any(cap is not None for caps in (view.limits, view.tree_limits) for cap in caps.values())
 
 
+def is_unmeasured(view: AgentView) -> bool:
+    """Whether its limits are on a cost that nothing measures, so that no share of them is known."""
+    is_limited = any(limits.get("cost_usd") is not None for limits in (view.limits, view.tree_limits))
+    return view.cost_usd is None and is_limited and view.budget_share == 0
+
+
 def state_words(view: AgentView) -> tuple[str, str, str]:
     """(word, shape, colour) of an agent's state; one in dry-run has ``dry`` behind it."""
     word, shape, colour = STATES.get(view.state, UNKNOWN)
