@@ -47,6 +47,18 @@ class ApprovalRoutes:
         """GET /api/approvals/{id}/draft. Raises NotFound."""
         return self._wire.ask(p.DraftView, "GET", f"/api/approvals/{segment(approval_id)}/draft")
 
+    def offered_rule(self, approval_id: str) -> p.ExactOffer:
+        """GET /api/approvals/{id}/rule. Raises NotFound."""
+        return self._wire.ask(p.ExactOffer, "GET", f"/api/approvals/{segment(approval_id)}/rule")
+
+    def add_rule(self, approval_id: str, body: p.ExactBody) -> p.ExactRule:
+        """POST /api/approvals/{id}/rule. Raises NotFound, Conflict, Denied."""
+        return self._wire.ask(p.ExactRule, "POST", f"/api/approvals/{segment(approval_id)}/rule", body=body)
+
+    def remove_rule(self, body: p.ExactRemoveBody) -> p.PolicyView:
+        """POST /api/policy/exact/remove. Raises NotFound."""
+        return self._wire.ask(p.PolicyView, "POST", "/api/policy/exact/remove", body=body)
+
     def hooks(self) -> HooksView:
         """GET /api/hooks."""
         return self._wire.ask(HooksView, "GET", "/api/hooks")

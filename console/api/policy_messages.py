@@ -28,6 +28,59 @@ class RuleRow(View):
     """Of the file where it stands, from 1; 0: not found."""
 
 
+SHOWN = 4096
+"""Characters of a call that a rule of exactly these arguments shows."""
+
+
+class ExactRule(View):
+    """A rule that a person made of an approval: exactly these arguments, in this folder. Its texts are hostile."""
+
+    id: str
+    key: str
+    """SHA-256 of tool, argument, folder and whole input: what it is bound to."""
+    tool: str
+    argument: str
+    cwd: str = ""
+    folder: str
+    """The workspace that it holds in."""
+    approval_id: str
+    by: str
+    reason: str = ""
+    at: float
+    until: float
+    """From then on such a call is asked again."""
+    hits: int = 0
+    """Calls it decided in the last ``DAYS`` days."""
+
+
+class ExactOffer(View):
+    """GET /api/approvals/{id}/rule: the rule that an approval could become."""
+
+    schema_version: int = SCHEMA_VERSION
+    why_not: str = ""
+    """Why each such call is asked; empty: ``rule`` can be made."""
+    rule: ExactRule | None = None
+    days: int = DAYS
+    recorded: int = 0
+    """Recorded calls of so many days."""
+    answered: int = 0
+    """Of these, asked ones that it would have answered."""
+
+
+class ExactBody(Request):
+    """POST /api/approvals/{id}/rule: allow exactly this call in this folder for 30 days."""
+
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
+class ExactRemoveBody(Request):
+    """POST /api/policy/exact/remove."""
+
+    id: Annotated[str, Field(min_length=1, max_length=40)]
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+
 class PolicyView(View):
     """GET /api/policy."""
 
@@ -38,6 +91,8 @@ class PolicyView(View):
     problem: str = ""
     """Why the newest file is not in force; empty: it is. Amber, never green."""
     rules: list[RuleRow] = []
+    exact: list[ExactRule] = []
+    """Rules of one call each, that people made of approvals, newest first."""
     sha256: str = ""
     recorded: int = 0
     """Calls there are to try a change on."""

@@ -1,4 +1,4 @@
-"""``watchfloor approval list | show | approve | deny | grants | end``: what waits for a human, over all agents."""
+"""``watchfloor approval list | show | approve | deny | rule | grants | end``: what waits for a human, over all agents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from console.cli.options import Json, Reason, StateDir
 from console.cli.plain import moment, plain, plain_block
 from console.cli.syntax import Argument, Option, Verbs
 from console.cli.tables import new_table
-from console.domain.errors import Conflict, NotFound
+from console.domain.errors import Conflict, Denied, NotFound
 
 if TYPE_CHECKING:
     from console.api.approval_messages import ApprovalDetailView, ApprovalRow, ApprovalsView, DecideBody, DecideView
@@ -134,6 +134,35 @@ def revoke(
         out.emit_view(view)
     else:
         out.say(f"taken back from session {plain(session)}")
+    return 0
+
+
+@app.command("rule")
+def rule(
+    approval: Annotated[str, Argument(metavar="APPROVAL", help="A request that was approved.")],
+    look_only: Annotated[bool, Option("--look", help="Show what the rule would have answered; make none.")] = False,
+    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")] = "",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Allow exactly this call in its workspace for 30 days. Never what is dangerous, reads secrets or has shell operators."""
+    from console.api.policy_messages import ExactBody
+
+    with connect(state_dir) as client:
+        offer = client.offered_rule(approval)
+        if offer.rule is None:
+            raise Denied(f"No rule can answer this: {plain(offer.why_not, 300)}.", "Each such call is asked.")
+        if not look_only:
+            digest = client.approval(approval).row.digest
+            offer.rule = client.add_rule(approval, build(ExactBody, digest=digest, reason=reason))
+    if as_json:
+        out.emit_view(offer)
+        return 0
+    made = offer.rule
+    what = f"{plain(made.tool, 60)} {plain(made.argument, 200)}"
+    out.say(f"{'it would allow' if look_only else f'rule {made.id} allows'} exactly: {what}")
+    out.say(f"in {plain(made.folder, 200)}, until {moment(made.until)}")
+    out.say(f"it would have answered {offer.answered} of {offer.recorded} recorded calls of the last {offer.days} days")
     return 0
 
 

@@ -1,11 +1,11 @@
-"""``watchfloor policy rules | profile | backtest | draft | save``: the rules that a running supervisor judges by."""
+"""``watchfloor policy rules | remove | profile | backtest | draft | save``: the rules that a running supervisor judges by."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated
 
-from console.api.policy_messages import DAYS, PolicySaveBody, PolicyTryBody, PolicyTryView, ProfileBody
+from console.api.policy_messages import DAYS, ExactRemoveBody, PolicySaveBody, PolicyTryBody, PolicyTryView, ProfileBody
 from console.cli import out
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
@@ -22,7 +22,7 @@ Days = Annotated[int, Option("--days", metavar="N", help="Try it on the recorded
 
 def add_live(app: Verbs) -> None:
     """The verbs, to the family."""
-    for verb in (rules, profile, backtest, draft, save):
+    for verb in (rules, remove, profile, backtest, draft, save):
         app.command(verb.__name__)(verb)
 
 
@@ -41,8 +41,30 @@ def rules(state_dir: StateDir = None, as_json: Json = False) -> int:
         last = moment(row.last_at) if row.last_at is not None else "never"
         table.add_row(row.list, out.words(row.rule, limit=120), str(row.hits), last, out.words(finding, limit=160))
     out.show(table)
+    if view.exact:
+        exact = new_table("ID", "EXACTLY", "IN", "UNTIL", f"HITS {DAYS} D", "BY")
+        for one in view.exact:
+            call = out.words(f"{one.tool} {one.argument}", limit=100)
+            exact.add_row(one.id, call, out.words(one.folder, limit=80), moment(one.until), str(one.hits), out.words(one.by, limit=40))
+        out.show(exact)
     out.say(f"{'the product’s own rules' if view.is_default else 'policy.json'}; {view.recorded} recorded calls to try a change on")
     return 1 if view.problem else 0
+
+
+def remove(
+    rule: Annotated[str, Argument(metavar="RULE", help="Its id, as policy rules shows it: x-...")],
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it is on record.")] = "",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Remove a rule that was made of an approval. Such a call is asked again."""
+    with connect(state_dir) as client:
+        view = client.remove_rule(build(ExactRemoveBody, id=rule, reason=reason))
+    if as_json:
+        out.emit_view(view)
+    else:
+        out.say(f"removed: rule {plain(rule, 40)}; such a call is asked again")
+    return 0
 
 
 def profile(

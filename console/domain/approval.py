@@ -21,7 +21,7 @@ TTL_S = 600.0
 """Seconds that a person has to decide, unless the options set another time."""
 REASON_MAX = 1000
 DAY_S = 86_400.0
-_OPERATORS = frozenset(";|&<>$`\n")
+_OPERATORS = frozenset(";|&<>()$`\r\n")
 
 
 class ApprovalState(StrEnum):
@@ -119,13 +119,12 @@ class Approval:
     @property
     def may_be_rule(self) -> bool:
         """Whether a rule for exactly these arguments may answer it: never what is dangerous, nor shell text with operators."""
-        return not self.danger and not _OPERATORS.intersection(self.request.argument)
+        return not self.danger and not has_operators(self.request)
 
     @property
     def exact(self) -> str:
         """A digest that is the same for requests which one rule for exactly these arguments, in this folder, would answer."""
-        said = self.request
-        return hashlib.sha256(f"{said.tool}\0{said.argument}\0{said.cwd}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return exact_key(self.request)[:16]
 
     @property
     def group(self) -> str:
@@ -181,6 +180,26 @@ def digest_of(request: PermissionRequest, agent_id: str, context_id: str) -> str
 def session_digest(request: PermissionRequest, context_id: str) -> str:
     """Return what an approval for a session is bound to: the same request, by any agent of the session."""
     return digest_of(request, "", context_id)
+
+
+def exact_key(request: PermissionRequest) -> str:
+    """Return the same for requests with exactly the same arguments in the same folder. A command's description is no argument."""
+    detail = request.detail
+    if request.tool == "shell" and detail:
+        try:
+            given = json.loads(detail)
+        except (ValueError, RecursionError):
+            given = None
+        if isinstance(given, dict):
+            given.pop("description", None)
+            detail = json.dumps(given, sort_keys=True)
+    whole = json.dumps([request.tool, request.argument, request.cwd, detail])
+    return hashlib.sha256(whole.encode("ascii")).hexdigest()
+
+
+def has_operators(request: PermissionRequest) -> bool:
+    """Whether its text may join, redirect or substitute, were it shell text."""
+    return bool(_OPERATORS.intersection(request.argument))
 
 
 def shape(request: PermissionRequest) -> str:

@@ -44,6 +44,7 @@ from console.services.network.ratchet import TightenDesk
 from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk
 from console.services.policy.dangerous_operations import DangerDesk
+from console.services.policy.exact_rules import ExactDesk, ExactRules
 from console.services.policy.git_memory import GitMemory
 from console.services.policy.page import PolicyLook
 from console.services.policy.page_routes import policy_page_routes
@@ -108,7 +109,8 @@ class Supervisor:
         self.dangers = dangers = DangerDesk(places, it.scribe, notice)
         git = GitMemory(SessionStart(it.ledger, above))
         self.profiles = Profiles(self.core.state.profiles, it.ledger, it.scribe, types)
-        known = (types.declared_of, types.type_of, git.of, self.profiles)
+        self.exact = ExactRules(it.ledger)
+        known = (types.declared_of, types.type_of, git.of, self.profiles, self.exact)
         self.policy = PolicyDesk(places, partial(notice, level="red"), dangers.list.current, above, *known)
         approving = Approving(self.core, it.scribe, it.keyring, notice, self.policy)
         judging = CallJudging(self.core, approving, self.policy.judgement)
@@ -306,7 +308,8 @@ class Supervisor:
         it = self.machinery
         secrets = SecretRoutes(self.core.agent_or_404, it.scribe, it.keyring, it.rotator, self.doors.revoke, self.stop.correct)
         more = [*secrets.routes(), *self._program_routes(), *hook_routes(self.doors.hooks)]
-        more += policy_routes(PolicyReview(self.core, self.places, it.scribe, self.policy), self.profiles, asked_by)
+        review = PolicyReview(self.core, self.places, it.scribe, self.policy, self.exact)
+        more += policy_routes(review, self.profiles, ExactDesk(self.core, it.scribe, self.policy, self.exact), asked_by)
         more += policy_page_routes(PolicyLook(self.core, it.scribe, self.policy))
         more += metrics_routes(Metrics(self.core, self.stop, it.scribe, self.follower.armed))
         return more + first_run_routes(self.places, self.options, self.policy, self.doors, self.follower)

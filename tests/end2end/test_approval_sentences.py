@@ -71,6 +71,25 @@ def test_equal_requests_of_one_tree_that_wait_are_one_item_and_each_keeps_its_ow
     assert waiting(it, other).id == rows[3].id
 
 
+def test_an_approval_becomes_a_rule_for_exactly_that_call_until_it_is_removed(it: Instance, watchfloor: Say) -> None:
+    asking = "while True: print('verdict', agent.permission('launch_rocket', 'now')['verdict'], flush=True); time.sleep(0.2)"
+    agent = it.python(asking)
+    row = waiting(it, agent)
+    assert watchfloor("approval", "rule", row.id)[0] == 4, "only what was approved"
+    decide(it, row, "approve")
+    again = waiting(it, agent)
+    code, out, _ = watchfloor("approval", "rule", row.id, "--reason", "lift off")
+    assert code == 0 and "exactly: launch_rocket now" in out
+    (rule,) = it.api.policy().exact
+    decide(it, again, "approve")
+    until(lambda: it.api.policy().exact[0].hits > 1, words="the rule answers")
+    assert not [one for one in it.api.approvals().waiting if one.agent_id == agent]
+    assert watchfloor("policy", "remove", rule.id, "--reason", "no more")[0] == 0
+    records = [record for kind in ("policy.rule_added", "policy.rule_removed") for record in it.api.audit(q=kind).rows]
+    assert [rule.id in record.what for record in records] == [True, True]
+    assert waiting(it, agent).argument == "now" and rule.id not in watchfloor("policy", "rules")[1]
+
+
 def test_for_the_session_it_is_not_asked_again_until_that_is_taken_back(it: Instance) -> None:
     agent = it.python(TWICE.format(tool="launch_rocket", argument="now"))
     row = waiting(it, agent)

@@ -142,7 +142,11 @@ class Story:
         until(
             lambda: '"approval"' in json.dumps(self.wire.ask("GET", f"/api/approvals/{row['id']}")[1]), words="what it did is in the ledger"
         )
-        self.read({"{id}": row["id"]}, ("/api/approvals", "/api/approvals/{id}", "/api/approvals/{id}/draft"), "waiting")
+        self.read(
+            {"{id}": row["id"]},
+            ("/api/approvals", "/api/approvals/{id}", "/api/approvals/{id}/draft", "/api/approvals/{id}/rule"),
+            "waiting",
+        )
         requests = [{"id": row["id"], "digest": row["digest"]}]
         self.do("approve", "POST", "/api/approvals", {"requests": requests, "verdict": "approve", "scope": "session"})
         it.says(asker, "verdict allow")

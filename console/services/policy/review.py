@@ -14,12 +14,13 @@ from console.domain.approval import Approval
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
 from console.domain.permission import PermissionRequest, Verdict
-from console.ledger.calls import JudgedCall
+from console.ledger.calls import JudgedCall, RuleHits
 from console.policy.draft import draft
 from console.policy.lint import Severity, lint
 from console.policy.loading import Settings, read_settings
 from console.policy.positions import lines_of
 from console.services.fleet.core import Core
+from console.services.policy.exact_rules import ExactRules
 from console.services.policy.service import PolicyDesk
 from console.services.records.record_writer import Scribe
 from console.settings.durable import replace_file
@@ -38,28 +39,28 @@ class _Unknown(Exception):
 class PolicyReview:
     """The operator's side of the rules."""
 
-    __slots__ = ("_core", "_places", "_scribe", "_desk")
+    __slots__ = ("_core", "_places", "_scribe", "_desk", "_exact")
 
-    def __init__(self, core: Core, places: Places, scribe: Scribe, desk: PolicyDesk) -> None:
-        self._core, self._places, self._scribe, self._desk = core, places, scribe, desk
+    def __init__(self, core: Core, places: Places, scribe: Scribe, desk: PolicyDesk, exact: ExactRules) -> None:
+        self._core, self._places, self._scribe, self._desk, self._exact = core, places, scribe, desk, exact
 
     def view(self) -> p.PolicyView:
         """What is in force, and how often each rule decided. Blocks."""
         kept = self._desk.current()
         hits = {(hit.rule, hit.verdict): hit for hit in self._scribe.ledger.rule_hits(time.time() - p.DAYS * 86400)}
         recorded = sum(hit.hits for hit in hits.values())
+        exact = [one.model_copy(update={"hits": _hits(hits.get((f"rule {one.id}", "allow")))}) for one in self._exact.listed()]
         if kept.settings is None:
             nothing = hashlib.sha256(kept.good).hexdigest()
-            return p.PolicyView(
-                problem=kept.problem, is_default=False, recorded=recorded, sha256=nothing, file=str(self._places.policy_file)
-            )
+            file = str(self._places.policy_file)
+            return p.PolicyView(problem=kept.problem, is_default=False, recorded=recorded, sha256=nothing, file=file, exact=exact)
         findings = {one.rule: one for one in lint(kept.settings, policy_data.catalogue())}
         rows = []
         places = lines_of(kept.good)
         for name in ("deny", "ask", "allow"):
             for rule in getattr(kept.settings, name):
                 hit, found = hits.get((rule.text, name)), findings.get(rule.text)
-                row = p.RuleRow(rule=rule.text, list=name, hits=hit.hits if hit else 0, last_at=hit.last_at if hit else None)
+                row = p.RuleRow(rule=rule.text, list=name, hits=_hits(hit), last_at=hit.last_at if hit else None)
                 row.line = places.get((name, rule.text), 0)
                 if found is not None and name == "allow":
                     row.finding, row.in_force = found.what, found.severity is not Severity.REFUSED
@@ -70,6 +71,7 @@ class PolicyReview:
             is_default=is_default,
             problem=kept.problem,
             rules=rows,
+            exact=exact,
             sha256=hashlib.sha256(kept.good).hexdigest(),
             recorded=recorded,
             file="the product's own rules" if is_default else str(self._places.policy_file),
@@ -181,6 +183,10 @@ class PolicyReview:
             rule=after.rule,
             looser=looser,
         )
+
+
+def _hits(found: RuleHits | None) -> int:
+    return found.hits if found is not None else 0
 
 
 def _findings(settings: Settings) -> list[str]:

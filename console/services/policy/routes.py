@@ -10,13 +10,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import policy_messages as p
+from console.services.policy.exact_rules import ExactDesk
 from console.services.policy.profiles import Profiles
 from console.services.policy.review import PolicyReview
 from console.services.routes.responses import answer, body_of
 
 
-def policy_routes(review: PolicyReview, profiles: Profiles, by: Callable[[Request], str]) -> list[Route]:
-    """GET and POST /api/policy and /api/policy/profiles, POST /api/policy/backtest, GET /api/approvals/{id}/draft."""
+def policy_routes(review: PolicyReview, profiles: Profiles, exact: ExactDesk, by: Callable[[Request], str]) -> list[Route]:
+    """GET and POST /api/policy and /api/policy/profiles, what a change would do, and rules that are made of approvals."""
 
     async def view(_request: Request) -> Response:
         return answer(await asyncio.to_thread(review.view))
@@ -37,7 +38,20 @@ def policy_routes(review: PolicyReview, profiles: Profiles, by: Callable[[Reques
     async def choose(request: Request) -> Response:
         return answer(await profiles.choose(await body_of(request, p.ProfileBody), by(request)))
 
+    async def offered(request: Request) -> Response:
+        return answer(await asyncio.to_thread(exact.offer, request.path_params["id"]))
+
+    async def allow(request: Request) -> Response:
+        return answer(await exact.add(request.path_params["id"], await body_of(request, p.ExactBody), by(request)))
+
+    async def remove(request: Request) -> Response:
+        await exact.remove(await body_of(request, p.ExactRemoveBody), by(request))
+        return answer(await asyncio.to_thread(review.view))
+
     return [
+        Route("/api/approvals/{id}/rule", offered, methods=["GET"]),
+        Route("/api/approvals/{id}/rule", allow, methods=["POST"]),
+        Route("/api/policy/exact/remove", remove, methods=["POST"]),
         Route("/api/policy/profiles", chosen, methods=["GET"]),
         Route("/api/policy/profiles", choose, methods=["POST"]),
         Route("/api/policy", view, methods=["GET"]),

@@ -38,6 +38,7 @@ from console.policy.verdicts import NO_RULE, Judgement, Part
 from console.policy.walk import Listing
 from console.services.policy.config_fallback import LastGood
 from console.services.policy.evaluate import Judged
+from console.services.policy.exact_rules import ExactRules
 from console.services.policy.matrix import MatrixDesk
 from console.services.policy.profiles import Profiles
 from console.services.policy.sequences import SequenceDesk
@@ -101,7 +102,7 @@ class PolicyDesk:
 
     __slots__ = (
         "_last", "sequences", "matrix", "_lock", "_stamp", "kept", "_begun", "_compiled", "_said", "_file", "_name", "_workspaces",
-        "_alarm", "_declared_of", "_known_of", "_profiles", "dangers", "_above"
+        "_alarm", "_declared_of", "_known_of", "_profiles", "dangers", "_above", "_exact"
     )  # fmt: skip
 
     def __init__(
@@ -114,12 +115,13 @@ class PolicyDesk:
         type_of: Callable[[Agent], str] = lambda _agent: "",
         known_of: Callable[[Agent], Known] = lambda _agent: _NO_SESSION,
         profiles: Profiles | None = None,
+        exact: ExactRules | None = None,
     ) -> None:
         """``dangers``: what asks whatever the rules say. ``above`` finds a parent. ``profiles`` None: there are none."""
         self._file, self._name = places.policy_file, str(places.policy_file)
         self._last = LastGood(self._file, self._file.with_name(".policy-last-good.json"), alarm)
         self._workspaces, self._alarm = places.workspaces_dir, alarm
-        self._declared_of, self._known_of, self._profiles = declared_of, known_of, profiles
+        self._declared_of, self._known_of, self._profiles, self._exact = declared_of, known_of, profiles, exact
         self.dangers, self._above = dangers, above
         self.sequences = SequenceDesk(places, alarm)
         self.matrix = MatrixDesk(places, alarm, type_of)
@@ -187,6 +189,7 @@ class PolicyDesk:
         )
         found = self._judged(call, context, agent)
         found = _held(found, request, agent, workspace, context.files) if own else found
+        found = self._exact.answer(found, request, str(workspace)) if self._exact is not None else found
         profile = context.policy.profile if context.policy is not None else None
         return observed(found) if profile is not None and profile.observes else found
 

@@ -19,6 +19,7 @@ from console.enforcement.lineages import nodes_of
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
 from console.policy.dangers import Danger
+from console.services.policy.exact_rules import ExactRules
 from console.services.policy.page import PolicyLook
 from console.services.policy.review import PolicyReview
 from console.services.policy.service import PolicyDesk
@@ -43,7 +44,7 @@ class World:
         self.desk = PolicyDesk(places, lambda _text: None, policy_data.dangers, lambda _agent_id: None)
         parts: Any = SimpleNamespace(core=SimpleNamespace(state=self.book.state), scribe=SimpleNamespace(ledger=self.ledger), places=places)
         self.look = PolicyLook(parts.core, parts.scribe, self.desk)
-        self.review = PolicyReview(parts.core, parts.places, parts.scribe, self.desk)
+        self.review = PolicyReview(parts.core, parts.places, parts.scribe, self.desk, ExactRules(self.ledger))
 
 
 @pytest.fixture
@@ -164,7 +165,10 @@ async def test_where_no_rules_were_ever_good_the_first_ones_can_be_put_in_force(
     desk = PolicyDesk(places, lambda _text: None, policy_data.dangers, lambda _agent_id: None)
     scribe = SimpleNamespace(ledger=ledger, record_first=lambda _record: None)
     parts: Any = SimpleNamespace(core=SimpleNamespace(state=Playbook().state), scribe=scribe, places=places)
-    review, look = PolicyReview(parts.core, parts.places, parts.scribe, desk), PolicyLook(parts.core, parts.scribe, desk)
+    review, look = (
+        PolicyReview(parts.core, parts.places, parts.scribe, desk, ExactRules(ledger)),
+        PolicyLook(parts.core, parts.scribe, desk),
+    )
     view = review.view()
     assert view.problem and not view.rules and look.lint().problem
     told = await look.explain(v.ExplainBody(tool="shell", argument="ls"))

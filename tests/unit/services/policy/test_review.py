@@ -22,6 +22,7 @@ from console.domain.permission import PermissionRequest
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
 from console.services.policy import review
+from console.services.policy.exact_rules import ExactRules
 from console.services.policy.review import PolicyReview
 from console.services.policy.service import PolicyDesk
 from console.settings.places import Places, find_places
@@ -41,7 +42,7 @@ class World:
         self.desk = PolicyDesk(places, lambda _text: None, policy_data.dangers, lambda _agent_id: None)
         scribe = SimpleNamespace(ledger=self.ledger, record_first=self.record_first)
         parts: Any = SimpleNamespace(core=SimpleNamespace(state=self.book.state), scribe=scribe, places=places)
-        self.review = PolicyReview(parts.core, parts.places, parts.scribe, self.desk)
+        self.review = PolicyReview(parts.core, parts.places, parts.scribe, self.desk, ExactRules(self.ledger))
 
     def record_first(self, record: Record) -> None:
         if self.full:

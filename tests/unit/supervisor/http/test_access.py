@@ -43,7 +43,7 @@ UP = {
     "POST /api/programs/preview-command",
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
-    "GET /api/approvals/{id}/draft", "GET /api/policy", "POST /api/policy/backtest",
+    "GET /api/approvals/{id}/draft", "GET /api/approvals/{id}/rule", "GET /api/policy", "POST /api/policy/backtest",
     "GET /api/policy/profiles",
     "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
     "GET /api/hooks", "GET /api/first-run", "GET /api/hooks/{program}/preview", "GET /api/plans/{agent}",
@@ -55,7 +55,7 @@ REFUSED = {
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
     "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
     "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals", "POST /api/policy",
-    "POST /api/policy/profiles",
+    "POST /api/policy/profiles", "POST /api/approvals/{id}/rule", "POST /api/policy/exact/remove",
     "POST /api/approvals/grants/end", "POST /api/dry-run", "POST /api/plans", "POST /api/programs",
     "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
     "POST /api/agents/{id}/end",
@@ -100,7 +100,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(nothing, nothing, nothing)]
     more += metrics_routes(nothing)
     more += first_run_routes(nothing, nothing, nothing, nothing, nothing)
-    more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing), *policy_page_routes(nothing)]
+    more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(**desks | {"more": more}).app()
 
 
