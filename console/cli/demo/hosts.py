@@ -155,7 +155,7 @@ def make_host(
 def make_keys(signer: Host, others: list[Host]) -> None:
     """Keys and the signed baseline by the first host; the others trust the same public keys. Raises ConsoleError."""
     told = subprocess.run(
-        [sys.executable, "-m", "console", "keys", "init", "--state-dir", str(signer.places.state_dir)],
+        [sys.executable, "-m", "console", "secrets", "keys", "init", "--state-dir", str(signer.places.state_dir)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         env=host_environment(),
