@@ -10,6 +10,7 @@ import selectors
 import socket
 import time
 from collections import Counter, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ ACCEPTS = 16
 TURN_S = 0.02
 """Of every turn of the loop, that long is for lines that are no press; the next turn begins with the presses again."""
 PARTIAL_LINE_S = 1.0
-TICK_S = 0.25
+TICK_S, REST_S = 0.25, 1.5
+"""Seconds between two checks of what must stay dead. The longer time counts while the guard holds no agent and is not latched."""
 SPARE_FILES = 8
 KEPT_FILES = 16
 """Descriptors below the limit that no connection keeps: a kill opens its targets and its files with them."""
@@ -140,8 +142,7 @@ class Doors:
         self._run_timers()
 
     def _patience(self) -> float:
-        hold = self._freezing.next_hold()
-        return TICK_S if hold is None else min(TICK_S, hold)
+        return max(0.0, min(self._ticked + _period(self._guard, self._connections) - monotonic(), self._freezing.next_timer()))
 
     def _attend(self, key: selectors.SelectorKey, mask: int) -> None:
         if isinstance(key.data, Connection):
@@ -165,15 +166,15 @@ class Doors:
                 self._guard.press("all", "SIGUSR1", "signal")
             self._deliver()
             self._freezing.fire_holds()
+            self._freezing.check_timers()
             now = monotonic()
-            if now - self._ticked >= TICK_S:
+            if now - self._ticked >= _period(self._guard, self._connections):
                 self._ticked = now
                 self._tick(now)
         except FAULTS as fault:
             note_fault("timers", fault)
 
     def _tick(self, now: float) -> None:
-        self._freezing.check_timers()
         self._guard.strike_the_risen()
         for connection in [c for c in self._connections if c.partial_since and now - c.partial_since > PARTIAL_LINE_S]:
             self._drop(connection)
@@ -194,6 +195,7 @@ class Doors:
         if guard.latch.obey_disk():
             guard.notices["latch"] = "Blocked by a kill that was made without the guard."
             guard.record("latch", guard.latch.save)
+            self.wake()  # the next tick comes sooner now: processes that appear are killed
         guard.write_what_is_owed()
         guard.reserve.make()
         self._desk.unlatching.look()
@@ -395,6 +397,12 @@ class Doors:
         connection.sock.close()
         for hold_id in connection.holds:
             self._freezing.peer_vanished(hold_id)
+
+
+def _period(guard: Guard, connections: Iterable[Connection]) -> float:
+    """Return the seconds between two ticks: long while no agent can come back and no connection sent half a line."""
+    is_busy = guard.latch.state.latched or guard.registry.held or any(c.partial_since for c in connections)
+    return TICK_S if is_busy else REST_S
 
 
 def _gather(connection: Connection, message: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ What freezes acts first and is recorded when it can be; what thaws is recorded f
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Iterable
 
@@ -222,10 +223,12 @@ class Freezing:
     def _record_holds(self) -> None:
         self._guard.record("hold", self._guard.causes.save)
 
-    def next_hold(self) -> float | None:
-        """Seconds until a hold fires."""
+    def next_timer(self) -> float:
+        """Return the seconds until a hold fires or the heartbeat or lease runs out, whichever comes first; infinite without any of them."""
         deadlines = [h.deadline for h in list(self._guard.causes.holds.values()) if h.deadline is not None]
-        return max(0.0, min(deadlines) - monotonic()) if deadlines else None
+        deadlines += [] if self.heartbeat_lost else [self._heartbeat_until]
+        left = None if self.lease_over else self.lease_left()
+        return max(0.0, min([deadline - monotonic() for deadline in deadlines] + ([] if left is None else [left]), default=math.inf))
 
     # --- timers -------------------------------------------------------------------------------------------------------
 

@@ -43,8 +43,8 @@ from console.killswitch.sock_diag import ESTABLISHED, address_words
 LOOK_S = 0.25
 SHARE = 50
 """After a look the thread rests this many times the processor time that the look took: 2 % of one processor."""
-LONGEST_S = 2.0
-"""The longest rest, also without any agent. A confirmed or adopted agent is looked at immediately (``look_soon``)."""
+LONGEST_S, ALONE_S = 2.0, 15.0
+"""The longer one while there is no agent. An agent that is confirmed or adopted is looked at at once (``look_soon``)."""
 FIND_S = 1.0
 """How long one look, and the end of a kill, searches for the processes at the other ends."""
 TRIES = 3
@@ -211,7 +211,7 @@ class Connections:
             except FAULTS as fault:  # the next look is made all the same
                 self.problem = f"a look failed: {type(fault).__name__}"
                 note_fault("connections", fault)
-            pause = min(max(LOOK_S if self.records else LONGEST_S, SHARE * (time.thread_time() - began)), LONGEST_S)
+            pause = min(max(LOOK_S, SHARE * (time.thread_time() - began)), LONGEST_S) if self.records else ALONE_S
 
     # --- one look
 

@@ -42,6 +42,9 @@ class Kill(Protocol):
     @property
     def field_(self) -> Field: ...
 
+    @property
+    def is_canary(self) -> bool: ...
+
     def ms(self) -> float: ...
 
     def in_scope(self, agent_id: str) -> bool: ...
@@ -72,7 +75,8 @@ class SecondLook:
         for aim in late:
             aim.outcome = Outcome.DYING
         self._part("the engine's containers", self._look_at_engine)
-        self._part("marked processes", self._hunt)
+        if not self._kill.is_canary:  # one a minute, and its program starts no process
+            self._part("marked processes", self._hunt)
         self._part("what adoptions left outside", self._look_beside)
         self._kill.settle_again(late)
 

@@ -429,9 +429,30 @@ def test_who_holds_twice_and_vanishes_leaves_both_frozen(hall: Hall) -> None:
     assert hall.room.is_frozen("one") and not hall.room.guard.kills
 
 
+def test_a_guard_that_holds_nothing_rests_longer_and_wakes_for_its_timers(hall: Hall) -> None:
+    hall.turn()
+    assert hall.doors._patience() == pytest.approx(doors.REST_S)
+    hall.room.now += hall.room.config.heartbeat_s - 0.5
+    hall.turn()
+    assert hall.doors._patience() == pytest.approx(0.5) and hall.room.freezing.why_nothing_starts() == ""
+    hall.room.now += 0.6
+    hall.turn()
+    assert "heartbeat is missing" in hall.room.freezing.why_nothing_starts() and hall.doors._patience() > 0
+
+
+def test_a_guard_that_holds_somebody_or_is_latched_looks_four_times_a_second(hall: Hall) -> None:
+    hall.room.agent("one")
+    hall.turn()
+    assert hall.doors._patience() <= doors.TICK_S
+    del hall.room.guard.registry.held["one"]
+    assert hall.doors._patience() > doors.TICK_S
+    hall.room.guard.press("all", "", "")
+    assert hall.doors._patience() <= doors.TICK_S
+
+
 def test_a_hold_fires_from_the_loop_and_the_loop_wakes_for_it(hall: Hall) -> None:
     end = hall.connect()
-    assert hall.doors._patience() == doors.TICK_S
+    assert hall.doors._patience() == doors.REST_S
     kill_id = hall.ask(end, op="hold")["kill_id"]
     hall.room.now += HOLD_S - 0.1
     assert hall.doors._patience() == pytest.approx(0.1)

@@ -200,7 +200,7 @@ def test_a_look_in_the_middle_of_a_kill_forgets_nothing_of_what_it_could_reach(w
 
 def test_the_thread_looks_by_itself_and_soon_when_it_is_told(world: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_S", 600.0)
-    monkeypatch.setattr(module, "LONGEST_S", 600.0)
+    monkeypatch.setattr(module, "ALONE_S", 600.0)
     world.connections.start()
     world.agent("a-1")
     world.connections.look_soon()
@@ -216,7 +216,7 @@ def test_with_nobody_to_look_at_it_rests_for_the_longest_until_it_is_told(world:
 
     monkeypatch.setattr(module, "LOOK_S", 0.015625)
     monkeypatch.setattr(module, "SHARE", 0)
-    monkeypatch.setattr(module, "LONGEST_S", 600.0)
+    monkeypatch.setattr(module, "ALONE_S", 600.0)
     monkeypatch.setattr(threading.Event, "wait", noted)
     world.connections.start()
     until(lambda: rests[-1:] == [600.0], "it rests")

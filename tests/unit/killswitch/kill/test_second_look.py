@@ -54,6 +54,22 @@ def look_of(kill: KillSession) -> tuple[StepStatus, str]:
     return step.status, step.detail
 
 
+def test_a_canary_has_nobodys_memory_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    read: list[object] = []
+
+    def noted(*_: object) -> Iterator[Marked]:
+        read.append(1)
+        return iter(())
+
+    monkeypatch.setattr(processes, "find_marked", noted)
+    place = Field("0", tmp_path, None, None, False, frozenset)
+    for by, agent in (("canary", "canary-1"), ("ann", "canary-1"), ("canary", "a-1")):
+        kill = KillSession(Order("k1-test", agent, "", by), place, [Aim(agent, None)], limit_s=0.1)
+        kill.strike()
+        kill.run()
+        assert bool(read) is (by != "canary" or agent == "a-1")
+
+
 def marked(monkeypatch: pytest.MonkeyPatch, who: tuple[int, int], uids: set[int]) -> None:
     monkeypatch.setattr(processes, "find_marked", lambda *_: iter((Marked(*who, "a"),)))
     monkeypatch.setattr(processes, "uids", lambda pid: uids)
