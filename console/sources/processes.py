@@ -58,9 +58,9 @@ class ProcessTable:
         """Whether there is a /proc to read at all."""
         return (self._proc / "self" / "stat").exists()
 
-    def pids(self) -> Iterator[int]:
+    def pids(self) -> list[int]:
         """Every process visible from here."""
-        yield from (int(name) for name in os.listdir(self._folder) if name.isdecimal())  # noqa: PTH208 - as above
+        return [int(name) for name in os.listdir(self._folder) if name.isdecimal()]  # noqa: PTH208 - as above
 
     def start_ticks(self, pid: int) -> int | None:
         """Field 22 of /proc/PID/stat, or None: no such process, or a zombie (it runs no more)."""
@@ -73,7 +73,10 @@ class ProcessTable:
 
     def exe(self, pid: int) -> str:
         """Path of the executable, or empty."""
-        return self._link(pid, "exe")
+        try:
+            return os.readlink(f"{self._folder}/{pid}/exe")  # noqa: PTH115 - read for every process of this host
+        except OSError:
+            return ""
 
     def facts(self, pid: int) -> ProcessFacts | None:
         """All facts of one process, or None when it is gone or was replaced while we read (pid reuse)."""

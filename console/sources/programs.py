@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from console.domain.agent import ProcessIdentity
+from console.sources.exec_news import ExecNews, exec_news
 from console.sources.interface import Pids
 from console.sources.process_ends import Ends
 from console.sources.processes import ProcessFacts, ProcessTable, ticks_of_boot
@@ -22,6 +23,10 @@ HELD_S, HELD_EXE_S = 12.0, 4.0
 """The same for one that the kernel tells us the end of; between two looks at which program that runs. Spread: no walk looks at all."""
 YOUNG_S, YOUNG_AGAIN_S = 10.0, 0.5
 """An interpreter that runs something else may give itself another name in its first seconds: so often it is looked at then."""
+OTHERS_MAX = 4096
+"""Most executables that are remembered as unknown programs."""
+TURNS = 8
+"""So many walks read every process once, also without a report: the kernel may lose a report."""
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _NODE, _PYTHON = re.compile(r"^(node|nodejs|bun)(-?[0-9.]+)?\Z"), re.compile(r"^python[0-9.]*\Z")
 
@@ -151,7 +156,8 @@ class Programs:
         """
         self.known = tuple(known)
         self.table = table or ProcessTable()
-        self._may_be = lru_cache(maxsize=4096)(self._is_known)
+        self._others: set[str] = set()
+        """Executables that are neither a known program nor an interpreter: nearly all that a walk meets."""
         self._pids, self._whose, self._adopted = pids, whose, adopted
         self._adopted_then = adopted()
         self._lock = threading.Lock()
@@ -159,6 +165,10 @@ class Programs:
         self._good_until = -1e9
         self._kept: dict[int, _Known] = {}
         self._ends = Ends(self.table)
+        self._news: ExecNews | None = None
+        self._met: set[int] | None = None
+        """Pids of the last walk; None before the first."""
+        self._turn = 0
 
     def running(self, *, fresh: bool = False) -> tuple[Running, ...]:
         """Every process of a known program that may be shown. Raises OSError when /proc cannot be read."""
@@ -182,22 +192,45 @@ class Programs:
             self._adopted_then = adopted
             for one in self._kept.values():
                 one.until = one.exe_until = now
-        for pid in self.table.pids():
-            had = self._kept.get(pid)
-            if had is None or not had.is_held or now >= had.exe_until:
-                had = self._look_at(pid, had, now)
-            if had is not None:
+        met, began = self._begin()
+        before, others, exe_of, turn = self._kept, self._others, self.table.exe, self._turn
+        pids = self.table.pids()
+        for pid in pids:
+            had = before.get(pid)
+            if had is None:
+                if pid in met and pid % TURNS != turn and pid not in began:
+                    continue
+            elif had.is_held and now < had.exe_until and pid not in began:
                 kept[pid] = had
+                continue
+            exe = exe_of(pid)
+            if exe and exe not in others and (seen := self._look_at(pid, exe, had, now)) is not None:
+                kept[pid] = seen
+        self._met = set(pids)
         for pid in self._kept.keys() - kept.keys():
             self._ends.let_go(pid)
         self._kept = kept
         found = tuple([one.running for one in kept.values() if one.running is not None])
         return self._seen if found == self._seen else found
 
-    def _look_at(self, pid: int, had: _Known | None, now: float) -> _Known | None:
+    def _begin(self) -> tuple[set[int], set[int]]:
+        """Return the pids of the last walk, and those of them that executed a program since.
+
+        Both are empty when the kernel reports nothing: every process is read then. Else one in ``TURNS`` of the others is read as well.
+        """
+        if self._met is None:
+            self._met, self._news = set(), exec_news() if self.table.is_real else None
+            return set(), set()
+        self._turn = (self._turn + 1) % TURNS
+        began = self._news.began() if self._news is not None else None
+        return (set(), set()) if began is None else (self._met, began)
+
+    def _look_at(self, pid: int, exe: str, had: _Known | None, now: float) -> _Known | None:
         """What is known of it now; None: it is no program that is known, or gone."""
-        exe = self.table.exe(pid)
-        if not exe or not self._may_be(exe):
+        if not self._is_known(exe):
+            if len(self._others) >= OTHERS_MAX:
+                self._others.clear()
+            self._others.add(exe)
             return None
         # While it is held its number means no other.
         is_held = had is not None and had.is_held and self._ends.holds(had.process)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -136,30 +137,31 @@ def test_what_is_the_same_after_a_while_stays_the_same_object_and_a_new_user_is_
 def test_who_ends_is_gone_at_once_and_who_becomes_another_program_soon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "HELD_EXE_S", 0.05)
     exe = tmp_path / "claude"
-    shutil.copy(shutil.which("sleep") or "/usr/bin/sleep", exe)
-    child = subprocess.Popen([str(exe), "600"])
+    shutil.copy(shutil.which("bash") or "/bin/bash", exe)
+    child = subprocess.Popen([str(exe), "-c", 'read line; exec sleep 600; "$0"'], stdin=subprocess.PIPE)
+    other = subprocess.Popen([str(exe), "-c", "read line"], stdin=subprocess.PIPE)
     asked = Programs(PROGRAMS)
 
-    def sees() -> bool:
-        return any(one.facts.identity.pid == child.pid for one in asked.running(fresh=True))
-
-    def until_sees(is_seen: bool) -> None:
+    def until_seen(*pids: int) -> None:
         end = time.monotonic() + 60
-        while sees() is not is_seen:
+        while known_by(asked) & {child.pid, other.pid} != set(pids):
             assert time.monotonic() < end
 
     try:
-        until_sees(True)
+        until_seen(child.pid, other.pid)
         assert asked._kept[child.pid].is_held and asked.running(fresh=True) is asked.running(fresh=True)
-        monkeypatch.setattr(asked, "_may_be", lambda _exe: False)  # as if it were another program from now on
-        until_sees(False)
-        monkeypatch.undo()
-        until_sees(True)
-        assert asked._kept[child.pid].is_held
+        assert child.stdin is not None
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+        until_seen(other.pid)
+        other.kill()
+        until_seen()  # nobody has waited for it: it is still in the table
     finally:
-        child.kill()
-    until_sees(False)  # nobody has waited for it: it is still in the table
-    child.wait()
+        for one in (child, other):
+            assert one.stdin is not None
+            one.kill()
+            one.stdin.close()
+            one.wait()
 
 
 def test_an_adoption_makes_everybody_be_looked_at_again(proc: FakeProc) -> None:
@@ -169,3 +171,87 @@ def test_an_adoption_makes_everybody_be_looked_at_again(proc: FakeProc) -> None:
     assert [one.agent_id for one in asked.running()] == [""]
     ours.append("a-1")
     assert [one.agent_id for one in asked.running(fresh=True)] == ["a-1"]
+
+
+class Told:
+    """What the kernel would tell, and of how many a walk asked for the executable."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, began: set[int] | None) -> None:
+        self.said: set[int] | None = began
+        self.asked: list[int] = []
+        exe = ProcessTable.exe
+
+        def noted(table: ProcessTable, pid: int) -> str:
+            self.asked.append(pid)
+            return exe(table, pid)
+
+        monkeypatch.setattr(programs, "exec_news", lambda: self)
+        monkeypatch.setattr(ProcessTable, "exe", noted)
+
+    def began(self) -> set[int] | None:
+        return self.said
+
+
+def known_by(asked: Programs) -> set[int]:
+    return {one.facts.identity.pid for one in asked.running(fresh=True)}
+
+
+def real(proc: FakeProc) -> Programs:
+    table = ProcessTable(proc.root)
+    table.is_real = True
+    return Programs(PROGRAMS, table)
+
+
+def becomes(proc: FakeProc, pid: int, exe: str) -> None:
+    place = proc.root / str(pid) / "exe"
+    place.unlink()
+    place.symlink_to(exe)
+
+
+def test_where_the_kernel_tells_an_old_process_is_asked_when_it_became_another_and_a_new_one_at_once(
+    proc: FakeProc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told(monkeypatch, set())
+    for pid in range(1000, 1080):
+        proc.add(pid, exe="/usr/bin/foreign")
+    asked = real(proc)
+    assert known_by(asked) == set() and len(told.asked) == 80
+    told.asked.clear()
+    assert known_by(asked) == set() and len(told.asked) == 10, "one in eight, whatever the kernel says"
+    becomes(proc, 1003, "/usr/bin/claude")
+    told.said = {1003}
+    proc.add(1100)
+    assert known_by(asked) == {1003, 1100}
+
+
+@pytest.mark.parametrize("began", [set(), None])
+def test_what_the_kernel_does_not_tell_is_found_all_the_same(
+    proc: FakeProc, monkeypatch: pytest.MonkeyPatch, began: set[int] | None
+) -> None:
+    told = Told(monkeypatch, began)
+    proc.add(1003, exe="/usr/bin/foreign")
+    asked = real(proc)
+    assert known_by(asked) == set()
+    becomes(proc, 1003, "/usr/bin/claude")
+    walks = next(n for n in range(1, 99) if known_by(asked) == {1003})
+    assert walks <= (programs.TURNS if told.said is not None else 1)
+
+
+def test_an_old_interpreter_that_becomes_a_known_program_is_seen_at_once(tmp_path: Path) -> None:
+    exe = tmp_path / "claude"
+    shutil.copy(shutil.which("sleep") or "/usr/bin/sleep", exe)
+    code = "import os, sys; sys.stdin.readline(); os.execv(sys.argv[1], ['claude', '600'])"
+    with subprocess.Popen([sys.executable, "-c", code, str(exe)], stdin=subprocess.PIPE) as child:
+        asked, began = Programs(PROGRAMS), time.monotonic()
+        try:
+            while child.pid not in asked._kept or not asked._kept[child.pid].is_held:  # an interpreter: it is looked at now and then
+                asked.running(fresh=True)
+                assert time.monotonic() - began < 60
+            assert child.stdin is not None
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            while os.readlink(f"/proc/{child.pid}/exe") != str(exe):  # noqa: PTH115
+                time.sleep(0.01)
+            assert child.pid in known_by(asked)
+        finally:
+            child.kill()
