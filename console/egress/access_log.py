@@ -18,7 +18,8 @@ from typing import IO, Any
 from console.domain.network import Allowlist, EgressRecord
 from console.egress.url_test import judge_request
 
-_POLL_S = 0.1
+_POLL_S, _QUIET_POLL_S, _QUIET_S = 0.1, 0.5, 5.0
+"""Seconds between two reads. The second value counts once nothing was written for the third."""
 _JOIN_S = 3.0
 _ROTATE = 16 * 1024 * 1024
 _LINE_MAX = 128 * 1024
@@ -193,9 +194,11 @@ class AccessLog:
             self._thread = None
 
     def _follow(self) -> None:
+        written = time.monotonic()
         try:
-            while not self._stopping.wait(_POLL_S):
-                self._read()
+            while not self._stopping.wait(_POLL_S if time.monotonic() - written < _QUIET_S else _QUIET_POLL_S):
+                if self._read():
+                    written = time.monotonic()
                 self._rotate()
             self._read()
             self._tell(self._joiner.overdue(time.monotonic() + 10 * _JOIN_S))
@@ -204,20 +207,24 @@ class AccessLog:
                 self._file.close()
                 self._file = None
 
-    def _read(self) -> None:
+    def _read(self) -> bool:
+        """Read what is new; return whether there was anything."""
+        is_new = False
         if self._file is None:
             try:
                 self._file = self._path.open("rb")
             except FileNotFoundError:
-                return
+                return False
         now = time.monotonic()
         while chunk := self._file.read(1 << 20):
+            is_new = True
             *lines, self._rest = (self._rest + chunk).split(b"\n")
             for raw in lines:
                 self._tell(self._joiner.take(raw, now))
             if len(self._rest) > 2 * _LINE_MAX:
                 self._rest = b""
         self._tell(self._joiner.overdue(now))
+        return is_new
 
     def _tell(self, pairs: list[Any]) -> None:
         for line, gate in pairs:

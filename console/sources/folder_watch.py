@@ -22,6 +22,8 @@ REST_MS = 50
 """What an old watch may still have to tell when a new one has begun."""
 LOOK_MS = 400
 """How often it is looked whether other folders are to be watched."""
+ABSENT_S = 1.0
+"""Seconds until the next check while none of the folders exists."""
 _DELETED = 3
 """As watchfiles counts kinds of changes."""
 AGAIN_S = 30.0
@@ -42,6 +44,8 @@ class FolderWatch:
         self._thread: threading.Thread | None = None
         self.problem = "nothing is watched yet"
         """Why changes are not told at once; empty: they are."""
+        self.tells = False
+        """Whether changes are reported, or will be once the first folder exists."""
 
     def start(self) -> None:
         """Begins; once."""
@@ -57,7 +61,7 @@ class FolderWatch:
             try:
                 self._watch()
             except (OSError, RuntimeError) as error:  # watchfiles raises RuntimeError for what it cannot name
-                self.problem = _why(error)
+                self.problem, self.tells = _why(error), False
                 log.warning("%s: folders are not watched: %s", self._name, self.problem)
                 self._ended.wait(AGAIN_S)
 
@@ -65,8 +69,8 @@ class FolderWatch:
         """Until there is nothing to watch. Raises OSError or RuntimeError when the kernel refuses."""
         marks = self._marks()
         if not marks:
-            self.problem = "none of its folders is there yet"
-            self._ended.wait(LOOK_MS / 1000)
+            self.problem, self.tells = "none of its folders is there yet", True
+            self._ended.wait(ABSENT_S)
             return
         watcher = _notify(marks)
         try:
@@ -93,6 +97,7 @@ class FolderWatch:
     def _begun(self, marks: dict[str, tuple[int, int]], new: Iterable[str]) -> None:
         """What happened in ``new`` before it was watched is not told: one look at everything."""
         self.problem = "" if len(marks) < FOLDERS_MAX else f"only {FOLDERS_MAX:,} folders are watched"
+        self.tells = not self.problem
         self._fresh.begins(self._name, marks.keys() - set(new))
         self._fresh.begins(self._name, marks)
         self._changed(frozenset())

@@ -35,6 +35,8 @@ class ProcessSource:
         """The result for a process, kept for as long as nothing of it changed."""
         self._last: tuple[tuple[Running, ...], SourceReport] | None = None
         """The same for all of them together."""
+        self.runs = True
+        """Whether the last look found a known program that may be shown, now or once it is older. True when that is unknown."""
 
     def folders(self) -> list[Path]:
         """Return no folder: /proc reports no changes."""
@@ -45,10 +47,12 @@ class ProcessSource:
         try:
             running = self._programs.running()
         except OSError as error:
+            self.runs = True
             return SourceReport(self.name, False, f"Not available, because /proc cannot be read: {error.strerror or error}.")
         if self._last is not None and self._last[0] is running:
             return self._last[1]
         tick = ticks_of_boot()
+        self.runs = any(self._may_show(one) for one in running)
         shown = [(one, self._sighting(one)) for one in folded(running) if self._is_shown(one, tick)]
         self._shown = {one.facts.identity: (one, sighting) for one, sighting in shown}
         found = [sighting for _, sighting in shown]
@@ -62,10 +66,11 @@ class ProcessSource:
         return report
 
     def _is_shown(self, one: Running, tick: int) -> bool:
-        if one.agent_id:
-            return True
-        if not self._outside or self._is_young(one, tick):
-            return False
+        return bool(one.agent_id) or (self._may_show(one) and not self._is_young(one, tick))
+
+    def _may_show(self, one: Running) -> bool:
+        if one.agent_id or not self._outside:
+            return bool(one.agent_id)
         places = (one.facts.exe, one.facts.cwd)
         return self._root is None or any(place.startswith(f"{self._root}/") for place in places)
 

@@ -19,7 +19,7 @@ from console.killswitch.client import GuardClient
 from console.killswitch.durable import Damaged, read_sealed
 from console.sandbox.interface import Availability
 from console.services.evidence.snapshot_cache import Witness, keep_watch
-from console.services.fleet.core import Core, now
+from console.services.fleet.core import Core, beat_in, now, wait_beat
 from console.services.fleet.deltas import AgentDeltas
 from console.services.notices.shown import Notice
 from console.services.observe.own_agents import OwnAgents
@@ -34,6 +34,7 @@ from console.services.stop.self_test import fly_canary
 from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.settings.places import Places
+from console.sources.inotify import FolderNews
 from console.sources.interface import Source
 from console.sources.spend.of_session import SessionSpend
 from console.supervisor.revive import ensure_guard
@@ -43,9 +44,12 @@ if TYPE_CHECKING:  # its module loads the client of the bucket
 
 log = logging.getLogger(__name__)
 _TROUBLE = (ConsoleError, OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SQLAlchemyError)
-FLUSH_S = 0.1
+FLUSH_S, IDLE_FLUSH_S = 0.1, 0.5
+"""Seconds between two flushes. The longer time counts while there is no agent."""
 ALONE_S, CROWD_S = 0.01, 0.05
 """Seconds for which a writer waits for others to share its write to disk. The longer time counts within a second of a shared write."""
+GUARD_S, IDLE_GUARD_S = 0.25, 2.0
+"""Seconds between two status requests. The longer time counts while there is no agent and the guard writes nothing."""
 CANARY_RETRY_S = 2.0
 LATCH_S = 3.0
 FREEZE_LOOK_S = 5.0
@@ -105,8 +109,7 @@ class Follower:
         self._tasks: list[asyncio.Task[None]] = []
         self._latch_seen: float | None = None
         self._doubts: dict[str, str] = {}
-        self._looked_for: frozenset[AgentId] = frozenset()
-        self._doubts_at = 0.0
+        self._looked_for, self._doubts_at = frozenset[AgentId](), 0.0
 
     def start(self) -> None:
         """Starts the loops."""
@@ -147,7 +150,7 @@ class Follower:
             seen.engine_ok, seen.engine_words, seen.engine_wanted = found.ok, found.reason, seen.engine_wanted or found.ok
             if found.ok:
                 seen.engine_tick, seen.engine_at = time.monotonic(), time.time()
-            await asyncio.sleep(readiness.ENGINE_PERIOD_S)
+            await wait_beat(readiness.ENGINE_PERIOD_S)
 
     def stop(self) -> None:
         """Ends them."""
@@ -156,10 +159,9 @@ class Follower:
 
     async def _flush(self) -> None:
         """Collected changes become one delta, so that 1,000 events a second stay ten messages."""
-        core, shown, loop = self._core, 0.0, asyncio.get_running_loop()
-        crowded = 0.0
+        core, shown, crowded, loop = self._core, 0.0, 0.0, asyncio.get_running_loop()
         while True:
-            timer = loop.call_later(FLUSH_S, core.hurry.set)
+            timer = loop.call_later(beat_in(IDLE_FLUSH_S if _is_idle(core) else FLUSH_S), core.hurry.set)
             await core.hurry.wait()
             timer.cancel()
             if core.unsaved:
@@ -186,7 +188,7 @@ class Follower:
         core = self._core
         beat = 0
         while True:
-            await asyncio.sleep(1.0)
+            await wait_beat(1.0)
             core.post(e.ClockTicked(*now()))
             if beat % 5 == 0:
                 core.post(e.TranscriptsSummed(*now(), core.meters.beside()))
@@ -194,18 +196,21 @@ class Follower:
             self.deltas.pass_time(beat, time.time())
 
     async def _follow_guard(self) -> None:
-        """Heartbeat and status; a press made elsewhere is learnt here within a quarter of a second."""
+        """Send heartbeats and read the guard's status, so that a kill made elsewhere shows within 0.25 s. A file of its wakes this."""
         beat = 0.0
-        while True:
-            try:
-                if time.monotonic() - beat > min(5.0, self._options.heartbeat_s / 4):
-                    await asyncio.to_thread(self._guard.call, "heartbeat")
-                    beat = time.monotonic()
-                await self.look_at_guard()
-            except ConsoleError as error:
-                self.guard_status = self.gauges.guard = {"ok": False, "error": str(error)}
-                await self._revive(str(error))
-            await asyncio.sleep(0.25)
+        with FolderNews(str(self._places.guard_dir)) as written:
+            while True:
+                try:
+                    if time.monotonic() - beat > min(5.0, self._options.heartbeat_s / 4):
+                        await asyncio.to_thread(self._guard.call, "heartbeat")
+                        beat = time.monotonic()
+                    await self.look_at_guard()
+                except ConsoleError as error:
+                    self.guard_status = self.gauges.guard = {"ok": False, "error": str(error)}
+                    await self._revive(str(error))
+                await wait_beat(GUARD_S)
+                if _is_idle(self._core):
+                    await written.wait(beat_in(IDLE_GUARD_S))
 
     async def _revive(self, why: str) -> None:
         self._notice(f"the guard does not answer ({why}); starting it again from its registry", "red")
@@ -293,7 +298,7 @@ class Follower:
             await asyncio.to_thread(remote.reload_keys)
             if self._core.state.killed and remote.generation:
                 await asyncio.to_thread(remote.look_at_hosts)
-            await asyncio.sleep(2.0)
+            await wait_beat(2.0)
 
     async def _canaries(self) -> None:
         """The armed light by doing: a canary process in a leaf of its own is killed and proven gone."""
@@ -307,7 +312,7 @@ class Follower:
             await asyncio.sleep(0.25)  # always: while killed no canary flies, and a new guard would make this loop run without a pause
             # After a rearm nobody has proven anything for as long as the kill lasted: one flies at once.
             while time.monotonic() - flown < wait and not self._is_new_guard() and not (rests and not self._rests()):
-                await asyncio.sleep(0.25)
+                await wait_beat(0.25 if rests else 1.0)
 
     def _rests(self) -> bool:
         """No canary flies while nothing may start."""
@@ -340,7 +345,12 @@ class Follower:
         """Where secrets are and what is owed, looked at in a thread: a keyring that hangs never holds up the loop."""
         while True:
             self._secrets_seen = await asyncio.to_thread(secrets_path, self._rotator)
-            await asyncio.sleep(5.0)
+            await wait_beat(5.0)
+
+
+def _is_idle(core: Core) -> bool:
+    """Return whether there is no agent, no kill and no change to publish."""
+    return not (core.state.held or core.state.killed or core.dirty)
 
 
 def _release(waiting: list[asyncio.Future[None]], ok: bool) -> None:

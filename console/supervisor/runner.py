@@ -25,7 +25,7 @@ from console.services.alerts.halt_notice import leave_notes
 from console.services.approvals.approval_runner import Approving
 from console.services.approvals.dry_run_runner import Planning
 from console.services.budgets.burn_rate import BurnBook
-from console.services.fleet.core import Core
+from console.services.fleet.core import Core, wait_beat
 from console.services.launch.service import Launcher
 from console.services.network.service import NetworkDesk
 from console.services.notices.shown import Notice
@@ -207,7 +207,7 @@ class Runner:
     async def look_after(self) -> None:
         """Reads what allowed actions left on disk, so that a restore can tell it from a later change. Forever."""
         while True:
-            await asyncio.sleep(0.5)
+            await wait_beat(0.5)
             for record_id, at in list(self.unseen_after.items()):
                 try:
                     seen = (await asyncio.to_thread(self._rollback.note_after, record_id)).after_known

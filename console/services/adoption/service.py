@@ -16,7 +16,7 @@ from console.killswitch.client import GuardClient
 from console.sandbox.processes import start_ticks
 from console.services.alerts.owner_notes import open_for_owner
 from console.services.daemons.service import DaemonService
-from console.services.fleet.core import Core, now
+from console.services.fleet.core import Core, now, wait_beat
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
 
@@ -182,7 +182,7 @@ async def keep_adopted(core: Core, guard: GuardClient) -> None:
     """Report the end of adopted agents. No supervisor is their parent, so the kernel does not report it. Runs forever."""
     state, empty = core.state, dict[AgentId, int]()
     while True:
-        await asyncio.sleep(LOOK_S)
+        await wait_beat(LOOK_S)
         ids = sorted(i for i in state.held if state.agents[i].control_level is ControlLevel.ADOPTED)
         for agent_id in ids:
             try:

@@ -25,6 +25,7 @@ from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt
 from console.killswitch.kill.respawners import words
 from console.services.daemons.facts import Asked, DaemonOf, Facts, look
+from console.services.fleet.core import wait_beat
 from console.sources.kinds import daemons_of
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class DaemonService:
         """Looks every two seconds, and tells the guard whatever changed. Forever."""
         while True:
             await self.tell()
-            await asyncio.sleep(LOOK_S)
+            await wait_beat(LOOK_S)
 
     async def tell(self) -> None:
         """A look that begins now, told to the guard where it is news. A guard that does not answer is told at the next one."""

@@ -5,7 +5,6 @@ It looks in a daemon thread of its own: a process whose /proc entry hangs holds 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
@@ -15,7 +14,7 @@ from dataclasses import replace
 from console.domain.agent import ControlLevel
 from console.enforcement.state import EngineState
 from console.services.evidence.process_snapshot import AgentSeen, Look, ProcessSeen, Root
-from console.services.fleet.core import Core
+from console.services.fleet.core import Core, wait_beat
 
 log = logging.getLogger(__name__)
 AIM_S = 0.5
@@ -152,6 +151,6 @@ async def keep_watch(witness: Witness, core: Core, notice: Callable[[str], None]
             witness.aim(roots_of(core.state))
             if witness.hangs():
                 notice("the look at the agents' processes hangs: the evidence of a kill will be old")
-            await asyncio.sleep(AIM_S)
+            await wait_beat(AIM_S)
     finally:
         witness.end()

@@ -30,6 +30,16 @@ def now() -> tuple[float, float]:
     return time.time(), time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def beat_in(period_s: float) -> float:
+    """Return the seconds until the next multiple of the period on the loop's clock. Loops of one period so wake together."""
+    return period_s - asyncio.get_running_loop().time() % period_s
+
+
+async def wait_beat(period_s: float) -> None:
+    """Sleep until the next multiple of the period, so that an idle process wakes once for all its loops."""
+    await asyncio.sleep(beat_in(period_s))
+
+
 class Ports(Protocol):
     """What the loop needs of the services around it. The composition that makes a loop provides them all."""
 

@@ -14,7 +14,7 @@ from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError
 from console.domain.hardening import Given, GivenState
 from console.sandbox.interface import LaunchSpec
-from console.services.fleet.core import Core, now
+from console.services.fleet.core import Core, now, wait_beat
 from console.services.launch.usage_sampler import Processor
 from console.services.records.record_writer import Scribe
 
@@ -71,8 +71,10 @@ class Bounding:
         """Processor time of running agents: the engine halts one that used up its own or its tree's."""
         core = self._core
         while True:
-            await asyncio.sleep(MEASURE_S)
+            await wait_beat(MEASURE_S)
             due = self._processor.due(core.state, {agent_id: running.prepared.pid for agent_id, running in self._running.items()})
+            if not due:
+                continue
             await asyncio.to_thread(self._processor.read, due)
             for agent_id, seconds in self._processor.news(core.state, due).items():
                 if agent_id in self._running:

@@ -17,6 +17,7 @@ from console.services.fleet.spent import tell_spend
 from console.services.notices.shown import Notice
 from console.services.observe.own_agents import OwnAgents
 from console.services.records.record_writer import Scribe
+from console.sources.docker import DockerSource
 from console.sources.folder_watch import FolderWatch
 from console.sources.interface import GONE, Source
 from console.sources.kinds import WOKEN_BY_SUMS
@@ -33,6 +34,8 @@ REST_S = (0.1, 0.8)
 REST_SHARE = 60
 """The same as SHARE for such a look. A fleet that always writes is looked at about once a second, as often as a quiet one."""
 LONGEST_S = 5.0
+WALK_SHARE, WALK_MOST_S = 70, 1.4
+"""The same as SHARE, and the longest rest, for the walk over /proc. A program must be seen within 2 s beside thousands of processes."""
 SILENT_S = 10.0
 """Seconds after which a look that is not over is reported. Only this source waits for it."""
 TOGETHER_S = 0.05
@@ -57,7 +60,7 @@ class _Watched:
 class Lookout:
     """All sources of one supervisor, on its loop."""
 
-    __slots__ = ("_notice", "_all", "_news", "_taken", "_core", "_scribe", "_sources", "_spend", "_own_agents")
+    __slots__ = ("_notice", "_all", "_news", "_taken", "_core", "_scribe", "_sources", "_spend", "_own_agents", "_runs")
 
     def __init__(
         self, core: Core, scribe: Scribe, sources: tuple[Source, ...], spend: SessionSpend | None, own_agents: OwnAgents, notice: Notice
@@ -67,6 +70,8 @@ class Lookout:
         self._all: list[_Watched] = []
         self._news = asyncio.Event()
         self._taken = -1e9
+        self._runs = True
+        """Whether a known program runs. While none does, no session files change."""
 
     async def run(self) -> None:
         """Forever; ends its watches when it is cancelled."""
@@ -124,13 +129,28 @@ class Lookout:
             self._keep(one, report, "broken" if report.broken else "")
             self._record_refusals(one.source)
             took = time.monotonic() - began
+            self._wake_for_the_first(one)
             least = min(max(REST_SHARE * took, REST_S[0]), REST_S[1])
-            await asyncio.sleep(least)
-            rest = max(0.0, min(max(PERIOD_S, SHARE * took), LONGEST_S) - least)
-            try:
-                await asyncio.wait_for(one.woken.wait(), rest)
-            except TimeoutError:
-                pass
+            began, timer = time.monotonic(), asyncio.get_running_loop().call_later(max(least, self._rest(one, took)), one.woken.set)
+            await one.woken.wait()
+            timer.cancel()
+            await asyncio.sleep(max(0.0, began + least - time.monotonic()))
+
+    def _rest(self, one: _Watched, took: float) -> float:
+        """Return the seconds until the next look. A source without sightings rests long: the first process or a changed folder wakes it."""
+        if isinstance(one.source, ProcessSource):
+            return min(max(PERIOD_S, WALK_SHARE * took), WALK_MOST_S)
+        is_told = one.watch is not None and one.watch.tells and not isinstance(one.source, DockerSource)
+        if is_told and not self._runs and one.report is not None and not one.report.sightings and not self._core.state.held:
+            return LONGEST_S
+        return min(max(PERIOD_S, SHARE * took), LONGEST_S)
+
+    def _wake_for_the_first(self, one: _Watched) -> None:
+        """Wake every source when the first known program starts, or the last one ends."""
+        if isinstance(one.source, ProcessSource) and one.source.runs != self._runs:
+            self._runs = one.source.runs
+            for other in self._all:
+                other.woken.set()
 
     def _record_refusals(self, source: Source) -> None:
         """What telemetry sent that was not taken."""
@@ -140,7 +160,7 @@ class Lookout:
     async def _report(self, one: _Watched) -> SourceReport:
         """What it saw, or why it could not look."""
         name = one.source.name
-        look = asyncio.create_task(asyncio.to_thread(one.source.look))
+        look = asyncio.get_running_loop().run_in_executor(None, one.source.look)
         began = time.monotonic()
         try:
             while not (await asyncio.wait({look}, timeout=SILENT_S))[0]:

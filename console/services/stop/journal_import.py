@@ -11,6 +11,7 @@ from typing import Any
 
 from console.domain.command import Record
 from console.killswitch.journal import read_journal
+from console.services.fleet.core import wait_beat
 from console.services.records.record_writer import Scribe
 from console.services.stop.self_test import BY as CANARY
 from console.settings.places import Places
@@ -52,4 +53,4 @@ async def fold_journal(places: Places, scribe: Scribe, amend: Callable[[str], Aw
                     scribe.record(replace(record, data={**record.data, "seal_sha256": seal}) if seal else record)
                 done = max(done, int(line["seq"]))
             scribe.job(partial(scribe.ledger.kv_set, KEY, str(done)))
-        await asyncio.sleep(PAUSE_S)
+        await wait_beat(PAUSE_S)

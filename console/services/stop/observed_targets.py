@@ -27,6 +27,7 @@ from console.killswitch.client import GuardClient
 from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
 from console.services.daemons.facts import Asked
+from console.services.fleet.core import wait_beat
 from console.services.records.record_writer import Scribe
 from console.settings.options import Options
 
@@ -131,7 +132,7 @@ async def keep_naming(state: EngineState, guard: GuardClient, options: Options, 
     told: dict[str, Any] | None = None
     told_at = 0.0
     while True:
-        await asyncio.sleep(LOOK_S)
+        await wait_beat(LOOK_S)
         if not state.sighted:
             continue  # no source has looked yet: no agent seen does not mean that none runs
         found = left_alone(state, options, is_default=is_default)
@@ -157,7 +158,7 @@ async def keep_telling(state: EngineState, guard: GuardClient, options: Options,
     """Tell the guard which observed agents a panic signals: after each change, and a new guard at once. Runs forever."""
     told: tuple[int, list[dict[str, Any]]] | None = None  # the first word is always said: the list on disk may be of other settings
     while True:
-        await asyncio.sleep(LOOK_S)
+        await wait_beat(LOOK_S)
         chosen = reachable(options, is_default=is_default, agents=[state.agents[i] for i in sorted(state.live)])
         if not chosen and told is not None and not told[1]:
             state.kill_observed, state.press_observed = set(), set()

@@ -22,7 +22,7 @@ from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
 from console.killswitch.client import GuardClient
 from console.sandbox.left_containers import Left, LeftContainers
-from console.services.fleet.core import Core
+from console.services.fleet.core import Core, wait_beat
 from console.services.records.record_writer import Scribe
 from console.services.stop.service import StopDesk
 from console.settings.options import Options
@@ -65,7 +65,7 @@ class OrphanContainers:
                 await self.stop.settled()
                 if not state.killed:
                     due = time.monotonic() + (SOON_S if await self.tidy() else AGAIN_S)
-            await asyncio.sleep(LOOK_S)
+            await wait_beat(LOOK_S)
 
     async def tidy(self) -> bool:
         """One look; trouble is logged, and waits for the next. Whether one that is ours stays for now."""

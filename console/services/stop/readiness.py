@@ -12,7 +12,7 @@ from console.api import armed as m
 from console.domain.guard import LOCAL_WORST_S
 
 GUARD_FRESH_S = 3.0
-"""A guard's status is asked for four times a second."""
+"""The supervisor asks for the guard's status four times a second, and every two seconds while there is no agent."""
 ENGINE_PERIOD_S = 5.0
 LIMIT_S = 6.0
 """Longest wait for a canary's end, and again for the guard's word on it."""

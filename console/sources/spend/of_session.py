@@ -171,7 +171,8 @@ class SessionSpend:
             took = ended - began
             if is_due:
                 soonest = ended + max(PERIOD_S, SHARE * took)
-                next_look = max(soonest, ended + max(TOLD_S, TOLD_SHARE * took)) if self._is_told() else soonest
+                is_calm = self._is_told() or not self._wanted  # a first question wakes this thread
+                next_look = max(soonest, ended + max(TOLD_S, TOLD_SHARE * took)) if is_calm else soonest
             self._ended.wait(max(QUICK_S, 0.0 if is_due else QUICK_SHARE * took))
             self._woken.wait(max(0.0, (soonest if self._is_soon else next_look) - time.monotonic()))
             self._woken.clear()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,5 +86,40 @@ def test_a_freeze_that_nobody_saw_is_doubted_until_it_is_seen(monkeypatch: pytes
         await follower._doubts_of({**causes, AgentId("a-2"): ("lease",)}, False)
         assert len(asked) == 4
         assert await follower._doubts_of({}, False) == {} and len(asked) == 4
+
+    asyncio.run(story())
+
+
+def test_with_no_agents_the_guard_is_asked_less_and_at_once_when_it_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "GUARD_S", 0.05)
+    monkeypatch.setattr(follow, "IDLE_GUARD_S", 3600.0)
+    state, asked = SimpleNamespace(held=set(), killed=False), list[str]()
+
+    async def look() -> None:
+        asked.append("status")
+
+    async def until(is_so: Callable[[], bool]) -> None:
+        end = time.monotonic() + 60
+        while not is_so():
+            assert time.monotonic() < end
+            await asyncio.sleep(0.02)
+
+    async def story() -> None:
+        follower = follower_of(Options(), SimpleNamespace(state=state, dirty=set()), SimpleNamespace(call=lambda _op: {}))
+        monkeypatch.setattr(follower, "_places", SimpleNamespace(guard_dir=tmp_path))
+        monkeypatch.setattr(follower, "look_at_guard", look)
+        following = asyncio.create_task(follower._follow_guard())
+        await until(lambda: bool(asked))
+        await asyncio.sleep(0.5)
+        assert len(asked) == 1, "nothing asks for another look"
+        (tmp_path / "latch.json").write_text("{}")
+        await until(lambda: len(asked) > 1)
+        await asyncio.sleep(0.5)
+        state.held.add("a-1")
+        (tmp_path / "registry.json").write_text("{}")
+        count = len(asked)
+        await until(lambda: len(asked) > count + 5)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
 
     asyncio.run(story())

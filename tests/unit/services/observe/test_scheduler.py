@@ -20,10 +20,13 @@ from console.enforcement.engine import Engine
 from console.services.fleet.meters import Meters
 from console.services.observe import scheduler
 from console.services.observe.scheduler import Lookout
+from console.sources import folder_watch
 from console.sources.interface import Source
 from console.sources.kinds import VENDORS
 from console.sources.otlp import source as otlp
 from console.sources.otlp.source import OtlpSource
+from console.sources.plain_processes import ProcessSource
+from console.sources.programs import Programs
 from console.sources.spend.rates import RateBook
 from tests.fakes.instance import free_port
 
@@ -227,3 +230,50 @@ def test_while_nobody_looks_nothing_that_was_said_is_said_on() -> None:
     views = room.lookout.views()
     assert [(view.available, view.state) for view in views] == [(False, "broken"), (False, "broken")]
     assert all("starts again" in view.reason for view in views)
+
+
+class Walk(ProcessSource):
+    """The look at processes, which says whether a known program runs."""
+
+    def __init__(self) -> None:
+        super().__init__(Programs(()), ())
+        self.runs = False
+
+    def look(self) -> SourceReport:
+        return SourceReport(self.name, True, "Looks here.")
+
+
+def test_while_no_known_program_runs_who_shows_nothing_rests_and_the_first_one_wakes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "LONGEST_S", 3600.0)
+    walk, one = Walk(), Fake("one")
+    room = Room(walk, one)
+    at: list[int] = []
+
+    async def story() -> None:
+        task = asyncio.create_task(room.lookout.run())
+        while one.looks < 1 or not room.lookout._all[1].watch or not room.lookout._all[1].watch.tells:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(2.0)
+        at.append(one.looks)
+        await asyncio.sleep(1.0)
+        assert one.looks == at[0], "it rests"
+        walk.runs = True
+        end = time.monotonic() + 60
+        while one.looks < at[0] + 3:
+            assert time.monotonic() < end
+            await asyncio.sleep(0.02)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_where_nobody_tells_of_changes_it_looks_on_though_no_known_program_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "LONGEST_S", 3600.0)
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "OS file watch limit reached")
+
+    monkeypatch.setattr(folder_watch, "RustNotify", refuse)
+    walk, one = Walk(), Fake("one", folder=Path("/"))
+    Room(walk, one).run(lambda: one.looks > 20)
