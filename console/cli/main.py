@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
         return INTERRUPTED
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        return _refuse(ConsoleError(f"{error.strerror or error}{where}.", "Mend it and try again."), argv)
+        return _refuse(ConsoleError(f"{error.strerror or error}{where}.", "Check it and try again."), argv)
     except Exception as error:  # noqa: BLE001 - the door: a mistake of ours must not show as a traceback or pass as success
         return _refuse(_our_mistake(error), argv)
 

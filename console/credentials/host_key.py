@@ -84,7 +84,7 @@ def ensure_host_key(keys_dir: Path) -> Ed25519PrivateKey:
 
 
 def _unusable(keys_dir: Path, error: OSError) -> ConsoleError:
-    return ConsoleError(f"The host key in {keys_dir} cannot be used: {error.strerror}.", "Mend the folder, or free some space.")
+    return ConsoleError(f"The host key in {keys_dir} cannot be used: {error.strerror}.", "Fix the folder, or free some space.")
 
 
 def _load(path: Path) -> Ed25519PrivateKey:

@@ -131,7 +131,7 @@ class Store:
             make_folder(self.folder)
             replace_file(pin, b"")
         except OSError as error:
-            raise Unavailable(f"{self.folder} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.") from error
+            raise Unavailable(f"{self.folder} cannot be written: {error.strerror}.", "Fix its permissions, or free some space.") from error
 
 
 def _readable(place: SealedFile) -> str:

@@ -240,5 +240,5 @@ def load_plan(path: Path) -> Plan:
     return plan
 
 
-def _broken(path: Path, why: str, remedy: str = "Mend it; until then every rotation counts as failed.") -> ConsoleError:
+def _broken(path: Path, why: str, remedy: str = "Fix it. Until then every rotation counts as failed.") -> ConsoleError:
     return ConsoleError(f"The rotation plan {path} is broken: {why}.", remedy)

@@ -83,4 +83,4 @@ class TokenStateFile:
             raise self._unwritable(error) from error
 
     def _unwritable(self, error: OSError) -> ConsoleError:
-        return ConsoleError(f"{self._path} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.")
+        return ConsoleError(f"{self._path} cannot be written: {error.strerror}.", "Fix its permissions, or free some space.")

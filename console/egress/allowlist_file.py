@@ -40,7 +40,7 @@ def read_file(text: str) -> AllowlistFile:
     """Every entry checked as one that is typed in. Raises UsageProblem with line or entry and field."""
     if len(text) > TEXT_MAX:
         raise UsageProblem(f"The file has more than {TEXT_MAX // 1024} KiB.", "Split it.")
-    raw = read_yaml(text, "Mend it, or export the live list.")
+    raw = read_yaml(text, "Fix it, or export the live list.")
     if not isinstance(raw, dict) or raw.get(_KEY) != VERSION or isinstance(raw.get(_KEY), bool):
         raise UsageProblem(f"Not an allowlist: it must begin with '{_KEY}: {VERSION}'.", "Export the live list to see the form.")
     _only(raw, {_KEY, "entries"}, "The file")

@@ -69,7 +69,7 @@ class Portals:
                 if isinstance(error, ConsoleError):
                     raise
                 raise Unavailable(
-                    f"{agent_id} got no proxy: {error}.", "The agent was not started; mend the cause and try again."
+                    f"{agent_id} got no proxy: {error}.", "The agent was not started; fix the cause and try again."
                 ) from error
 
     def _must_run(self, agent_id: str) -> None:

@@ -99,7 +99,7 @@ class Egress(Portals):
                 self.stop()
                 if isinstance(error, ConsoleError):
                     raise
-                raise Unavailable(f"The proxy cannot be set up: {error}.", "Mend the state directory's permissions.") from error
+                raise Unavailable(f"The proxy cannot be set up: {error}.", "Fix the state directory's permissions.") from error
 
     def stop(self) -> None:
         """Cuts every sandbox and ends every process of this room."""

@@ -61,7 +61,7 @@ def opened(state: EngineState, agent: Agent, event: e.CallJudged) -> Iterator[c.
     approvals.by_id[approval.approval_id] = approval
     approvals.waiters[approval.approval_id] = [event.request_id]
     yield c.KeepApproval(approval, None)
-    yield c.NoteEvent(agent.agent_id, "approval", f"waits for a human: {approval.rule}")
+    yield c.NoteEvent(agent.agent_id, "approval", f"waits for approval: {approval.rule}")
     yield from _seen(state, agent.agent_id)
 
 

@@ -147,7 +147,7 @@ class Passphrase:
                 path.unlink(missing_ok=True)
             self._save(Note(reset_generation=generation))
         except OSError as error:
-            raise NotRecorded(f"The passphrase could not be reset: {error.strerror}.", "Mend the file's folder; it stays set.") from error
+            raise NotRecorded(f"The passphrase could not be reset: {error.strerror}.", "Fix the file's folder; it stays set.") from error
         self._not_before = 0.0
         self.look()
 

@@ -134,7 +134,7 @@ class Unlatching:
             guard.latch.check_release(generation, kills)
         # A latch that came from a damaged file has no receipt: everything that may know is asked, whatever the caller believes.
         if found := find_doubts(guard):
-            raise Conflict(found[0], "watchfloor rearm shows all of it; mend what is named, then rearm.")
+            raise Conflict(found[0], "watchfloor rearm shows all of it; fix what is named, then rearm.")
         proven = self._proofs.pop(proof, None)
         if proven is None or proven.generation != generation or monotonic() > proven.until:
             raise Denied("The right to rearm was not proven.", "Give the passphrase, a signature, or the typed id of the kill.")

@@ -46,7 +46,7 @@ class Database:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise ConsoleError(
-                f"The ledger {path} cannot be opened: {error.strerror}.", "Mend the folder's permissions, or use another --state-dir."
+                f"The ledger {path} cannot be opened: {error.strerror}.", "Fix the folder's permissions, or use another --state-dir."
             ) from error
         self._engine = _engine(path)
         self._writer = self._engine.execution_options(begin="BEGIN IMMEDIATE")
@@ -85,7 +85,7 @@ class Database:
             failpoint("ledger.committed")
         except (SQLAlchemyError, OSError, OverflowError, UnicodeDecodeError) as error:
             raise NotRecorded(
-                f"The ledger could not be written: {_cause(error)}.", f"Free space or mend {self.path.parent}; nothing was changed."
+                f"The ledger could not be written: {_cause(error)}.", f"Free space or fix {self.path.parent}; nothing was changed."
             ) from error
 
     def _migrate(self, migrations: tuple[Migration, ...]) -> None:

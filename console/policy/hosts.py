@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from console.domain.permission import Verdict
 from console.policy.loading import Settings
 from console.policy.rules import Family
-from console.policy.verdicts import NO_RULE, Part
+from console.policy.verdicts import BY_RULE, NO_RULE, Part
 
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\Z")
@@ -87,7 +87,7 @@ class HostRules:
         for (kind, rules), verdict in zip(self._lists, (Verdict.DENY, Verdict.ASK, Verdict.ALLOW), strict=True):
             for rule in rules:
                 if rule.covers_host(there.host, there.port) and (kind != "allow" or rule.port in (None, there.port)):
-                    return Part(shown, verdict, rule.text, "network", f"the {kind} list has it", names=(there.host,))
+                    return Part(shown, verdict, rule.text, "network", BY_RULE[kind], names=(there.host,))
         return Part(shown, Verdict.ASK, NO_RULE, "network", f"no rule says whether {there.host} may be reached", names=(there.host,))
 
     def _unread(self, shown: str) -> Part:

@@ -15,7 +15,7 @@ from console.policy.git_folders import repository_around
 from console.policy.loading import Settings
 from console.policy.rules import Family, Rule
 from console.policy.sieve import Sieve
-from console.policy.verdicts import NO_RULE, Part
+from console.policy.verdicts import BY_RULE, NO_RULE, Part
 from console.policy.walk import CLOCK_SECONDS_MAX, ENTRIES_MAX, SECONDS_MAX, WHOLE, Listing, Way, walk, watch_of
 
 _PATH_BYTES, _NAME_BYTES = 4095, 255
@@ -188,7 +188,7 @@ class FileRules:
         names = tuple(dict.fromkeys((posixpath.normpath(absolute(path, cwd)), real)))
         rule = self._first("deny", "write", names)
         if rule:
-            return Part(f"write {real}", Verdict.DENY, rule.text, "file", "the deny list has it", "write", "write", names)
+            return Part(f"write {real}", Verdict.DENY, rule.text, "file", "blocked by rule", "write", "write", names)
         why = f"destroys: {real} is a device, and what lies on it is overwritten"
         return Part(f"write {real}", Verdict.ASK, "devices", "file", why, "write", "write", names, DangerClass.DESTROYS.value)
 
@@ -201,7 +201,7 @@ class FileRules:
         found = watch_of(tuple(rules), (top,)).among(names, text, (top,)) if rules else None
         if verdict is not Verdict.DENY and found is not None and found.rule is not None:
             listed = "deny" if found.rule.text in self._denying else "ask"
-            verdict, rule, why = Verdict.ASK, found.rule.text, f"{found.path} is among what it reads, and the {listed} list has it"
+            verdict, rule, why = Verdict.ASK, found.rule.text, f"{found.path} is among what it reads: {BY_RULE[listed]}"
         return Part(f"read {facts.real}", verdict, rule, "file", why, "read", "read", tuple(f"{one.rstrip('/')}/" for one in candidates))
 
     def _by_rules(self, use: str, candidates: Sequence[str], is_folder: bool, files: Files) -> tuple[Verdict, str, str]:
@@ -210,7 +210,7 @@ class FileRules:
         for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
             for one in _bound_by(action):
                 if rule := self._first(kind, one, spellings):
-                    return verdict, rule.text, f"the {kind} list has it"
+                    return verdict, rule.text, BY_RULE[kind]
         if action != "read" and (caught := self._is_protected(candidates, is_folder and use in _DEEP, files)):
             return Verdict.ASK, caught, "persists: other programs run what is written there"
         return self._allowed(action, use, candidates, is_folder)
@@ -242,7 +242,7 @@ class FileRules:
         A read of a denied entry is a question only, since the call did not name that entry.
         """
         if use != "read" and (named := self._place_below(use, here)):
-            return (Verdict.DENY, named.text, "the deny list has something below this folder"), ()
+            return (Verdict.DENY, named.text, "a rule blocks something below this folder"), ()
         for kinds in (("deny", "ask"),) if use == "read" else (("deny",), ("ask",)):
             rules = [rule for kind in kinds for one in _bound_by(ACTIONS[use]) for rule in self._lying_below(kind, one, here)]
             if not rules and not way.follows:
@@ -250,7 +250,7 @@ class FileRules:
             found = walk(here, watch_of(tuple(rules), here), files, way)
             if found.rule is not None:
                 verdict = Verdict.DENY if use != "read" and kinds == ("deny",) else Verdict.ASK
-                why = f"{found.path} lies below, and the {'deny' if found.rule.text in self._denying else 'ask'} list has it"
+                why = f"{found.path} lies below: {BY_RULE['deny' if found.rule.text in self._denying else 'ask']}"
                 return (verdict, found.rule.text, why), ()
             if found.limit:
                 return (Verdict.ASK, "recursive read" if use == "read" else "recursive change", found.limit), ()
@@ -284,7 +284,7 @@ class FileRules:
             named = rule.text
         if is_folder and use == "read" and (open_below := next((path for path in candidates if not self._covers_below(path)), "")):
             return Verdict.ASK, NO_RULE, f"no rule says whether all that may lie below {open_below} may be read"
-        return Verdict.ALLOW, named, "the allow list has it"
+        return Verdict.ALLOW, named, "allowed by rule"
 
     def _covers_below(self, folder: str) -> bool:
         """Whether whatever may lie below a folder may be read: names that no rule can mean by themselves, at several depths."""

@@ -35,7 +35,7 @@ from console.policy.profiles import NOT_CONTAINED, WORK, Profile
 from console.policy.programs import Catalogue, Description
 from console.policy.rules import Rule, read_rule
 from console.policy.uses import UseRules
-from console.policy.verdicts import NO_RULE, Judgement, Part, Redirect, Step, denied, worst
+from console.policy.verdicts import BY_RULE, NO_RULE, Judgement, Part, Redirect, Step, denied, worst
 from console.policy.workspace_programs import SHELLS, WorkspacePrograms, script_of
 
 _APPLETS = frozenset({"busybox", "toybox", "coreutils"})
@@ -160,7 +160,7 @@ class ShellJudge:
         program = Program("cd", "cd", "", "", frozenset({"cd"}), True)
         for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
             if rule := self._policy.commands.forbidding(kind, program, simple.argv, simple.argv[1:], place.cwd, self._files):
-                parts.append(Part(text, verdict, rule.text, "program", f"the {kind} list has it"))
+                parts.append(Part(text, verdict, rule.text, "program", BY_RULE[kind]))
         parts.append(replace(self._policy.files.judge("list", folder, place.cwd, self._files), action="read"))
         facts = self._files.look(absolute(folder, place.cwd))
         if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
@@ -175,7 +175,7 @@ class ShellJudge:
         reading = read_argv(argv, described) if described.is_described else Reading()
         words = reading.words if described.is_described else None
         if rule := self._policy.commands.forbidding("deny", program, argv, words, place.cwd, self._files):
-            return [Part(shown, Verdict.DENY, rule.text, "program", "the deny list has it")], program
+            return [Part(shown, Verdict.DENY, rule.text, "program", "blocked by rule")], program
         if why := _never(program, argv, place, self._policy.catalogue.builtins):
             return [Part(shown, Verdict.DENY, "never", "program", why)], program
         if self._policy.declared is not None and (refused := self._policy.declared.manager(program.names, argv)):
@@ -183,7 +183,7 @@ class ShellJudge:
         own = self._allowed(argv, program, described, reading, place, shown)
         parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
         if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
-            parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "the ask list has it"))
+            parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "a rule asks a person"))
         if danger := self._danger(argv, program, words):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
@@ -236,7 +236,7 @@ class ShellJudge:
 
     def _by_rule(self, rule: Rule, program: Program, described: Description, reading: Reading, shown: str) -> Part:
         if rule.unconfined:
-            return Part(shown, Verdict.ALLOW, rule.text, "program", "the allow list has it, marked unconfined")
+            return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule, marked unconfined")
         if not rule.words or not program.in_search:
             why = "it allows every program" if not rule.words else f"{program.called} may be a file that agents can change"
             return Part(shown, Verdict.ASK, rule.text, "program", f"{why}, and the rule is not marked unconfined")
@@ -247,7 +247,7 @@ class ShellJudge:
             return Part(shown, Verdict.ASK, rule.text, "program", f"what the arguments of {program.name} do is not described")
         if reading.inners and not reading.exact:
             return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command unknown arguments")
-        return Part(shown, Verdict.ALLOW, rule.text, "program", "the allow list has it")
+        return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule")
 
     def _inner(self, inner: tuple[str, ...], reading: Reading, place: Place) -> list[Part]:
         if not inner or not inner[0]:
@@ -259,7 +259,7 @@ class ShellJudge:
         parts = []
         for word in argv[1:]:
             if rule := self._policy.commands.names_denied(word):
-                parts.append(Part(word, Verdict.DENY, rule.text, "program", f"{program.name} may run it, and the deny list has it"))
+                parts.append(Part(word, Verdict.DENY, rule.text, "program", f"{program.name} may run it, and that is blocked by rule"))
             elif "/" in word and (part := self._uses.judge(Use("read", word), place.cwd, False)).verdict is Verdict.DENY:
                 parts.append(part)
         parts += self._as_its_file(argv, program, place)

@@ -12,6 +12,8 @@ from console.domain.permission import Verdict
 _RANK = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 NO_RULE = "no rule"
 """The rule's name where no rule covers a call: a person is asked."""
+BY_RULE = {"deny": "blocked by rule", "ask": "a rule asks a person", "allow": "allowed by rule"}
+"""List of the policy -> why a rule in it decided."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ def take_epoch(keys_dir: Path, known: Iterable[int] = ()) -> int:
         epoch = max([0, last, *known]) + 1
         replace_file(path, str(epoch).encode())
     except (OSError, ValueError) as error:
-        raise ConsoleError(f"{path} cannot be used.", "Mend it: it holds the highest epoch signed so far, as a number.") from error
+        raise ConsoleError(f"{path} cannot be used.", "Fix it: it holds the highest epoch signed so far, as a number.") from error
     return epoch
 
 
@@ -185,7 +185,7 @@ def _new_key(keys_dir: Path) -> tuple[Signer, bytes]:
     try:
         replace_file(keys_dir / f"{signer.kid}.key", pem)
     except OSError as error:
-        raise ConsoleError(f"{keys_dir} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.") from error
+        raise ConsoleError(f"{keys_dir} cannot be written: {error.strerror}.", "Fix its permissions, or free some space.") from error
     return signer, public
 
 
@@ -195,7 +195,7 @@ def _save_set(keys_dir: Path, keys: KeySet) -> None:
     try:
         replace_file(keys_dir / PUBLIC_FILE, json.dumps(data, indent=1).encode(), 0o644)
     except OSError as error:
-        raise ConsoleError(f"{keys_dir} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.") from error
+        raise ConsoleError(f"{keys_dir} cannot be written: {error.strerror}.", "Fix its permissions, or free some space.") from error
 
 
 def _make_folder(keys_dir: Path) -> None:

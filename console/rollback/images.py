@@ -95,7 +95,7 @@ class Objects:
                 self._total = sum(entry.stat(follow_symlinks=False).st_size for entry in found)
         except OSError as error:
             raise NotRecorded(
-                f"The rollback store {folder} cannot be used: {error.strerror}.", "Mend its permissions or the disk."
+                f"The rollback store {folder} cannot be used: {error.strerror}.", "Fix its permissions or the disk."
             ) from error
 
     def close(self) -> None:

@@ -98,7 +98,7 @@ class Journal:
             self._connection = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:
             raise NotRecorded(
-                f"The rollback journal {path} cannot be opened: {error}.", "Mend the folder's permissions or the disk."
+                f"The rollback journal {path} cannot be opened: {error}.", "Fix the folder's permissions or the disk."
             ) from error
         try:
             self._set_up()
@@ -218,5 +218,5 @@ class Journal:
                     raise
             except (sqlite3.Error, OverflowError, UnicodeError) as error:
                 why = str(error) if isinstance(error, sqlite3.Error) else "a value is out of range"
-                remedy = "Free space or mend the disk; the action was not allowed."
+                remedy = "Free space or fix the disk; the action was not allowed."
                 raise NotRecorded(f"The rollback record could not be written: {why}.", remedy) from error

@@ -31,7 +31,7 @@ def folder_of(root: int, parts: tuple[str, ...]) -> Iterator[int]:
         raise Conflict(f"Folder {where[:120]!r} is missing.", "Make it again, then restore.") from error
     except OSError as error:
         raise Conflict(
-            f"Folder {where[:120]!r} is no plain folder of the workspace any more: {error.strerror}.", "Mend it, then restore."
+            f"Folder {where[:120]!r} is no plain folder of the workspace any more: {error.strerror}.", "Fix it, then restore."
         ) from error
     try:
         yield fd
@@ -162,5 +162,5 @@ def _own(fd: int, before: Image) -> None:
 
 def _failed(error: OSError) -> ConsoleError:
     return ConsoleError(
-        f"The file could not be put back: {error.strerror}.", "Mend the workspace's disk or permissions; what was there is still there."
+        f"The file could not be put back: {error.strerror}.", "Fix the workspace's disk or permissions; what was there is still there."
     )

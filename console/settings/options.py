@@ -30,7 +30,7 @@ class SpawnOptions(_Section):
     """Limits on agent trees."""
 
     max_depth: int = Field(default=3, ge=1, le=20, description="Deepest level of a tree; a root agent has depth 1.")
-    max_children: int = Field(default=6, ge=0, le=1000, description="Children of one agent that have not ended.")
+    max_children: int = Field(default=6, ge=0, le=1000, description="Active children of one agent.")
 
 
 class AgentOptions(_Section):
@@ -64,7 +64,7 @@ class ProgramOptions(_Section):
         default=256, ge=1, le=65536, description="What is kept of one's output, in MiB; one that writes more is frozen."
     )
     models: dict[str, str] = Field(default={}, description="Model to use where none is named: {'claude-code': 'claude-sonnet-4-5'}.")
-    hooks: bool = Field(default=True, description="Each tool call of one is judged by the rules, and waits for a human where they ask.")
+    hooks: bool = Field(default=True, description="Each tool call of one is judged by the rules, and waits for approval where they ask.")
 
     def path_of(self, program: str) -> str:
         """The file that an operator named for a program, as ``run --agent`` takes it; empty: it is looked for."""
@@ -236,7 +236,9 @@ class OtlpOptions(_Section):
 class ApprovalOptions(_Section):
     """What waits for a human."""
 
-    ttl_s: float = Field(default=600.0, ge=5, le=86400, description="How long a request waits before it is denied by itself, in seconds.")
+    ttl_s: float = Field(
+        default=600.0, ge=5, le=86400, description="How long a request waits before it is denied automatically, in seconds."
+    )
     waiting_max: int = Field(default=100, ge=1, le=10000, description="Requests of one agent tree that wait at once; more are denied.")
     denial_needs_reason: bool = Field(default=False, description="Whether a denial without a reason is refused.")
 
@@ -339,7 +341,7 @@ def load_options(path: Path) -> Options:
     except FileNotFoundError:
         return Options()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConsoleError(f"{path} cannot be read: {error}.", "Mend or remove it.") from error
+        raise ConsoleError(f"{path} cannot be read: {error}.", "Fix or remove it.") from error
     if name := _twice(text):
         raise ConsoleError(f"{path}: {name} is there twice.", "Keep one of them; nothing was started.")
     try:
@@ -348,7 +350,7 @@ def load_options(path: Path) -> Options:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
         words = str(first["msg"]).removeprefix("Value error, ").rstrip(".")
-        raise ConsoleError(f"{path}: {where}: {words}.", "Mend that setting; nothing was started.") from error
+        raise ConsoleError(f"{path}: {where}: {words}.", "Fix that setting. Nothing was started.") from error
 
 
 def _twice(text: str) -> str:

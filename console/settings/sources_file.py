@@ -205,7 +205,7 @@ def parse_sources(text: str, where: str, expected_type: str) -> AgentSources:
         raw = json.loads(text, object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError) as error:
         raise UsageProblem(
-            f"{where}: not JSON: {str(error)[:200]}.", "Mend the file; agents of this type are not started until then."
+            f"{where}: not JSON: {str(error)[:200]}.", "Fix the file; agents of this type are not started until then."
         ) from error
     try:
         found = AgentSources.model_validate_json(json.dumps(raw))
@@ -215,7 +215,7 @@ def parse_sources(text: str, where: str, expected_type: str) -> AgentSources:
         place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
         words = first["msg"].removeprefix("Value error, ")
         raise UsageProblem(
-            f"{where}: {place}: {words}."[:600], "Mend that value; agents of this type are not started until then."
+            f"{where}: {place}: {words}."[:600], "Fix that value; agents of this type are not started until then."
         ) from error
     if found.agent_type != expected_type:
         raise UsageProblem(
@@ -240,7 +240,7 @@ def load_sources(folder: Path, agent_type: str) -> AgentSources | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConsoleError(f"{path}: cannot be read: {error.strerror}.", "Mend its permissions.") from error
+        raise ConsoleError(f"{path}: cannot be read: {error.strerror}.", "Fix its permissions.") from error
     if len(data) > MAX_BYTES:
         raise UsageProblem(f"{path}: is longer than {MAX_BYTES} bytes.", "Shorten it.")
     try:

@@ -50,9 +50,9 @@ def read_file(data: bytes, name: str) -> dict[str, Any]:
     try:
         found = json.loads(data) if data.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise UsageProblem(f"{name} is not JSON: {error}.", "Mend it; it is left as it is.") from error
+        raise UsageProblem(f"{name} is not JSON: {error}.", "Fix it. Watchfloor left it unchanged.") from error
     if not isinstance(found, dict):
-        raise UsageProblem(f"{name} holds no settings.", "Mend it; it is left as it is.")
+        raise UsageProblem(f"{name} holds no settings.", "Fix it. Watchfloor left it unchanged.")
     return found
 
 
@@ -142,14 +142,14 @@ class JsonHook:
 def _hooks(settings: dict[str, Any], name: str) -> dict[str, Any]:
     found = settings.get("hooks", {})
     if not isinstance(found, dict):
-        raise UsageProblem(f"{name}: hooks is no table.", "Mend it; it is left as it is.")
+        raise UsageProblem(f"{name}: hooks is no table.", "Fix it. Watchfloor left it unchanged.")
     return found
 
 
 def _groups(hooks: dict[str, Any], name: str, event: str) -> list[Any]:
     found = hooks.get(event, [])
     if not isinstance(found, list):
-        raise UsageProblem(f"{name}: hooks.{event} is no list.", "Mend it; it is left as it is.")
+        raise UsageProblem(f"{name}: hooks.{event} is no list.", "Fix it. Watchfloor left it unchanged.")
     return found
 
 

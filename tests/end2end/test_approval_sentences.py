@@ -139,7 +139,7 @@ def test_who_edits_the_rules_decides_the_next_call_and_a_broken_edit_changes_not
     file.write_text(json.dumps({"permissions": {"deny": ["shell(ls:*)"], "allow": ["shell(wc:*)"]}}))
     agent = it.python(ASK.format(tool="shell", argument="ls") + ASK.format(tool="shell", argument="wc -l") + "time.sleep(300)")
     it.says(agent, "verdict allow")
-    assert "verdict deny - the deny list has it" in it.output(agent)
+    assert "verdict deny - blocked by rule" in it.output(agent)
     file.write_text("{")
     again = it.python(ASK.format(tool="shell", argument="ls") + "time.sleep(300)")
     it.says(again, "verdict deny")

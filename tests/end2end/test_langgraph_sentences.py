@@ -101,7 +101,7 @@ def test_it_asks_ends_and_goes_on_in_another_process_with_what_was_decided(app: 
     app.decide(row, "approve")
     done = app.does("watch", saver)
     assert [(c, status) for c, status, _ in done["said"]] == [("c1", "success"), ("c2", "error"), ("c3", "success")]
-    assert "the deny list has it" in done["said"][1][2] and done["waits"] == [] and app.state(row) == "used"
+    assert "blocked by rule" in done["said"][1][2] and done["waits"] == [] and app.state(row) == "used"
     assert [line for line in done["ran"] if line.endswith(f" {saver}")] == [f"run echo {saver}", f"launch {moon}"]
     if saver not in ("sqlite", "apostgres"):
         return

@@ -150,7 +150,7 @@ def test_a_program_that_claims_to_be_a_person_needs_a_terminal(it: Instance) -> 
     for proof in (RearmProof(), RearmProof(via="terminal"), RearmProof(nonce="0" * 32)):
         with pytest.raises(Denied):
             it.api.rearm("over", kill.kill_id, proof)
-    with pytest.raises(Conflict, match="pressed since"):
+    with pytest.raises(Conflict, match="Another kill came"):
         it.api.rearm("over", kill.kill_id, RearmProof(via="console", generation=0))
     assert it.api.fleet().killed
 

@@ -76,16 +76,16 @@ def check_life_of_a_tool(it: Instance, session: str, **options: Any) -> None:
     seen = tries(it, session, **options)
     assert seen["found"] is None and seen["path"] == "/usr/local/bin:/usr/bin:/bin"
     # 2. Signed by the operator: found by its name, behind everything else, and out of the agent's hands.
-    code, said = verb(it, "policy", "tools", "sign", session, "--tool", "lister", "--reason", "lists files")
+    code, said = verb(it, "tools", "sign", session, "--tool", "lister", "--reason", "lists files")
     assert code == 0, said
-    assert verb(it, "policy", "tools", "check", session)[0] == 0
+    assert verb(it, "tools", "check", session)[0] == 0
     seen = tries(it, session, **options)
     assert seen["said"] == "good\n" and seen["path"].startswith("/usr/local/bin:/usr/bin:/bin:")
     assert "done" not in seen["tries"] and len(seen["tries"]) == 6
     assert not any(entry.startswith(workspace) or not entry.startswith("/") for entry in seen["path"].split(":"))
     # 3. Changed after it was signed: not found, and said why.
     (tools / "lister").write_text("#!/bin/sh\necho evil\n")
-    assert verb(it, "policy", "tools", "check", session)[0] == 4
+    assert verb(it, "tools", "check", session)[0] == 4
     seen = tries(it, session, **options)
     assert seen["found"] is None and workspace not in seen["path"]
     refused = [r for r in it.api.audit(limit=200).rows if r.kind == "tools.refused" and r.data["session"] == session]
@@ -95,7 +95,7 @@ def check_life_of_a_tool(it: Instance, session: str, **options: Any) -> None:
 
 
 def test_the_life_of_a_tool_in_a_managed_and_in_a_bubblewrap_agent(it: Instance) -> None:
-    assert verb(it, "secrets", "keys", "init")[0] == 0
+    assert verb(it, "keys", "init")[0] == 0
     check_life_of_a_tool(it, "c-managed")
     check_life_of_a_tool(it, "c-wrapped", sandbox="bubblewrap")
 
@@ -104,10 +104,10 @@ def test_the_life_of_a_tool_in_a_managed_and_in_a_bubblewrap_agent(it: Instance)
     old = (tools / "manifest.json").read_bytes()
     (tools / "lister").write_text("#!/bin/sh\necho good\n")
     (tools / "other").write_text("#!/bin/sh\necho other\n")
-    code, said = verb(it, "policy", "tools", "sign", "c-managed", "--tool", "other", "--reason", "lister is withdrawn")
+    code, said = verb(it, "tools", "sign", "c-managed", "--tool", "other", "--reason", "lister is withdrawn")
     assert code == 0, said
     (tools / "manifest.json").write_bytes(old)
-    assert "older" in verb(it, "policy", "tools", "check", "c-managed")[1]
+    assert "older" in verb(it, "tools", "check", "c-managed")[1]
     assert tries(it, "c-managed")["found"] is None
     # The launch says what it came to.
     launched = it.api.launch(_body("c-managed"))
@@ -118,10 +118,10 @@ def test_the_life_of_a_tool_in_a_managed_and_in_a_bubblewrap_agent(it: Instance)
     assert done.returncode == 4 and "is not what was signed" in done.stderr
     # Another session's manifest is none here; and only the very bytes that were reviewed are signed.
     (tools.parent.parent / "c-wrapped" / "tools" / "manifest.json").write_bytes(old)
-    assert "another session" in verb(it, "policy", "tools", "check", "c-wrapped")[1]
-    assert verb(it, "policy", "tools", "sign", "c-wrapped", f"--tool=lister={'0' * 64}", "--reason", "r")[0] == 4
-    assert verb(it, "policy", "tools", "sign", "c-none", "--tool", "x", "--reason", "r")[0] == 3
-    assert verb(it, "policy", "tools", "sign", "c-wrapped", "--tool", "../../x", "--reason", "r")[0] == 2
+    assert "another session" in verb(it, "tools", "check", "c-wrapped")[1]
+    assert verb(it, "tools", "sign", "c-wrapped", f"--tool=lister={'0' * 64}", "--reason", "r")[0] == 4
+    assert verb(it, "tools", "sign", "c-none", "--tool", "x", "--reason", "r")[0] == 3
+    assert verb(it, "tools", "sign", "c-wrapped", "--tool", "../../x", "--reason", "r")[0] == 2
 
 
 def _body(session: str) -> Any:
@@ -133,9 +133,9 @@ def _body(session: str) -> Any:
 @pytest.mark.engine
 def test_the_life_of_a_tool_in_a_container(engine_socket: Path, state_dir: Path) -> None:
     with Instance(state_dir, "--engine-socket", str(engine_socket)) as it:
-        assert verb(it, "secrets", "keys", "init")[0] == 0
+        assert verb(it, "keys", "init")[0] == 0
         prepared(it, "c-boxed")
-        assert verb(it, "policy", "tools", "sign", "c-boxed", "--tool", "lister", "--reason", "lists files")[0] == 0
+        assert verb(it, "tools", "sign", "c-boxed", "--tool", "lister", "--reason", "lists files")[0] == 0
         seen = tries(it, "c-boxed", sandbox="docker")
         assert seen["said"] == "good\n" and seen["path"] == "/usr/local/bin:/usr/bin:/bin:/opt/watchfloor-tools"
         assert "done" not in seen["tries"] and len(seen["tries"]) == 6

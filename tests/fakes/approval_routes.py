@@ -105,8 +105,8 @@ def parts(view: a.ApprovalRow) -> list[a.ApprovalPart]:
         word = view.argument.split("\n")[0][:200]
         return [a.ApprovalPart(text=f"{view.tool} {word}"[:300], verdict="ask", rule=view.rule, step="tool", reason=view.reason)]
     said = (
-        ("git fetch origin main", "allow", "shell(git fetch:*)", "program", "the allow list has it"),
-        ("cargo publish --token $CARGO\u200b_TOKEN --index …", "ask", "shell(cargo publish:*)", "program", "the ask list has it"),
+        ("git fetch origin main", "allow", "shell(git fetch:*)", "program", "allowed by rule"),
+        ("cargo publish --token $CARGO\u200b_TOKEN --index …", "ask", "shell(cargo publish:*)", "program", "a rule asks a person"),
         ("reach oi.setarc", "ask", "no rule", "network", "no rule says whether oi.setarc may be reached"),
         ("printf \x1b[2K Compiling report-core v0.9", "ask", "hidden characters", "program", "an escape character"),
     )

@@ -295,7 +295,7 @@ def type_sources() -> SourcesView:
         not_enforced=["languages: python only: nothing here can see what an interpreter runs"],
     )  # fmt: skip
     bad = SourcesFileView(
-        agent_type="writer", ok=False, error="sources/writer.json, runtime.max_memory_mb: -1 is less than 1.", remedy="Mend it."
+        agent_type="writer", ok=False, error="sources/writer.json, runtime.max_memory_mb: -1 is less than 1.", remedy="Fix it."
     )
     return SourcesView(folder="/var/lib/watchfloor/sources", types=[good, bad])
 

@@ -135,7 +135,7 @@ class FakePrograms:
 
     async def _hook_preview(self, request: Request) -> Response:
         if self.hook_preview is None:
-            return refuse(400, "~/.claude/settings.json is not JSON.", "Mend it; it is left as it is.")
+            return refuse(400, "~/.claude/settings.json is not JSON.", "Fix it. Watchfloor left it unchanged.")
         return say(self.hook_preview.model_copy(update={"program": request.path_params["program"]}))
 
     def _preview_of(self, body: pm.ProgramItem | m.LaunchBody, agent: str) -> pm.ProgramPreview:

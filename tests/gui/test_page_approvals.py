@@ -347,7 +347,7 @@ def test_the_whole_judgement_and_the_agent(desk: FakeApprovals, open_window: Ope
     qtbot.waitUntil(lambda: page.pane.case.is_read and page.pane.case.rows[0].id == "ap-0002")
     folded = page.pane.why.height()
     key(page.inbox.view, Qt.Key.Key_E)
-    assert page.pane.why.height() > folded and "the ask list has it" in page.pane.why.accessibleName()
+    assert page.pane.why.height() > folded and "a rule asks a person" in page.pane.why.accessibleName()
     key(page.inbox.view, Qt.Key.Key_J)
     assert window.page is not None and window.page.spec.name == "fleet"
 

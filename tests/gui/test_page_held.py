@@ -61,8 +61,8 @@ def test_what_was_not_read_is_never_read_as_held() -> None:
     odd = HardeningView.model_construct(name="c", state="perhaps", words="", line="")
     assert (measure_lines([odd])[0].mark, measure_lines([odd])[0].quiet) == ("triangle", False)
     assert "not started by Watchfloor" in variable_head(None)[0]
-    broken = SourcesFileView(agent_type="w", ok=False, error="w.json, memory: -1 is less than 1.", remedy="Mend it.")
-    assert [(line.words, line.role) for line in type_lines(broken)] == [("w.json, memory: -1 is less than 1. Mend it.", "warn")]
+    broken = SourcesFileView(agent_type="w", ok=False, error="w.json, memory: -1 is less than 1.", remedy="Fix it.")
+    assert [(line.words, line.role) for line in type_lines(broken)] == [("w.json, memory: -1 is less than 1. Fix it.", "warn")]
 
 
 def test_hostile_names_of_variables_stay_visible_words(qtbot: QtBot, make_house: House, open_window: Opener) -> None:

@@ -61,7 +61,7 @@ def test_verdicts_arrive_live_newest_first_each_with_word_and_shape(house: FakeH
         ("Allowed", "check", "text2"),
     ]
     assert "Denied: shell ls 2; shell(ls:*): rule 2" in cell_words(stream.model.rows[1], "call")
-    asked = Entry(Kind.VERDICT, "v4j", time.time(), "no rule: x", who="waits for a human", pair="p4", verdict="ask")
+    asked = Entry(Kind.VERDICT, "v4j", time.time(), "no rule: x", who="waits for approval", pair="p4", verdict="ask")
     house.on_loop(lambda: house.supervisor.activity.keep(AGENT, [call(4, "allow")[0], asked]))
     qtbot.waitUntil(lambda: len(stream.model.rows) == 4 and verdicts.shape_of(stream.model.rows[0])[0] == "Asked")
     house.on_loop(lambda: house.supervisor.activity.keep(AGENT, [call(4, "allow")[1]]))

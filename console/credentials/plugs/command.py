@@ -82,7 +82,9 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, until: float, comm
             if any(len(said) > OUTPUT_LIMIT for said in talk.heard.values()):
                 raise ConsoleError(f"{command.argv[0]} printed more than {OUTPUT_LIMIT} bytes and was ended.", "Let it print less.")
             if time.monotonic() > until:
-                raise TimedOut(f"{command.argv[0]} took longer than {command.timeout_s:g} s and was ended.", "Raise timeout_s, or mend it.")
+                raise TimedOut(
+                    f"{command.argv[0]} took longer than {command.timeout_s:g} s and was ended.", "Raise timeout_s, or fix the program."
+                )
 
 
 @dataclass(slots=True)

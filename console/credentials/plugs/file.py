@@ -33,7 +33,7 @@ def read_secret(path: Path) -> Held | None:
         check_way(path)
         return None
     except OSError as error:
-        raise ConsoleError(f"{path} cannot be read: {error.strerror}.", "Mend its permissions; a link is not followed.") from error
+        raise ConsoleError(f"{path} cannot be read: {error.strerror}.", "Fix its permissions; a link is not followed.") from error
     with os.fdopen(descriptor, "rb") as file:
         seen = os.fstat(descriptor)
         if not stat.S_ISREG(seen.st_mode) or seen.st_nlink != 1:
@@ -74,7 +74,7 @@ def write_secret(path: Path, value: str) -> None:
             raise
         os.fsync(folder)
     except OSError as error:
-        raise ConsoleError(f"{path} cannot be written: {error.strerror}.", "Mend its permissions, or free some space.") from error
+        raise ConsoleError(f"{path} cannot be written: {error.strerror}.", "Fix its permissions, or free some space.") from error
     finally:
         if folder >= 0:
             os.close(folder)

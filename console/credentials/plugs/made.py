@@ -79,7 +79,7 @@ class _CommandPlug(_KeptPlug):
         given = json.dumps({"item": self.name, "old": old, "new": new}).encode() + b"\n"
         ran = run_command(self._item.command, given, self.name)
         if ran.code != 0:
-            raise ConsoleError(f"{self._item.command.argv[0]} ended with {ran.code}: {self._said(ran)}", "Mend it, then rotate again.")
+            raise ConsoleError(f"{self._item.command.argv[0]} ended with {ran.code}: {self._said(ran)}", "Fix it, then rotate again.")
         if not self.issues:
             return self._keep(new)
         try:
@@ -105,7 +105,7 @@ class _HttpPlug(_KeptPlug):
     def change(self, old: str, new: str) -> str:
         status, body = ask(self._item.request, {"old": old, "new": new})
         if not 200 <= status < 300:
-            raise Unavailable(f"{self._item.request.url.partition('?')[0]} answered {status}.", "Mend it, then rotate again.")
+            raise Unavailable(f"{self._item.request.url.partition('?')[0]} answered {status}.", "Fix it, then rotate again.")
         return self._keep(field_of(body, self._item.answer_field) if self.issues else new)
 
 

@@ -35,7 +35,7 @@ def of_step(step: e.Event | c.Command, name: str) -> Iterator[Said]:
         case e.CallJudged() if step.decision.verdict is Verdict.ASK:
             said = f"{step.decision.rule}: {step.decision.reason}"
             name = f"ask:{step.request_id}:judged"
-            yield step.agent_id, Entry(Kind.VERDICT, name, step.at, said, who="waits for a human", pair=step.request_id, verdict="ask")
+            yield step.agent_id, Entry(Kind.VERDICT, name, step.at, said, who="waits for approval", pair=step.request_id, verdict="ask")
         case e.UsageReported(at, _boot, agent_id):
             used = step.cost_usd > 0 or step.tokens > 0 or step.tool_calls > 0 or step.iterations > 0
             cost = round(step.cost_usd * _NANO) if step.cost_usd > 0 else None

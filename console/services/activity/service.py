@@ -117,7 +117,7 @@ class ActivityDesk:
     def kept(self) -> ActivityStore:
         """Where it is kept. Raises Unavailable when nothing can be."""
         if self.store is None:
-            raise Unavailable(f"Activity is not available, because {self.problem}", "Mend it and start the supervisor again.")
+            raise Unavailable(f"Activity is not available, because {self.problem}", "Fix it and start the supervisor again.")
         return self.store
 
     # --- the thread

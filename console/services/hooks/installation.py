@@ -62,7 +62,7 @@ def put_hook_or_refuse(places: Places) -> None:
     try:
         put_hook(places)
     except OSError as error:
-        raise ConsoleError(f"The hook cannot be written to {places.hooks_dir}: {error.strerror}.", "Mend the state directory.") from error
+        raise ConsoleError(f"The hook cannot be written to {places.hooks_dir}: {error.strerror}.", "Fix the state directory.") from error
 
 
 def settings_of(file: Path, most: int = FILE_MAX) -> bytes:
@@ -74,7 +74,7 @@ def settings_of(file: Path, most: int = FILE_MAX) -> bytes:
     except OSError as error:
         if file.is_symlink():
             raise UsageProblem(f"{file} is a link.", f"Name the file itself: --settings {file.resolve()}") from error
-        raise ConsoleError(f"{file} cannot be read: {error.strerror or error}.", "Mend it; nothing was changed.") from error
+        raise ConsoleError(f"{file} cannot be read: {error.strerror or error}.", "Fix it. Nothing was changed.") from error
     if found.uid not in (os.geteuid(), 0):
         raise Denied(f"{file} belongs to uid {found.uid}, not to you.", "Run it as its owner.")
     if not found.whole:

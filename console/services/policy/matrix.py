@@ -81,7 +81,7 @@ class _File:
             raise Denied(f"The permission matrix is not in force: {self._kept.trouble}", f"Make room for it beside {self.path.name}.")
         if self.good is None:
             if self.problem:
-                raise Denied(f"The permission matrix is not known: {self.problem}", f"Mend {self.path.name}.")
+                raise Denied(f"The permission matrix is not known: {self.problem}", f"Fix {self.path.name}.")
             return None
         key = (self.good, workspace)
         if key not in self._compiled:

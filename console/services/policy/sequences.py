@@ -57,7 +57,7 @@ class SequenceDesk:
                 self._stamp = stamp
                 self._take_up()
             if self._patterns is None or self._kept.trouble:
-                raise Denied(f"The forbidden sequences are not known: {self.problem}", f"Mend {self._file.name}.")
+                raise Denied(f"The forbidden sequences are not known: {self.problem}", f"Fix {self._file.name}.")
             return self._patterns
 
     def matches(self, request: PermissionRequest, tool: Tool, found: Judgement, contained: bool) -> tuple[Match, ...]:

@@ -225,7 +225,7 @@ class Rearming:
             return
         step = await rotate_step(self._rotator, True, time.time())
         if step.status is not StepStatus.OK:
-            raise Conflict(f"The secrets are not proven rotated: {step.detail[:200]}.", "Mend what is named, then rearm.")
+            raise Conflict(f"The secrets are not proven rotated: {step.detail[:200]}.", "Fix what is named, then rearm.")
 
     def _unknown_orders(self) -> list[ConsoleError]:
         try:
@@ -352,4 +352,4 @@ def latched_kills(guard_dir: Path, status: dict[str, Any]) -> list[str]:
     try:
         return [str(k) for k in (read_sealed(guard_dir / "latch.json") or {})["kills"]]
     except (Damaged, OSError, KeyError, TypeError) as error:
-        raise Conflict("The latch on disk cannot be read.", "Mend the state directory; it stays killed until then.") from error
+        raise Conflict("The latch on disk cannot be read.", "Fix the state directory; it stays killed until then.") from error

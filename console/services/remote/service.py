@@ -148,7 +148,7 @@ class RemoteDesk:
             why = seen.fault or seen.junk or (content.why if isinstance(content, Junk) else "the kill file is missing")
             raise Conflict(
                 f"The kill file cannot be trusted now: {why}.",
-                "Mend the bucket or write a baseline (watchfloor secrets keys init), then rearm.",
+                "Fix the bucket or write a baseline (watchfloor secrets keys init), then rearm.",
             )
         if isinstance(content, SignedUnkill) and content.epoch < (known := self._epoch()):
             raise Conflict(

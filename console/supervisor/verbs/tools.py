@@ -55,7 +55,7 @@ def _sign(places: Places, workspace: Path, given: argparse.Namespace) -> Said:
         # Taken before it is used: from here on nothing older is offered, whatever becomes of the manifest.
         keep_serial(places, given.session, serial)
     except (OSError, ValueError) as error:
-        raise ConsoleError(f"The serial of the last manifest cannot be used: {error}.", "Mend the state directory.") from error
+        raise ConsoleError(f"The serial of the last manifest cannot be used: {error}.", "Fix the state directory.") from error
     signer = signers[0]
     manifest = Manifest(given.session, serial, time.time(), tools)
     write_manifest(workspace, make_manifest(manifest, signer.kid, signer.private.sign))

@@ -24,8 +24,8 @@ def test_the_exit_codes_are_the_documented_ones() -> None:
 
 
 def test_an_error_says_what_and_what_to_do() -> None:
-    error = ConsoleError("It is broken.", "Mend it.")
-    assert (error.what, error.remedy, str(error)) == ("It is broken.", "Mend it.", "It is broken. Mend it.")
+    error = ConsoleError("It is broken.", "Fix it.")
+    assert (error.what, error.remedy, str(error)) == ("It is broken.", "Fix it.", "It is broken. Fix it.")
     assert str(ConsoleError("It is broken.")) == "It is broken."
 
 

@@ -18,7 +18,7 @@ from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.enforcement.approvals import OPENED_MAX, OPENED_S
 from tests.fakes.playbook import Playbook
 
-ASK = Decision(Verdict.ASK, "shell(cargo publish:*)", "the ask list has it")
+ASK = Decision(Verdict.ASK, "shell(cargo publish:*)", "a rule asks a person")
 CALL = PermissionRequest("run", "cargo publish")
 
 
@@ -137,7 +137,7 @@ def test_a_deny_of_the_policy_is_never_loosened_by_a_grant() -> None:
     book = Playbook().run("a", context_id="c")
     decide(book, waiting(book), scope=ApprovalScope.SESSION)
     use(book)
-    answer = judged(book, "3" * 16, decision=Decision(Verdict.DENY, "shell(cargo:*)", "the deny list has it")) << c.AnswerPermission
+    answer = judged(book, "3" * 16, decision=Decision(Verdict.DENY, "shell(cargo:*)", "blocked by rule")) << c.AnswerPermission
     assert answer.decision.verdict is Verdict.DENY
 
 

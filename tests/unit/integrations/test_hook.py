@@ -27,7 +27,7 @@ def http(body: object, status: str = "200 OK", length: int | None = None) -> byt
     return f"HTTP/1.1 {status}\r\ncontent-length: {len(data) if length is None else length}\r\n\r\n".encode() + data
 
 
-ALLOW = http({"verdict": "allow", "rule": "shell(ls:*)", "reason": "the allow list has it"})
+ALLOW = http({"verdict": "allow", "rule": "shell(ls:*)", "reason": "allowed by rule"})
 
 
 class Server:

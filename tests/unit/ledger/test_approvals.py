@@ -14,7 +14,7 @@ from console.domain.permission import PermissionRequest
 from console.ledger.store import Ledger
 
 BOOT = "boot-1"
-PARTS = (AskedPart("cargo publish", "ask", "shell(cargo publish:*)", "program", "the ask list has it"),)
+PARTS = (AskedPart("cargo publish", "ask", "shell(cargo publish:*)", "program", "a rule asks a person"),)
 
 
 def asked(name: str, argument: str = "cargo publish", **fields: object) -> Approval:

@@ -28,5 +28,5 @@ def test_what_is_plain_is_read() -> None:
 )
 def test_what_is_not_certain_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageProblem, match=words) as caught:
-        read_yaml(text, "Mend it.")
+        read_yaml(text, "Fix it.")
     assert caught.value.remedy

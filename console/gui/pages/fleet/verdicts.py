@@ -151,7 +151,7 @@ class VerdictStream(QWidget):
             return "No call is selected."
         if item.row.kind != "tool_call":
             return "Its call is not in hand any more."
-        own = item.audit or any(verdict.who == "waits for a human" for verdict in item.verdicts)
+        own = item.audit or any(verdict.who == "waits for approval" for verdict in item.verdicts)
         return "" if own else "The program itself judged it: no rule of ours did."
 
     def open(self, item: Item | None) -> None:

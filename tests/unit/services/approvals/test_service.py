@@ -32,7 +32,7 @@ from tests.fakes.core_ports import NoServices
 from tests.fakes.patched import patch
 
 ASK = Judged(
-    Decision(Verdict.ASK, "shell(cargo publish:*)", "the ask list has it"),
+    Decision(Verdict.ASK, "shell(cargo publish:*)", "a rule asks a person"),
     (AskedPart("cargo publish", "ask", "shell(cargo publish:*)", "program"), AskedPart("write /w/x", "ask", "no rule", "file")),
 )
 

@@ -18,7 +18,7 @@ from console.services.policy.evaluate import Judged
 
 STEP = Step(("cat", "a"), "/usr/bin/cat", "/w", file=(1, 2, 3))
 REQUEST = PermissionRequest("shell", "cat a")
-ALLOWED = Decision(Verdict.ALLOW, "shell(cat:*)", "the allow list has it")
+ALLOWED = Decision(Verdict.ALLOW, "shell(cat:*)", "allowed by rule")
 
 
 class Engine:

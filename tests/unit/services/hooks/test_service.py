@@ -121,7 +121,7 @@ async def test_the_engines_word_is_the_answer_and_whoever_hangs_up_is_not_waited
         await asyncio.sleep(0)
     (request_id,) = core.answers
     assert core.asked[request_id].request.argument == "ls" and core.asked[request_id].agent_id == "own"
-    core.settle_answer(request_id, Decision(Verdict.ALLOW, "shell(ls:*)", "the allow list has it"))
+    core.settle_answer(request_id, Decision(Verdict.ALLOW, "shell(ls:*)", "allowed by rule"))
     assert (await asked).verdict == "allow"
 
     async def gone() -> bool:
