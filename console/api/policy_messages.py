@@ -51,6 +51,7 @@ class ExactRule(View):
     """From then on such a call is asked again."""
     hits: int = 0
     """Calls it decided in the last ``DAYS`` days."""
+    last_at: float | None = None
 
 
 class ExactOffer(View):

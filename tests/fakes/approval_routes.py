@@ -62,7 +62,15 @@ def row(at: int, tool: str, argument: str, *, left_s: float = 300.0, now: float 
         "state": "waiting",
         "scope": "once",
     } | more
-    fields |= {"id": made.approval_id, "agent_id": agent, "root_id": root, "session": session, "digest": digest, "group": made.group}
+    fields |= {
+        "id": made.approval_id,
+        "agent_id": agent,
+        "root_id": root,
+        "session": session,
+        "digest": digest,
+        "group": made.group,
+        "equal": made.equal,
+    }
     return a.ApprovalRow(tool=tool, argument=argument, **fields)
 
 
@@ -99,6 +107,16 @@ def many(number: int) -> list[a.ApprovalRow]:
     return [row(at, "shell", f"tool-{at} run --fast {at}", left_s=20.0 + at * 5, agent_id=f"agent-{at % 9}") for at in range(number)]
 
 
+def exact_rule(argument: str = "make test", now: float = 0.0) -> p.ExactRule:
+    """A rule that a person made of an approval."""
+    now = now or time.time()
+    return p.ExactRule(
+        id="x-0123456789ab", key="k", tool="shell", argument=argument, folder="/var/lib/watchfloor/workspaces/ctx-0003",
+        approval_id="ap-0003",
+        by="operator:0", at=now, until=now + 30 * 86_400, hits=7,
+    )  # fmt: skip
+
+
 def parts(view: a.ApprovalRow) -> list[a.ApprovalPart]:
     """What a judge would have said."""
     if view.argument != PUBLISH:
@@ -130,6 +148,11 @@ class FakeApprovals:
         self.policy = p.PolicyView(text="{}", sha256="b" * 64, recorded=2310)
         self.broken_policy = ""
         self.denial_needs_reason = False
+        self.offer = p.ExactOffer(why_not="it reads secrets")
+        self.made: list[tuple[str, p.ExactBody]] = []
+        self.removed: list[p.ExactRemoveBody] = []
+        self.load: tuple[float, float | None] = (0.0, None)
+        """Questions an hour, and the share that a rule could have answered."""
         self.unread = ""
         """Why the inbox cannot be read, or empty."""
         self.more: dict[str, str] = {}
@@ -144,6 +167,9 @@ class FakeApprovals:
             ("POST", "/api/approvals/grants/end", self._end),
             ("GET", "/api/approvals/{id}", self._one),
             ("GET", "/api/approvals/{id}/draft", self._draft),
+            ("GET", "/api/approvals/{id}/rule", self._offer),
+            ("POST", "/api/approvals/{id}/rule", self._make),
+            ("POST", "/api/policy/exact/remove", self._remove),
             ("GET", "/api/policy", self._policy),
             ("POST", "/api/policy/backtest", self._try),
             ("POST", "/api/policy", self._save),
@@ -171,6 +197,7 @@ class FakeApprovals:
         items = len({one.group for one in rows})
         view = a.ApprovalsView(waiting=rows, decided=self.ended, items=items, oldest_wait_s=oldest, median_decide_s=38.0)
         view.denial_needs_reason = self.denial_needs_reason
+        view.questions_per_hour, view.rule_share = self.load
         return say(view)
 
     async def _one(self, request: Request) -> Response:
@@ -221,6 +248,20 @@ class FakeApprovals:
 
     async def _draft(self, _request: Request) -> Response:
         return say(p.DraftView(rules=["shell(cargo publish --dry-run:*)"]))
+
+    async def _offer(self, _request: Request) -> Response:
+        return say(self.offer)
+
+    async def _make(self, request: Request) -> Response:
+        self.made.append((request.path_params["id"], p.ExactBody.model_validate_json(await request.body())))
+        assert self.offer.rule is not None
+        return say(self.offer.rule)
+
+    async def _remove(self, request: Request) -> Response:
+        body = p.ExactRemoveBody.model_validate_json(await request.body())
+        self.removed.append(body)
+        self.policy = self.policy.model_copy(update={"exact": [one for one in self.policy.exact if one.id != body.id]})
+        return say(self.policy)
 
     async def _policy(self, _request: Request) -> Response:
         if self.broken_policy:

@@ -35,6 +35,14 @@ class ApprovalRequests:
         """Narrow rules under which this request would have been allowed."""
         return self._link.get(f"/api/approvals/{segment(approval_id)}/draft", p.DraftView)
 
+    def offered_rule(self, approval_id: str) -> Pending[p.ExactOffer]:
+        """The rule that an approval could become, with what it would have answered."""
+        return self._link.get(f"/api/approvals/{segment(approval_id)}/rule", p.ExactOffer)
+
+    def add_rule(self, approval_id: str, body: p.ExactBody) -> Pending[p.ExactRule]:
+        """Allows exactly this call for 30 days; on record first."""
+        return self._link.send("POST", f"/api/approvals/{segment(approval_id)}/rule", p.ExactRule, body, timeout_s=DECIDE_S)
+
     def policy(self) -> Pending[p.PolicyView]:
         """The rules in force."""
         return self._link.get("/api/policy", p.PolicyView)

@@ -47,6 +47,10 @@ class PolicyRequests:
         """What a change would have decided otherwise; nothing is changed."""
         return self._link.send("POST", "/api/policy/backtest", p.PolicyTryView, body, timeout_s=TRY_S)
 
+    def remove_exact(self, body: p.ExactRemoveBody) -> Pending[p.PolicyView]:
+        """Ends a rule that was made of an approval."""
+        return self._link.send("POST", "/api/policy/exact/remove", p.PolicyView, body, timeout_s=SAVE_S)
+
     def save(self, body: p.PolicySaveBody) -> Pending[p.PolicyView]:
         """Conflict when other rules are in force than those it was written over."""
         return self._link.send("POST", "/api/policy", p.PolicyView, body, timeout_s=SAVE_S)

@@ -49,7 +49,7 @@ class PolicyReview:
         kept = self._desk.current()
         hits = {(hit.rule, hit.verdict): hit for hit in self._scribe.ledger.rule_hits(time.time() - p.DAYS * 86400)}
         recorded = sum(hit.hits for hit in hits.values())
-        exact = [one.model_copy(update={"hits": _hits(hits.get((f"rule {one.id}", "allow")))}) for one in self._exact.listed()]
+        exact = [_used(one, hits.get((f"rule {one.id}", "allow"))) for one in self._exact.listed()]
         if kept.settings is None:
             nothing = hashlib.sha256(kept.good).hexdigest()
             file = str(self._places.policy_file)
@@ -60,7 +60,7 @@ class PolicyReview:
         for name in ("deny", "ask", "allow"):
             for rule in getattr(kept.settings, name):
                 hit, found = hits.get((rule.text, name)), findings.get(rule.text)
-                row = p.RuleRow(rule=rule.text, list=name, hits=_hits(hit), last_at=hit.last_at if hit else None)
+                row = p.RuleRow(rule=rule.text, list=name, hits=hit.hits if hit else 0, last_at=hit.last_at if hit else None)
                 row.line = places.get((name, rule.text), 0)
                 if found is not None and name == "allow":
                     row.finding, row.in_force = found.what, found.severity is not Severity.REFUSED
@@ -185,8 +185,8 @@ class PolicyReview:
         )
 
 
-def _hits(found: RuleHits | None) -> int:
-    return found.hits if found is not None else 0
+def _used(rule: p.ExactRule, found: RuleHits | None) -> p.ExactRule:
+    return rule.model_copy(update={"hits": found.hits, "last_at": found.last_at}) if found is not None else rule
 
 
 def _findings(settings: Settings) -> list[str]:

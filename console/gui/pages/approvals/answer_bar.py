@@ -35,6 +35,7 @@ class AnswerBar(QWidget):
         self.now = Button("Send now", keys="A", small=True, parent=self)
         self.second = Button("Approve", kind="danger", keys="Y", small=True, parent=self)
         self.back = Button("Take back", keys="Z", small=True, parent=self)
+        self.rule = Button("Make a rule…", keys="X", small=True, parent=self)
         self.now.clicked.connect(lambda: self.sent.emit(self.answer))
         self.second.clicked.connect(self.confirmed)
         self.back.clicked.connect(lambda: self.taken_back.emit(self.answer))
@@ -48,7 +49,7 @@ class AnswerBar(QWidget):
         row.setContentsMargins(16, 1, 16, 0)
         row.setSpacing(8)
         row.addLayout(lines, 1)
-        for button in (self.now, self.second, self.back):
+        for button in (self.now, self.second, self.back, self.rule):
             row.addWidget(button)
         self.say(None, 0, 0.0)
 
@@ -75,6 +76,12 @@ class AnswerBar(QWidget):
         self.words.say(f"{what}, sent in {left} s: {answer.case.title}", "text", mark)
         others = f"{more} more held. " if more else ""
         self.hint.say(f"{others}{key} sends it now, Z takes it back. Closing the window sends nothing.")
+
+    def offer_rule(self, is_offered: bool) -> None:
+        """An approved request is looked at, and a rule could answer its like."""
+        self.rule.setVisible(is_offered)
+        if is_offered:
+            self.words.say("Approved. X makes a rule for exactly this call in its workspace, for 30 days.", "text2", "check")
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

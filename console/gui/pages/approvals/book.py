@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from console.api.approval_messages import ApprovalRow, ApprovalsView
@@ -41,6 +42,11 @@ class Item:
         return self.key.startswith("g:")
 
     @property
+    def alike(self) -> str:
+        """``equal`` when they ask for the same thing to the byte, else ``similar``."""
+        return alike([one.row for one in self.entries])
+
+    @property
     def live(self) -> list[Entry]:
         """Those that still wait."""
         return [one for one in self.entries if not one.gone]
@@ -61,6 +67,10 @@ class Book:
     oldest_at: float | None = None
     """Monotonic moment since which the oldest waits."""
     median_s: float | None = None
+    per_hour: float = 0.0
+    """Questions an hour in the last day."""
+    rule_share: float | None = None
+    """The share of them that a rule could have answered; None: there was no question."""
     denial_needs_reason: bool = False
     expired: list[ApprovalRow] = field(default_factory=list)
     """Requests that expired and of which no person was told yet."""
@@ -84,6 +94,7 @@ class Book:
         self.items_waiting = view.items
         self.oldest_at = None if view.oldest_wait_s is None else at - view.oldest_wait_s
         self.median_s = view.median_decide_s
+        self.per_hour, self.rule_share = view.questions_per_hour, view.rule_share
         self.denial_needs_reason = view.denial_needs_reason
         return [] if first else [row for row in view.waiting if row.id not in known]
 
@@ -119,6 +130,12 @@ class Book:
             if group in is_open:
                 out.extend(Item(f"r:{entry.row.id}", [entry], within=True) for entry in entries)
         return out
+
+
+def alike(rows: Sequence[ApprovalRow]) -> str:
+    """``equal`` for requests that ask for the same thing to the byte, else ``similar``."""
+    kinds = {row.equal for row in rows}
+    return "equal" if len(kinds) == 1 and "" not in kinds else "similar"
 
 
 def _urgency(entry: Entry) -> tuple[int, float, str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalRow, BlastLine, Decided, GrantRow
+from console.gui.pages.approvals.book import alike
 from console.gui.pages.approvals.hostile import Shown
 from console.gui.pages.approvals.words import is_bound, title_of, whole_input
 from console.gui.widgets.words import plural
@@ -42,7 +43,7 @@ class Case:
         if not self.details:
             return "Reading…"
         one = title_of(self.details[0])
-        return f"{plural(len(self.rows), 'similar request')}: {one}" if self.is_group else one
+        return f"{plural(len(self.rows), f'{alike(self.rows)} request')}: {one}" if self.is_group else one
 
     @property
     def decided(self) -> list[Decided]:

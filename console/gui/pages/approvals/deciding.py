@@ -7,22 +7,23 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from console.api.approval_messages import GrantRow, GrantsView
+from console.api.approval_messages import ApprovalRow, GrantRow, GrantsView
 from console.gui.pages.approvals.answer_bar import AnswerBar
 from console.gui.pages.approvals.answers import CONFIRM, SCOPES, Answer, Answers
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.case import Case
 from console.gui.pages.approvals.detail import DetailPane
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
+from console.gui.pages.approvals.exact_rule import ExactRuleDialog
 from console.gui.pages.approvals.inbox import Inbox
 from console.gui.pages.approvals.words import gone_words
 from console.gui.pages.interface import Desk
 
-DENY, REASON, UNDO = "approvals.deny", "approvals.reason", "approvals.undo"
+DENY, REASON, UNDO, EXACT = "approvals.deny", "approvals.reason", "approvals.undo", "approvals.exact"
 DECIDE = (*SCOPES, DENY, REASON)
 """What answers a request; a button or a key that cannot is dead, with the reason as its tooltip."""
-ALL = (*DECIDE, CONFIRM, UNDO)
-KILLED = "Killed: read only until rearm."
+ALL = (*DECIDE, CONFIRM, UNDO, EXACT)
+KILLED = "Killed: read only until you rearm."
 
 
 class Deciding(QObject):
@@ -45,6 +46,7 @@ class Deciding(QObject):
         self.bar.sent.connect(self.answers.send)
         self.bar.confirmed.connect(self._confirmed)
         self.bar.taken_back.connect(self.answers.take_back)
+        self.bar.rule.clicked.connect(lambda: self.do(EXACT))
 
     def look_at(self, ids: set[str]) -> None:
         """These requests stand in front, or they have changed."""
@@ -56,6 +58,7 @@ class Deciding(QObject):
         """The held answer in its line."""
         shown = self.answers.shown(self.ids)
         self.bar.say(shown, len(self.answers.held) - (shown in self.answers.held), time.monotonic())
+        self.bar.offer_rule(shown is None and not self._why_no_rule())
         self._inbox.view.refresh()
         self.changed.emit()
 
@@ -63,6 +66,8 @@ class Deciding(QObject):
         """Empty when one of ALL can be done now."""
         if action_id == UNDO:
             return "" if self.bar.answer is not None else "No answer is held."
+        if action_id == EXACT:
+            return self._why_no_rule()
         if action_id == CONFIRM and self.answers.asked is None and not self.answers.is_given(CONFIRM, self.ids):
             return "Nothing waits for a second key."
         current = self._inbox.current()
@@ -75,6 +80,20 @@ class Deciding(QObject):
         if not isinstance(current, Item):
             return f"It is decided already: {gone_words(current)}."
         return self._why_not_now(action_id, current)
+
+    def _approved(self) -> ApprovalRow | None:
+        """The approved request that is looked at."""
+        current = self._inbox.current()
+        row = current.first.row if isinstance(current, Item) and not current.live and not current.is_group else current
+        return row if isinstance(row, ApprovalRow) and row.state in ("approved", "used") else None
+
+    def _why_no_rule(self) -> str:
+        row = self._approved()
+        if self._desk.switch.is_killed:
+            return KILLED
+        if row is None:
+            return "A rule for exactly one call is made after its approval."
+        return f"No rule can answer this: it {row.danger}." if row.danger else ""
 
     def _why_not_now(self, action_id: str, current: Item) -> str:
         case, at = self._pane.case, time.monotonic()
@@ -97,7 +116,10 @@ class Deciding(QObject):
         current, case, window = self._inbox.current(), self._pane.case, self._pane.window()
         needed = self._book.denial_needs_reason
         asks_why = action_id == REASON or action_id == DENY and needed
-        if action_id == UNDO:
+        row = self._approved()
+        if action_id == EXACT and row is not None:
+            ExactRuleDialog(self._desk, row, window).open()
+        elif action_id == UNDO:
             self.answers.take_back(self.bar.answer)
         elif action_id == CONFIRM:
             self.answers.confirm(self.ids)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QWidget
 
 from console.api.approval_messages import EndGrantBody, GrantRow, GrantsView
+from console.gui.pages.approvals.book import alike
 from console.gui.pages.approvals.case import Case
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
@@ -33,7 +34,7 @@ class DenyDialog(_ReasonDialog):
 
     def __init__(self, case: Case, then: Callable[[Case, str], None], parent: QWidget, *, needed: bool) -> None:
         self._case, self._then = case, then
-        many = plural(len(case.rows), "similar request") if case.is_group else "this request"
+        many = plural(len(case.rows), f"{alike(case.rows)} request") if case.is_group else "this request"
         words = f"{case.title}. The agent is told the reason, and can do something else."
         super().__init__(f"Deny {many}?", "Deny", words, 1000, parent, needed=needed)
 

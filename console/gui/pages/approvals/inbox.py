@@ -21,6 +21,7 @@ from console.gui.pages.approvals.rows import (
     paint_decided,
     paint_grant,
 )
+from console.gui.pages.approvals.words import load_words
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ROW, ink
 from console.gui.widgets.buttons import Pills, SearchField
@@ -47,7 +48,7 @@ class Head(QWidget):
         super().__init__(parent)
         self.setFixedHeight(PAGE_HEADER)
         self._items = self._requests = 0
-        self._oldest = self._median = self.problem = ""
+        self._oldest = self._median = self._load = self.problem = ""
 
     def say(self, book: Book, at: float) -> None:
         """Every second."""
@@ -56,10 +57,13 @@ class Head(QWidget):
             len(book.waiting()),
             long_span(at - book.oldest_at) if book.oldest_at is not None else "",
             f"median to decide {long_span(book.median_s)}" if book.median_s is not None else "",
+            load_words(book.per_hour, book.rule_share),
         )
-        if new != (self._items, self._requests, self._oldest, self._median):
-            self._items, self._requests, self._oldest, self._median = new
-            self.setAccessibleName(f"Waiting {new[0]}, {plural(new[1], 'request')}. Oldest waits {new[2] or 'not at all'}. {new[3]}")
+        if new != (self._items, self._requests, self._oldest, self._median, self._load):
+            self._items, self._requests, self._oldest, self._median, self._load = new
+            waits = f"Waiting {new[0]}, {plural(new[1], 'request')}. Oldest waits {new[2] or 'not at all'}."
+            self.setAccessibleName(f"{waits} {new[3]} {new[4]}".strip())
+            self.setToolTip("Of the last day. A rule could have answered what repeats an approved request exactly." if new[4] else "")
             self.update()
 
     def fail(self, problem: str) -> None:
@@ -75,6 +79,7 @@ class Head(QWidget):
         painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
         draw_text(painter, QRectF(16, 12, 160, 24), "Approvals", fonts.ui(17, fonts.SEMIBOLD), colours.text)
         width = self.width()
+        draw_text(painter, QRectF(16, 35, width - 112, 20), self._load, fonts.ui(11), colours.text2)
         if self._oldest:
             draw_text(painter, QRectF(width - 176, 14, 160, 18), "Oldest waits", fonts.ui(12), colours.text2, right=True)
             draw_text(painter, QRectF(width - 176, 35, 160, 20), self._oldest, fonts.ui(13, fonts.SEMIBOLD), colours.text, right=True)

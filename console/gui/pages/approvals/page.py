@@ -17,7 +17,7 @@ from console.gui.actions import ActionSpec
 from console.gui.pages.approvals.answers import CONFIRM
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.case import Case, case_of, row_of
-from console.gui.pages.approvals.deciding import ALL, DECIDE, KILLED, UNDO, Deciding
+from console.gui.pages.approvals.deciding import ALL, DECIDE, EXACT, KILLED, UNDO, Deciding
 from console.gui.pages.approvals.detail import DetailPane
 from console.gui.pages.approvals.inbox import WIDTH, Inbox
 from console.gui.pages.approvals.rule import RuleDialog
@@ -50,6 +50,7 @@ class ApprovalsPage(Page):
         ActionSpec(CONFIRM, "Approve what is dangerous: the second key after A or S", "Y", ""),
         ActionSpec(UNDO, "Take back the answer that is held", "Z", ""),
         ActionSpec("approvals.rule", "Make a rule of it…", "R", "rule"),
+        ActionSpec(EXACT, "Make a rule for exactly this approved call, for 30 days…", "X", ""),
         ActionSpec("approvals.explain", "Explain: the whole judgement", "E", "explain"),
         ActionSpec("approvals.group", "Open or close a group of similar requests", "G", "open group"),
         ActionSpec("approvals.tab", "Waiting, decided, given to sessions", "W", ""),

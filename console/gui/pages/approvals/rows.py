@@ -28,7 +28,7 @@ _BAR = 58
 def item_words(item: Item, _key: str) -> str:
     """An item to a tooltip, a screen reader and the clipboard."""
     row = item.first.row
-    many = f", {len(item.entries)} similar" if item.is_group else ""
+    many = f", {len(item.entries)} {item.alike}" if item.is_group else ""
     end = item.first.gone or f"denied by itself at {clock(row.asked_at + row.ttl_s)}"
     return f"{_agent(row)}{many}: {call_line(row)}; {_context(row)}; {end}"
 
@@ -93,7 +93,7 @@ def _paint_item(canvas: Canvas, item: Item, at: float) -> None:
 
 def _paint_name(canvas: Canvas, item: Item, box: QRectF, gone: bool) -> None:
     painter, colours = canvas.painter, canvas.ink
-    words = f"{len(item.entries)} similar" if item.is_group else ""
+    words = f"{len(item.entries)} {item.alike}" if item.is_group else ""
     wide = chip_width(words, True) if words else 0
     name, face = safe_text(_agent(item.first.row)), fonts.ui(13, fonts.MEDIUM)
     room = min(fonts.metrics(face).horizontalAdvance(name) + 3, box.width() - wide - 10)

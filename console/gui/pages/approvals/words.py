@@ -113,6 +113,11 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def load_words(per_hour: float, share: float | None) -> str:
+    """How much people are asked, and how much of it a rule could have answered; empty: nothing was asked."""
+    return "" if share is None else f"{per_hour:.1f} questions/h; a rule could answer {share:.0%}"
+
+
 def expired_words(row: ApprovalRow) -> str:
     """The notice that a request was not answered in time."""
     return f"A request of {safe_text(row.agent_name or row.agent_id, 60)} expired and was denied: {call_line(row)}"

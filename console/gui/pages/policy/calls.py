@@ -10,7 +10,7 @@ from console.api.policy_messages import RuleRow
 from console.api.policy_page import JudgedRow, JudgedView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
-from console.gui.pages.policy.rules import key_of, use_of
+from console.gui.pages.policy.rules import decided_as, key_of, use_of
 
 
 class RuleCalls(QObject):
@@ -35,7 +35,7 @@ class RuleCalls(QObject):
         if not self._use.startswith(f"{key_of(row)}\0"):
             self.rows, self.words = [], "Being read…"
         self._use = use
-        asked = self._desk.requests.policy.calls(row.rule, row.list).while_alive(self)
+        asked = self._desk.requests.policy.calls(decided_as(row), row.list).while_alive(self)
         asked.then(partial(self._came, use)).failed(partial(self._failed, use))
 
     def _came(self, use: str, view: JudgedView) -> None:

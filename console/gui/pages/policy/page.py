@@ -14,6 +14,7 @@ from console.gui.pages.policy.calls import RuleCalls
 from console.gui.pages.policy.header import PolicyHeader, head_facts
 from console.gui.pages.policy.pane import Pane
 from console.gui.pages.policy.reader import PolicyReader
+from console.gui.pages.policy.remove import RemoveDialog
 from console.gui.pages.policy.tabs import PolicyTabs
 from console.gui.pages.policy.verbs import VERBS
 from console.gui.pages.policy.words import AskedCall, asked_call
@@ -112,6 +113,8 @@ class PolicyPage(Page):
             if not isinstance(mark, MarkRow):
                 return "No step that was taken is selected."
             return "" if mark.agent_id in self.desk.fleet.rows else "Its agent is not in the fleet any more."
+        if action_id == "policy.remove":
+            return "" if isinstance(self.tabs.current(), rules.ExactRow) else "No rule that was made of an approval is selected."
         if action_id == "policy.filter" and not self.tabs.has_filter():
             return "There is no list to filter here."
         return ""
@@ -128,6 +131,8 @@ class PolicyPage(Page):
             self.tabs.bar.search.setFocus()
         elif action_id == "policy.save":
             self.tabs.backtest.put_in_force()
+        elif action_id == "policy.remove" and isinstance(row := self.tabs.current(), rules.ExactRow):
+            RemoveDialog(self.desk, row.exact, self.reader.take, self.window()).open()
         elif action_id == "policy.detail":
             self._pane_wanted = not self._pane_wanted
             self.show_pane()
@@ -156,6 +161,7 @@ class PolicyPage(Page):
         """What is selected, in words; nothing selected: no pane."""
         row, policy, tables = self.tabs.current(), self.reader.policy, self.tabs.sequences
         pane = self.pane
+        pane.offer_removal(isinstance(row, rules.ExactRow))
         if isinstance(row, RuleRow) and policy is not None:
             self.calls.of(row)
             pane.say(rules.key_of(row), f"Rules  ›  {row.list}", rules.title(row), rules.chips(row), rules.told(row, policy))

@@ -71,6 +71,9 @@ class Pane(SidePane):
         self.explain.clicked.connect(lambda: self.asked.emit("policy.explain"))
         self.edit = Button("Change rules…", keys="B", parent=self)
         self.edit.clicked.connect(lambda: self.asked.emit("policy.backtest"))
+        self.remove = Button("Remove…", kind="danger", keys="X", parent=self)
+        self.remove.clicked.connect(lambda: self.asked.emit("policy.remove"))
+        foot.addWidget(self.remove, 1)
         foot.addWidget(self.explain, 1)
         foot.addWidget(self.edit, 1)
         column.addLayout(foot)
@@ -85,6 +88,11 @@ class Pane(SidePane):
         self.title.setText(title)
         self.chips.say(chips)
         self.lines.say(lines)
+
+    def offer_removal(self, is_offered: bool) -> None:
+        """Whether what is looked at was made of an approval."""
+        self.remove.setVisible(is_offered)
+        self.explain.setVisible(not is_offered)
 
     def show_calls(self, rows: Sequence[JudgedRow] | None, words: str = "") -> None:
         """None: what is looked at decides no calls. ``words``: why there are none."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QRectF
 
-from console.api.policy_messages import DAYS, PolicyView, RuleRow
+from console.api.policy_messages import DAYS, ExactRule, PolicyView, RuleRow
 from console.gui.pages.policy.words import ORDER, UNKNOWN, VERDICTS, kind_words, matches, means, paint_shape
 from console.gui.theme import fonts
 from console.gui.widgets.facts import ChipSpec
@@ -41,9 +41,29 @@ SORTS: dict[str, Callable[[RuleRow], Any]] = {
 }
 
 
+class ExactRow(RuleRow):
+    """A rule that a person made of an approval, as one more row."""
+
+    exact: ExactRule
+
+
+def rows_of(view: PolicyView) -> list[RuleRow]:
+    """Every rule in force, those that people made of approvals last."""
+    made = [
+        ExactRow(rule=f"exactly({one.tool} {one.argument})", list="allow", hits=one.hits, last_at=one.last_at, exact=one)
+        for one in view.exact
+    ]
+    return [*view.rules, *made]
+
+
 def key_of(row: RuleRow) -> str:
     """Known by it in the list."""
-    return f"{row.list} {row.rule}"
+    return f"{row.list} {row.rule} {row.exact.id}" if isinstance(row, ExactRow) else f"{row.list} {row.rule}"
+
+
+def decided_as(row: RuleRow) -> str:
+    """What a recorded call names when this rule decided it."""
+    return f"rule {row.exact.id}" if isinstance(row, ExactRow) else row.rule
 
 
 def use_of(row: RuleRow) -> str:
@@ -125,6 +145,8 @@ def chips(row: RuleRow) -> list[ChipSpec]:
 
 def told(row: RuleRow, view: PolicyView) -> list[Line]:
     """For the pane: what it says, where it stands, how it was used."""
+    if isinstance(row, ExactRow):
+        return _exact_told(row.exact)
     place = f"line {row.line} of " if row.line else "a line that is not known of "
     lines = [Line(means(row.rule), role="text"), Line(f"Stands in {place}{view.file or 'a file that the supervisor does not name'}.")]
     if not row.in_force:
@@ -139,6 +161,17 @@ def told(row: RuleRow, view: PolicyView) -> list[Line]:
     else:
         lines.append(Line(f"No call was judged in {DAYS} days: whether it is of use is not known.", "ring"))
     return lines
+
+
+def _exact_told(one: ExactRule) -> list[Line]:
+    used = f"Decided {plural(one.hits, 'call')} in {DAYS} days." if one.hits else f"Decided no call in {DAYS} days."
+    return [
+        Line("Exactly this call, with the same whole input.", role="text"),
+        Line(f"In {one.folder}.", mono=True),
+        Line(f"Allowed until {day_clock(one.until)}; then such a call is asked again.", "clock"),
+        Line(f"Made by {one.by} of approval {one.approval_id}, {day_clock(one.at)}{f': {one.reason}' if one.reason else ''}."),
+        Line(used, "" if one.hits else "ring"),
+    ]
 
 
 def title(row: RuleRow) -> str:

@@ -111,8 +111,8 @@ class PolicyTabs(QWidget):
         if view is not None:
             kept = "the last good rules stay in force" if view.rules else "every call is denied"
             self.rules.warn(f"The newest file is NOT in force: {view.problem} So {kept}." if view.problem else "")
-            self.rules.say(view.rules)
-            self.bar.tabs.pills["rules"].setText(f"Rules {len(view.rules):,}")
+            self.rules.say(rows := rules.rows_of(view))
+            self.bar.tabs.pills["rules"].setText(f"Rules {len(rows):,}")
             self.backtest.take(view)
 
     def _show_lint(self) -> None:

@@ -14,6 +14,7 @@ VERBS = (
     ActionSpec("policy.sequences", "Forbidden sequences and the steps that stand", "S", "sequences"),
     ActionSpec("policy.backtest", "Change rules: tried on recorded calls first", "B", "backtest"),
     ActionSpec("policy.save", "Put what was tried in force…", "Ctrl+S"),
+    ActionSpec("policy.remove", "Remove a rule that was made of an approval…", "X", ""),
     ActionSpec("policy.agent", "Show the agent in the fleet", "J", ""),
     ActionSpec("policy.filter", "Filter this list", "/", ""),
 )

@@ -36,7 +36,7 @@ def kind_words(rule: str) -> str:
     if family == "file":
         action = inside.partition(":")[0]
         return {"read": "File, read", "write": "File, write", "delete": "File, delete"}.get(action, "File")
-    return {"shell": "Command", "network": "Host"}.get(family, "Not known")
+    return {"shell": "Command", "network": "Host", "exactly": "One call"}.get(family, "Not known")
 
 
 def means(rule: str) -> str:
