@@ -46,7 +46,7 @@ class ApprovalRow(View):
     """The same for requests of one tree that ask for the same thing to the byte."""
     asked_at: float
     left_s: float = 0.0
-    """Until it is denied by itself; 0 when it is over."""
+    """Seconds until it is denied automatically; 0 afterwards."""
     ttl_s: float = 0.0
     state: str
     scope: str

@@ -26,7 +26,7 @@ class AskView(PermissionView):
     digest: str = ""
     """SHA-256 of the exact request: what the decision is bound to."""
     left_s: float = 0.0
-    """Until it is denied by itself."""
+    """Seconds until it is denied automatically."""
 
 
 class AskedView(View):

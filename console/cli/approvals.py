@@ -213,7 +213,7 @@ def _told(answer: DecideView, done: str, as_json: bool) -> int:
 
 def _print(detail: ApprovalDetailView) -> None:
     row = detail.row
-    state = f"denied by itself in {_left(row.left_s)}" if row.state == "waiting" else _end(row)
+    state = f"denied automatically in {_left(row.left_s)}" if row.state == "waiting" else _end(row)
     if row.danger:
         out.say(f"{plain(row.danger, 20).upper()}: {plain(row.reason.removeprefix(f'{row.danger}: '), 300)} ({plain(row.rule, 200)})")
     out.say(f"{plain(row.id, 60)}: {plain(row.tool, 100)}, asked {moment(row.asked_at, 'seconds')}; {plain(state, 300)}")

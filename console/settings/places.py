@@ -179,7 +179,7 @@ def find_places(option: str | None, *, create: bool) -> Places | None:
     except OSError as error:
         raise ConsoleError(
             f"The state directory {state_dir} cannot be used: {error.strerror or error}.",
-            "Choose a folder you can write with --state-dir, or mend its permissions.",
+            "Choose a folder you can write with --state-dir, or fix its permissions.",
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         # A stop must not fail for want of a name that stands elsewhere too: the guard's registry holds it.

@@ -147,7 +147,7 @@ def test_a_value_that_comes_back_to_life_after_a_restart_is_rotated_anew(it: Ins
     it.stop()
     (vault.folder / "now-mail").write_text(vault.old["mail"])
     it.start()
-    until(lambda: any("came back to life" in n for n in it.api.status().notices), words="it is said")
+    until(lambda: any("work again" in n for n in it.api.status().notices), words="it is said")
     until(lambda: vault.now("mail") != vault.old["mail"], words="and replaced")
     until(lambda: it.api.rotation().last_ok, words="and proven")
     until(lambda: [r.verdict for r in it.api.audit().rows if r.kind == "secrets.presented_again"][-1:] == ["failed"], words="recorded")

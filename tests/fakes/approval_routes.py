@@ -212,11 +212,11 @@ class FakeApprovals:
             a.TreeCost(id="licence-scan", name="licence-scan", level=2, cost_usd=0.61, share=None),
         ]
         blast = [
-            a.BlastLine(kind="files", words="none that the judgement knows of"),
+            a.BlastLine(kind="files", words="No file found in the command"),
             a.BlastLine(kind="hosts", words="reach oi.setarc", level="danger"),
             a.BlastLine(kind="programs", words="git fetch origin main, cargo publish --token … and 1 more", level="warn"),
             a.BlastLine(kind="data", words="Internal data may leave: network PROXIED"),
-            a.BlastLine(kind="undo", words="none, but of files it names when Watchfloor itself executes it", level="warn"),
+            a.BlastLine(kind="undo", words="Cannot be undone", level="warn"),
         ]
         similar = [one for one in self.ended if one.group == found.group and one.id != found.id][:10]
         before = [a.JustBefore(at=found.asked_at - 18, kind="action", text="cargo package --no-verify")]

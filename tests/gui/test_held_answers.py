@@ -200,7 +200,7 @@ def test_time_that_runs_out_while_an_answer_is_held_is_a_denial(soon: None, desk
     press(page, A)
     desk.waiting = [one.model_copy(update={"left_s": 0.0}) if one.id == PLAIN else one for one in desk.waiting]
     page.resync()
-    qtbot.waitUntil(lambda: page.pane.problem.text() == "Not sent: expired: denied by itself.")
+    qtbot.waitUntil(lambda: page.pane.problem.text() == "Not sent: expired: denied automatically.")
     qtbot.wait(1500)
     assert desk.log == [] and not page.deciding.answers.held
 

@@ -263,7 +263,7 @@ def test_void_and_decided_elsewhere_turn_grey_in_place(house: FakeHouse, desk: F
     house.on_loop(lambda: desk.end("ap-0002", "void", words="the call changed"))
     qtbot.waitUntil(lambda: not current(page).live)
     assert current(page).first.row.id == "ap-0002" and page.pane.countdown.gone == "void: the call changed"
-    assert "It is over" in page.why_not("approvals.once") and not page.pane.buttons["approvals.deny"].isEnabled()
+    assert "Already" in page.why_not("approvals.once") and not page.pane.buttons["approvals.deny"].isEnabled()
     look_at(page, "r:ap-0001", qtbot)
     desk.lost["ap-0001"] = "it is denied already by operator:7"
     now(page, Qt.Key.Key_A)
@@ -289,7 +289,7 @@ def test_time_that_is_over_is_a_denial(desk: FakeApprovals, open_window: Opener,
     page = page_of(open_window("approvals"))
     look_at(page, "r:ap-0001", qtbot)
     page.book.entries["ap-0001"].ends_at = 0.0
-    assert "denied by itself" in page.why_not("approvals.once")
+    assert "denied automatically" in page.why_not("approvals.once")
     key(page.inbox.view, Qt.Key.Key_A)
     assert not page.deciding.answers.held and not page.deciding.answers.asked and not desk.log
 

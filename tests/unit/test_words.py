@@ -18,6 +18,16 @@ IN_STRING, IN_DOCSTRING, IN_DOCUMENT, MEAN = 25, 30, 35, 18
 BANNED = re.compile(
     r"\b(whom|whoever|whomever|anew|of now|it is said|says so|told of|nobody|somebody|let go of|gives way|gets on)\b", re.IGNORECASE
 )
+STORED = "ledger/migrations"
+"""Names of migrations are written into each ledger, and stay."""
+OLD_LABELS = re.compile(
+    "|".join(
+        r"\b" + re.escape(line)
+        for line in (ROOT / "tests" / "data" / "words" / "old_labels.txt").read_text().splitlines()
+        if line and not line.startswith("#")
+    ),
+    re.IGNORECASE,
+)
 EXCEPTIONS: dict[tuple[str, str], str] = {
     # (module, beginning of the text): why it stays. At most 40, each one reviewed.
     ("cli/completion", "_watchfloor_words() {"): "a script of a shell",
@@ -61,6 +71,16 @@ def _is_excepted(module: str, text: str) -> bool:
 
 def test_texts_and_docstrings_hold_no_banned_phrase() -> None:
     found = {f"{m}:{line}": BANNED.findall(text) for m, line, text, _ in _texts() if BANNED.search(text) and not _is_excepted(m, text)}
+    assert found == {}
+
+
+def test_no_label_that_was_replaced_is_shown_again() -> None:
+    found = {
+        f"{m}:{n}": OLD_LABELS.findall(text)
+        for m, n, text, is_docstring in _texts()
+        if not is_docstring and m != STORED and OLD_LABELS.search(text)
+    }
+    found |= {page.name: said for page in [*DOCUMENTS, *RESOURCES] if (said := OLD_LABELS.findall(page.read_text()))}
     assert found == {}
 
 

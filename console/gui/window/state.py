@@ -83,7 +83,10 @@ class StateView(QObject):
         self._banner(switch, now)
         status = switch.status
         window.top.brand.say(status.host if status else "no supervisor")
-        window.nav.person.say(status.operator if status else "", mode_words(status.mode) if status else "not connected")
+        window.nav.person.say(
+            status.operator if status else "",
+            ("full control of this host" if status.mode == "root" else mode_words(status.mode)) if status else "not connected",
+        )
         self._seal(switch, now)
 
     def _light(self, switch: Switch, now: float) -> None:

@@ -22,8 +22,8 @@ def blast_of(approval: Approval, agent: Agent | None) -> list[BlastLine]:
     programs = [p for p in approval.parts if p.step in ("program", "options")]
     unknown = _unknown(approval, files, hosts)
     lines = [
-        BlastLine(kind="files", words=unknown, level="warn") if unknown else _line("files", files, "none that the judgement knows of"),
-        _line("hosts", hosts, "none that the judgement knows of"),
+        BlastLine(kind="files", words=unknown, level="warn") if unknown else _line("files", files, "No file found in the command"),
+        _line("hosts", hosts, "No host found in the command"),
         _line("programs", programs, "none"),
         _data(approval, agent, bool(hosts)),
         _undo(approval, bool(files or unknown)),
@@ -40,7 +40,7 @@ def _unknown(approval: Approval, files: list[AskedPart], hosts: list[AskedPart])
         return ""
     if any(p.verdict == "deny" for p in others):
         return "not known: it was denied before they were looked at"
-    return "none named; what it does besides is not known"
+    return "No file named. May touch others"
 
 
 def _line(kind: Literal["files", "hosts", "programs"], parts: list[AskedPart], none: str) -> BlastLine:
@@ -64,7 +64,7 @@ def _data(approval: Approval, agent: Agent | None, reaches_out: bool) -> BlastLi
     if reaches_out:
         return BlastLine(kind="data", words=f"{head} may leave: {mode}", level="danger" if is_private else "plain")
     # A program may connect without saying so on its command line.
-    words = f"{head}: no connection that the judgement knows of, {mode}"
+    words = f"{head}: no host found in the command, {mode}"
     return BlastLine(kind="data", words=words, level="warn" if is_private else "plain")
 
 
@@ -72,5 +72,5 @@ def _undo(approval: Approval, may_touch: bool) -> BlastLine:
     if approval.request.tool in _REVERSIBLE:
         return BlastLine(kind="undo", words="a rollback record is written first")
     if may_touch or not approval.parts:
-        return BlastLine(kind="undo", words="none, but of files it names when Watchfloor itself executes it", level="warn")
+        return BlastLine(kind="undo", words="Cannot be undone", level="warn")
     return BlastLine(kind="undo", words="nothing on disk to put back")

@@ -55,7 +55,7 @@ class Diagnosis:
         words += ["", "launch ladder, firmest first; an agent is started on the first that is available"]
         for number, each in enumerate(self.ladder, 1):
             words += [f"{number} {each.name.value.ljust(13)} {line}" if first else f"{'':15} {line}" for first, line in _rung_lines(each)]
-        proof = f"proven by {rung.proof}" if rung.proof else "BEST EFFORT, never proven"
+        proof = f"proven by {rung.proof}" if rung.proof else "BEST EFFORT, not confirmed"
         return [*words, "", f"agents get here: {rung.name.value}; a stop is {proof}"]
 
 

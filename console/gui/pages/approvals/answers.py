@@ -212,4 +212,4 @@ def _mark(book: Book, ids: Iterable[str], words: str) -> None:
 def _not_sent(book: Book, answer: Answer) -> str:
     """Why an answer that was held is not sent."""
     entry = next((book.entries[name] for name in answer.ids if name in book.entries), None)
-    return f"Not sent: {(entry.gone if entry else '') or 'expired: denied by itself'}."
+    return f"Not sent: {(entry.gone if entry else '') or 'expired: denied automatically'}."

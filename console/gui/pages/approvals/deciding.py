@@ -78,7 +78,7 @@ class Deciding(QObject):
         if isinstance(current, GrantRow):
             return "" if action_id == DENY else "It was given for the session already."
         if not isinstance(current, Item):
-            return f"It is decided already: {gone_words(current)}."
+            return f"Already {gone_words(current)}."
         return self._why_not_now(action_id, current)
 
     def _approved(self) -> ApprovalRow | None:
@@ -98,7 +98,7 @@ class Deciding(QObject):
     def _why_not_now(self, action_id: str, current: Item) -> str:
         case, at = self._pane.case, time.monotonic()
         if not current.live:
-            return f"It is over: {current.first.gone}."
+            return f"Already {current.first.gone}."
         if self.ids & self.answers.sending:
             return "A decision is on its way."
         if at < self.quiet_until:
@@ -106,7 +106,7 @@ class Deciding(QObject):
         if not case.is_read or {one.id for one in case.rows} != {one.row.id for one in current.live}:
             return "It is still being read."
         if all(one.left(at) <= 0 for one in current.live):
-            return "Its time is over: it is denied by itself."
+            return "Expired: denied automatically."
         if action_id in (DENY, REASON):
             return ""
         return case.why_not_approve() if self._pane.isVisible() else "Open the request first: Enter."

@@ -233,7 +233,7 @@ class DetailPane(QWidget):
                 lines.append((Cell("", 26), Cell(f"{part.step}: {part.reason}" if part.step else part.reason, role="text2")))
         hidden = len(counted) - PARTS_SHOWN
         if hidden > 0 and not self.is_full:
-            lines.append((Cell("", 26), Cell(f"and {plural(hidden, 'more part')}: E shows the whole judgement", role="text2")))
+            lines.append((Cell("", 26), Cell(f"and {plural(hidden, 'more part')}: E shows every part", role="text2")))
         self.why.say(lines)
         self._why_note.setText("deny > ask > allow" if counted else "judged by its name alone")
 

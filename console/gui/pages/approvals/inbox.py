@@ -34,9 +34,9 @@ from console.gui.widgets.words import long_span, plural
 from console.panic.marks import draw_mark
 
 WIDTH = 356
-TABS = {"waiting": "Waiting", "decided": "Decided", "given": "Given"}
-_NOTHING = "Nothing waits for you. What no rule allows or denies is asked here, and is denied by itself when its time is over."
-_NOT_KNOWN = "Not known: what waits is not told now. What is not answered in its time is denied by itself."
+TABS = {"waiting": "Waiting", "decided": "Decided", "given": "Standing"}
+_NOTHING = "No pending approvals. A call that no rule allows or denies waits here, and is denied automatically if not answered."
+_NOT_KNOWN = "Pending approvals are not known now. A request that is not answered in time is denied automatically."
 _NONE_DECIDED = "Nothing was decided yet."
 _NONE_GIVEN = "No session has a standing approval: each request needs its own."
 
@@ -128,7 +128,7 @@ class Inbox(QWidget):
         self.empty = empty_note(self.view, _NOTHING)
         self._none_decided = empty_note(self.decided, _NONE_DECIDED)
         self._none_given = empty_note(self.given, _NONE_GIVEN)
-        for view, name in ((self.view, "Waiting requests"), (self.decided, "Decided requests"), (self.given, "Given to sessions")):
+        for view, name in ((self.view, "Waiting requests"), (self.decided, "Decided requests"), (self.given, "Standing approvals")):
             view.header().hide()
             view.setAccessibleName(name)
         self._lay_out()
@@ -235,7 +235,7 @@ class Inbox(QWidget):
         self._none_decided.setVisible(self._book.loaded and not self.decided_model.rows)
         self._none_given.setVisible(self._book.loaded and not self.given_model.rows)
         self.tabs.pills["waiting"].setText(f"Waiting {self._book.items_waiting}" if self._book.items_waiting else "Waiting")
-        self.tabs.pills["given"].setText(f"Given {len(self.grants)}" if self.grants else "Given")
+        self.tabs.pills["given"].setText(f"Standing {len(self.grants)}" if self.grants else "Standing")
         self._title.setText(f"Decided last: {len(self._book.decided)}")
 
     def reveal(self, wanted: str) -> bool:

@@ -51,7 +51,7 @@ class ApprovalsPage(Page):
         ActionSpec(UNDO, "Take back the answer that is held", "Z", ""),
         ActionSpec("approvals.rule", "Make a rule of it…", "R", "rule"),
         ActionSpec(EXACT, "Make a rule for exactly this approved call, for 30 days…", "X", ""),
-        ActionSpec("approvals.explain", "Explain: the whole judgement", "E", "explain"),
+        ActionSpec("approvals.explain", "Explain: every part of the call", "E", "explain"),
         ActionSpec("approvals.group", "Open or close a group of similar requests", "G", "open group"),
         ActionSpec("approvals.tab", "Waiting, decided, given to sessions", "W", ""),
         ActionSpec("approvals.agent", "Show the agent in the fleet", "J", ""),

@@ -29,7 +29,7 @@ def item_words(item: Item, _key: str) -> str:
     """An item to a tooltip, a screen reader and the clipboard."""
     row = item.first.row
     many = f", {len(item.entries)} {item.alike}" if item.is_group else ""
-    end = item.first.gone or f"denied by itself at {clock(row.asked_at + row.ttl_s)}"
+    end = item.first.gone or f"denied automatically at {clock(row.asked_at + row.ttl_s)}"
     return f"{_agent(row)}{many}: {call_line(row)}; {_context(row)}; {end}"
 
 

@@ -237,7 +237,7 @@ class Countdown(QWidget):
         new = (float(int(left_s)), ttl_s, asked_at, gone, mark)
         if new != (self._left, self._ttl, self._asked, self.gone, self._mark):
             self._left, self._ttl, self._asked, self.gone, self._mark = new
-            self.setAccessibleName(safe_text(gone) or f"Denied by itself in {clock_words(left_s)}")
+            self.setAccessibleName(safe_text(gone) or f"Denied automatically in {clock_words(left_s)} if not answered")
             self.setToolTip(tooltip(gone))
             self.update()
 
@@ -259,7 +259,7 @@ class Countdown(QWidget):
             painter.end()
             return
         late = is_late(self._left, self._ttl)
-        draw_text(painter, QRectF(0, 0, width, 16), "Denied by itself in", fonts.ui(11), colours.text2, right=True)
+        draw_text(painter, QRectF(0, 0, width, 16), "Denied automatically in", fonts.ui(11), colours.text2, right=True)
         words = clock_words(self._left)
         draw_text(
             painter, QRectF(0, 16, width, 28), words, fonts.ui(22, fonts.SEMIBOLD), colours.warn if late else colours.text, right=True

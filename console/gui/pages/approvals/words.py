@@ -36,7 +36,7 @@ def end_words(row: ApprovalRow) -> tuple[str, str, str]:
 
 def gone_words(row: ApprovalRow) -> str:
     """What became of a request that is shown: ``denied by operator:0: too wide``."""
-    word = {"approved": f"approved {_scope(row)}", "used": f"approved {_scope(row)} and used", "expired": "expired: denied by itself"}
+    word = {"approved": f"approved {_scope(row)}", "used": f"approved {_scope(row)} and used", "expired": "expired: denied automatically"}
     who = f" by {row.decided_by}" if row.decided_by else ""
     why = f": {row.words}" if row.words else ""
     return f"{word.get(row.state, row.state)}{who}{why}"

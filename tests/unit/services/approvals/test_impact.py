@@ -59,19 +59,22 @@ def test_undo_is_promised_only_where_a_record_is_written() -> None:
 @pytest.mark.parametrize(
     ("parts", "files"),
     [
-        ((AskedPart("make clean", "ask", "no rule", "program"),), "none named; what it does besides is not known"),
-        ((AskedPart("dd of=/dev/sda", "ask", "r", "program"), AskedPart("of=/dev/sda", "ask", "not described", "options")), "none named"),
-        ((AskedPart("to: all", "ask", "no rule", "tool"),), "none named; what it does besides is not known"),
+        ((AskedPart("make clean", "ask", "no rule", "program"),), "No file named. May touch others"),
+        (
+            (AskedPart("dd of=/dev/sda", "ask", "r", "program"), AskedPart("of=/dev/sda", "ask", "not described", "options")),
+            "No file named",
+        ),
+        ((AskedPart("to: all", "ask", "no rule", "tool"),), "No file named. May touch others"),
         ((AskedPart("rm -rf /", "deny", "shell(rm:*)", "program"),), "not known: it was denied before they were looked at"),
-        ((AskedPart("make", "ask", "r", "program"), AskedPart("evil.example", "allow", "r", "network")), "none named"),
+        ((AskedPart("make", "ask", "r", "program"), AskedPart("evil.example", "allow", "r", "network")), "No file named"),
     ],
 )
 def test_what_nobody_looked_into_is_never_said_to_touch_nothing_on_disk(parts: tuple[AskedPart, ...], files: str) -> None:
     lines = told(*parts)
     assert lines["files"][0].startswith(files) and lines["files"][1] == "warn"
-    assert lines["undo"] == ("none, but of files it names when Watchfloor itself executes it", "warn")
+    assert lines["undo"] == ("Cannot be undone", "warn")
     harmless = told(AskedPart("echo hi", "allow", "shell(echo:*)", "program"), AskedPart("evil.example", "ask", "no rule", "network"))
-    assert harmless["files"] == ("none that the judgement knows of", "plain") and harmless["undo"][1] == "plain"
+    assert harmless["files"] == ("No file found in the command", "plain") and harmless["undo"][1] == "plain"
 
 
 def test_harmless_parts_in_front_hide_no_worse_one() -> None:
@@ -84,8 +87,8 @@ def test_harmless_parts_in_front_hide_no_worse_one() -> None:
     ("level", "mode", "words", "colour"),
     [
         (Sensitivity.PUBLIC, NetworkMode.NONE, "Public data stays: network NONE", "plain"),
-        (Sensitivity.PUBLIC, NetworkMode.FULL, "Public data: no connection that the judgement knows of, network FULL", "plain"),
-        (Sensitivity.SECRET, NetworkMode.FULL, "Secret data: no connection that the judgement knows of, network FULL", "warn"),
+        (Sensitivity.PUBLIC, NetworkMode.FULL, "Public data: no host found in the command, network FULL", "plain"),
+        (Sensitivity.SECRET, NetworkMode.FULL, "Secret data: no host found in the command, network FULL", "warn"),
     ],
 )
 def test_that_data_stays_is_said_only_where_there_is_no_network(level: Sensitivity, mode: NetworkMode, words: str, colour: str) -> None:
