@@ -19,9 +19,12 @@ def main(arguments: list[str] | None = None) -> int:
         "--page", default="", choices=["", *(kind.spec.name for kind in PAGES)], help="the page of the last time if none is named"
     )
     parser.add_argument("--theme", default="system", choices=("dark", "light", "system"))
+    parser.add_argument(
+        "--preparing", action="store_true", help="the instance is being made: show each line of standard input until it is there"
+    )
     given = parser.parse_args(arguments)
     try:
-        return app.run(given.state_dir, given.page, given.theme)
+        return app.run(given.state_dir, given.page, given.theme, preparing=given.preparing)
     except ConsoleError as error:
         return print_error(("watchfloor",), error)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from PySide6.QtCore import QCoreApplication, Qt, QTimer
+from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 from console.gui.notices import Notices
@@ -34,14 +34,16 @@ def make_application(theme: style.Choice) -> QApplication:
     return app
 
 
-def open_window(state_dir: str | None, page: str, notices: Notices) -> Window:
-    """A window on the instance of ``state_dir``, showing ``page``, talking already."""
+def open_window(state_dir: str | None, page: str, notices: Notices, *, preparing: bool = False) -> Window:
+    """A window on the instance of ``state_dir``, showing ``page``, talking already. ``preparing``: see ``run``."""
     places = find_places(state_dir, create=False)
-    if places is None:
-        notices.say("amber", "There is no instance here yet.", "Start one: watchfloor supervisor, or watchfloor run -- COMMAND")
     window = Window(places, notices)
     window.start(page)
     if places is None:
+        if preparing:
+            notices.say("info", "The demo is being prepared: two hosts start, then their agents.")
+        else:
+            notices.say("amber", "There is no instance here yet.", "Start one: watchfloor supervisor, or watchfloor run -- COMMAND")
         _look_for_places(state_dir, window)
     return window
 
@@ -66,15 +68,37 @@ def switch_theme(app: QApplication) -> str:
     return ink().name
 
 
-def run(state_dir: str | None, page: str, theme: style.Choice) -> int:
-    """Opens the console and returns its exit code."""
+def show_lines(notices: Notices, parent: QObject, descriptor: int = 0) -> None:
+    """Shows each line that comes on a descriptor as a notice, until its other end is closed."""
+    notifier = QSocketNotifier(descriptor, QSocketNotifier.Type.Read, parent)
+    rest = b""
+
+    def read() -> None:
+        nonlocal rest
+        data = os.read(descriptor, 4096)
+        if not data:
+            notifier.setEnabled(False)
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            notices.say("info", line.decode("utf-8", "replace"))
+
+    notifier.activated.connect(read)
+
+
+def run(state_dir: str | None, page: str, theme: style.Choice, *, preparing: bool = False) -> int:
+    """Opens the console and returns its exit code.
+
+    ``preparing``: another program makes the instance meanwhile, and writes what it does to standard input, a line for each step.
+    """
     app = make_application("system")
     remembered = Remembered()
     theme = remembered.theme(theme)
     style.apply(app, style.chosen(theme, app))
     notices = Notices()
     notices.catch_slot_errors()
-    window = open_window(state_dir, remembered.page(page), notices)
+    window = open_window(state_dir, remembered.page(page), notices, preparing=preparing)
+    if preparing:
+        show_lines(notices, window)
     remembered.restore(window)
     app.aboutToQuit.connect(lambda: remembered.keep(window))
     window.theme_asked.connect(lambda: remembered.keep_theme(switch_theme(app)))

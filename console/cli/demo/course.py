@@ -19,7 +19,7 @@ from console.cli import out
 from console.cli.demo import show as demo_show
 from console.cli.demo.checks import exit_code
 from console.cli.demo.hosts import host_environment
-from console.cli.demo.stage import Stage
+from console.cli.demo.stage import FIRST, Stage
 from console.cli.receipts import show_receipt
 from console.cli.windows import has_display
 from console.domain.errors import ExitCode, UsageProblem
@@ -55,7 +55,8 @@ def run_demo(options: DemoOptions) -> int:
         )
     headless = options.headless or not has_display()
     with _orderly_end(), _folder(options.state_dir) as folder:
-        stage = Stage(folder, options.agents, lasts_s=options.seconds + 600 if headless else 86_400)
+        window = None if headless else _Window(folder / FIRST)
+        stage = Stage(folder, options.agents, options.seconds + 600 if headless else 86_400, window.tell if window else out.note)
         try:
             stage.set_up()
             out.say("")
@@ -63,8 +64,10 @@ def run_demo(options: DemoOptions) -> int:
             for line in demo_show.commands(stage.first.places.state_dir, stage.other.places.state_dir if stage.other else None):
                 out.say(f"  {line}")
             out.say("")
-            code = _headless(stage, options) if headless else _windowed(stage)
+            code = _headless(stage, options) if window is None else window.wait()
         finally:
+            if window is not None:
+                window.close()
             left = _end(stage)
     if left:
         out.note("NOT CLEAN, left behind: " + ", ".join(left))
@@ -100,21 +103,39 @@ def _headless(stage: Stage, options: DemoOptions) -> int:
     return int(exit_code([*before, *after], receipt))
 
 
-def _windowed(stage: Stage) -> int:
-    """The console on the demo's fleet, until it is closed."""
-    out.say("The console opens; closing it ends the demo.")
-    where = ["--state-dir", str(stage.first.places.state_dir)]
-    window = subprocess.Popen([sys.executable, "-m", "console.gui", *where], stdin=subprocess.DEVNULL, env=host_environment())
-    try:
-        return window.wait()
-    finally:
-        if window.poll() is None:
-            window.terminate()
+class _Window:
+    """The console on the demo's first host. It is open before the host runs, and says what is being prepared until then."""
+
+    def __init__(self, state_dir: Path) -> None:
+        out.say("The console opens; closing it ends the demo.")
+        words = [sys.executable, "-m", "console.gui", "--state-dir", str(state_dir), "--preparing"]
+        self._process = subprocess.Popen(words, stdin=subprocess.PIPE, env=host_environment())
+
+    def tell(self, words: str) -> None:
+        """Shows one step of the preparation, in the terminal and in the window."""
+        out.note(words)
+        if self._process.stdin is not None and self._process.poll() is None:
+            with suppress(OSError):  # it was closed at this moment
+                self._process.stdin.write(f"{words}\n".encode())
+                self._process.stdin.flush()
+
+    def wait(self) -> int:
+        """Returns the window's exit code once a person has closed it."""
+        self.tell("The demo is ready: 16 agents run. Hold Panic to stop them all, or close this window to end the demo.")
+        return self._process.wait()
+
+    def close(self) -> None:
+        """Ends the window if it is still open."""
+        if self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+        if self._process.poll() is None:
+            self._process.terminate()
             with suppress(subprocess.TimeoutExpired):
-                window.wait(10)
-        if window.poll() is None:
-            window.kill()
-            window.wait()
+                self._process.wait(10)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
 
 
 def _picture(stage: Stage, page: str, theme: str) -> Path | None:

@@ -24,6 +24,8 @@ from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Target, receipt_from_json
 from console.domain.words import counted
 
+FIRST = "a"
+"""State directory of the first host, in the demo's folder."""
 ENVOY_S = 60.0
 OTHER_S = 60.0
 """How long the other host may take: its poll, its kill, its receipt."""
@@ -36,8 +38,9 @@ class Stage:
 
     first: Host
 
-    def __init__(self, folder: Path, agents: int, lasts_s: float) -> None:
-        self._folder, self._agents, self._lasts_s = folder, agents, lasts_s
+    def __init__(self, folder: Path, agents: int, lasts_s: float, tell: Callable[[str], None] = out.note) -> None:
+        """``tell`` hears each step of the preparation."""
+        self._folder, self._agents, self._lasts_s, self._tell = folder, agents, lasts_s, tell
         self._engine = engine_socket_here()
         self._stand_ins = StandIns()
         self._hosts: list[Host] = []
@@ -59,7 +62,7 @@ class Stage:
             roots = []
             for tree, sensitivity in demo_fleet.trees(self._agents):
                 roots.append(client.launch(demo_fleet.root_launch(tree, sensitivity, toys, self._lasts_s)).id)
-                out.note(f"launched {tree.name} ({sensitivity}): {counted(tree.count(), 'agent')}")
+                self._tell(f"launched {tree.name} ({sensitivity}): {counted(tree.count(), 'agent')}")
             self._launch_boxes(roots)
         if self.other is not None:
             with self.other.client as client:
@@ -71,7 +74,7 @@ class Stage:
         words = ([BUCKET_WORDS] if bucket else []) + ([WEB_WORDS] if web else [])
         netns, hosts = (web.netns, demo_web.HOSTS) if web else ("", {})
         self.first = make_host(
-            "demo-a", self._folder / "a", self._engine, endpoint=endpoint, bucket=name, netns=netns, hosts=hosts, stand_ins=words
+            "demo-a", self._folder / FIRST, self._engine, endpoint=endpoint, bucket=name, netns=netns, hosts=hosts, stand_ins=words
         )
         self._hosts.append(self.first)
         if bucket is not None:
@@ -83,7 +86,7 @@ class Stage:
             host.start()
         for host in self._hosts:
             host.wait_ready()
-            out.note(f"supervisor and guard of {host.name} run")
+            self._tell(f"supervisor and guard of {host.name} run")
             if bucket is not None:  # nothing starts before the first good signed read of the kill file
                 host.wait_armed(30)
 
@@ -96,24 +99,24 @@ class Stage:
             elif not _wait(lambda: client.allowlist().envoy == "healthy", ENVOY_S):
                 self._no_network = self._no_network or f"Envoy is not healthy: {client.allowlist().envoy_detail}"
             if self._no_network:
-                out.note(self._no_network)
+                self._tell(self._no_network)
                 return
-            out.note(client.add_entry(demo_fleet.allowlist_entry()).words)
+            self._tell(client.add_entry(demo_fleet.allowlist_entry()).words)
 
     def _launch_boxes(self, roots: list[str]) -> None:
         engines = self.first.status().engines
         sandbox: Literal["docker", "bubblewrap"] = "docker" if not engines.get("docker", "missing") else "bubblewrap"
         if sandbox == "bubblewrap":
-            out.note(f"docker is {engines.get('docker', 'not there')}; bubblewrap is used instead")
+            self._tell(f"docker is {engines.get('docker', 'not there')}; bubblewrap is used instead")
         with self.first.client as client:
             for (name, mode), root in zip(_MODES.items(), roots, strict=True):
                 try:
                     body = demo_fleet.box_launch(name, mode, sandbox, root, self._lasts_s)
                     self._boxes[name] = client.launch(body).id
-                    out.note(f"launched {name} in {sandbox}, network {mode}")
+                    self._tell(f"launched {name} in {sandbox}, network {mode}")
                 except ConsoleError as error:
                     self._boxes[name] = f"{sandbox}: {error}"
-                    out.note(f"{name} was not started: {error}")
+                    self._tell(f"{name} was not started: {error}")
 
     # --- look and press
 

@@ -53,24 +53,27 @@ class HeldOrder(QObject):
     def show(self, rows: list[Any]) -> None:
         """Shows ``rows``, in the order of before while that is held."""
         shown = self._model.rows
-        aimed = self._view.viewport().underMouse()
+        aimed = self._view.aimed_at()
         self.moved = False
-        if (aimed or (self.is_chosen and not self.only_pointer)) and shown and not self._asked and rows != shown:
-            rows = self._held(rows, shown, aimed=aimed)
+        if (aimed >= 0 or (self.is_chosen and not self.only_pointer)) and shown and not self._asked and rows != shown:
+            rows = self._held(rows, shown, aimed)
         if not self.moved:
             self._asked = False
         if rows is not shown:
             self._view.show_rows(rows)
 
-    def _held(self, rows: list[Any], shown: list[Any], *, aimed: bool) -> list[Any]:
+    def _held(self, rows: list[Any], shown: list[Any], aimed: int) -> list[Any]:
+        """The rows in the order of before. What is new comes where it moves neither the row at place ``aimed`` nor one above it."""
         keys = [self._key(row) for row in shown]
-        if aimed or self._keep is None:
-            fresh = {self._key(row): row for row in rows}
-            self.moved = list(fresh) != keys
-            return [fresh.get(key, row) for key, row in zip(keys, shown, strict=True)]
-        kept = self._keep({key: place for place, key in enumerate(keys)})
-        self.moved = kept != rows
-        return kept
+        if self._keep is not None:
+            kept = self._keep({key: place for place, key in enumerate(keys)})
+            if [self._key(row) for row in kept[: aimed + 1]] == keys[: aimed + 1]:
+                self.moved = kept != rows
+                return kept
+        fresh = {self._key(row): row for row in rows}
+        self.moved = list(fresh) != keys
+        still = [fresh.pop(key, row) for key, row in zip(keys, shown, strict=True)]
+        return still if self._keep is not None else [*still, *fresh.values()]
 
     def _chosen(self, row: object) -> None:
         self.is_chosen = row is not None and not self._by_itself
