@@ -26,7 +26,7 @@ def test_a_start_beside_a_silent_guard_waits_for_nobody_and_calls_nobody_ended(s
         try:
             starting = start_beside(it, armed, guard)
             assert starting == (NOT_ANSWERED, "lost", None)
-            assert any("the guard does not say" in words for words in it.api.status().notices)
+            until(lambda: any("the guard does not say" in words for words in it.api.status().notices), words="that is said")
         finally:
             signal.pidfd_send_signal(guard, signal.SIGCONT)
             os.close(guard)
