@@ -68,7 +68,9 @@ def main(folder: Path) -> int:
         places = find_places(state, create=True)
         assert places is not None
         with FakeHouse(places, "mockup") as house:
-            house.supervisor.approvals.waiting = approval_routes.mockup()
+            asked = house.supervisor.approvals
+            asked.waiting, asked.load = approval_routes.mockup(), (2.4, 0.38)
+            asked.policy = asked.policy.model_copy(update={"exact": [approval_routes.exact_rule()]})
             house.supervisor.activity.store.add(AGENT, activity_routes.feed(60, time()))
             app.make_application("dark")
             window = Window(places, Notices())

@@ -10,8 +10,10 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from console.api.policy_messages import ExactOffer
+from console.gui.pages.approvals import answers
 from console.gui.pages.approvals.exact_rule import ExactRuleDialog
 from console.gui.pages.approvals.page import ApprovalsPage
+from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.policy.page import PolicyPage
 from console.gui.pages.policy.remove import RemoveDialog
 from console.gui.widgets.safe_text import is_plain
@@ -100,12 +102,38 @@ def test_equal_questions_are_one_item_with_their_count(desk: FakeApprovals, open
     assert {one.digest for one in desk.log[0].requests} == {row.digest for row in equal} and len({row.digest for row in equal}) == 3
 
 
+def test_an_equal_request_that_arrives_later_asks_again(
+    make_house: House, open_window: Opener, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "HOLD_S", 2.0)
+    house = make_house("0")
+    asked = house.supervisor.approvals
+    first, second, later = (fake.row(at, "shell", "make docs", agent_id=f"worker-{at}", root_id="builder") for at in (30, 31, 32))
+    asked.waiting = [first, second]
+    page = open_window("approvals").page
+    assert isinstance(page, ApprovalsPage)
+    qtbot.waitUntil(lambda: page.why_not("approvals.once") == "")
+    QTest.keyClick(page.inbox.view, Qt.Key.Key_A)
+    house.on_loop(lambda: asked.ask(later))
+    qtbot.waitUntil(lambda: later.id in page.book.entries)
+    assert page.deciding.answers.held, "it came while the answer to the others was held"
+    qtbot.waitUntil(lambda: len(asked.log) == 1)
+    assert [one.id for one in asked.log[0].requests] == [first.id, second.id]
+    qtbot.waitUntil(lambda: not page.deciding.answers.sending)
+    assert [entry.row.id for entry in page.book.waiting()] == [later.id]
+
+
 def test_how_much_people_are_asked_stands_in_the_head(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
     desk.load = (2.44, 0.381)
     window = open_window("approvals")
     page = window.page
     assert isinstance(page, ApprovalsPage)
-    qtbot.waitUntil(lambda: "2.4 questions/h; a rule could answer 38%" in page.inbox.head.accessibleName())
+    words = "2.4 questions/h; a rule could answer 38%"
+    qtbot.waitUntil(lambda: words in page.inbox.head.accessibleName())
+    window.goto("fleet", "")
+    fleet = window.page
+    assert isinstance(fleet, FleetPage)
+    qtbot.waitUntil(lambda: words in fleet.table.header.accessibleName())
 
 
 def test_the_policy_page_lists_such_rules_and_removes_them(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:

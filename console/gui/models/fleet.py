@@ -55,6 +55,8 @@ class Fleet:
         self.burn_usd_per_h = 0.0
         self.day_words = ""
         """What the budgets say of the day's cap; empty until they were read."""
+        self.load_words = ""
+        """How much people are asked, from the inbox; empty: nothing was asked."""
         self.loaded = False
         self.closed: set[str] = set()
         self.text = ""

@@ -21,7 +21,7 @@ from console.gui.pages.approvals.deciding import ALL, DECIDE, EXACT, KILLED, UND
 from console.gui.pages.approvals.detail import DetailPane
 from console.gui.pages.approvals.inbox import WIDTH, Inbox
 from console.gui.pages.approvals.rule import RuleDialog
-from console.gui.pages.approvals.words import end_words, expired_words, gone_words
+from console.gui.pages.approvals.words import end_words, expired_words, gone_words, load_words
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 
 SOON_MS = 200
@@ -226,6 +226,7 @@ class ApprovalsPage(Page):
             wanted, self._wanted = self._wanted, ""
             self._over = self.inbox.reveal(wanted)
         self.inbox.head.say(self.book, at)
+        self.desk.fleet.load_words = load_words(self.book.per_hour, self.book.rule_share)
         self._changed()
         self.badge_changed.emit()
 

@@ -30,19 +30,19 @@ class FleetHeader(QWidget):
         self.new.move(76, 10)
         self._stats: list[_Stat] = []
         self._spend = self._burn = 0.0
-        self._day = self._lacks = ""
+        self._day = self._lacks = self._load = ""
         self._unread: frozenset[str] = frozenset()
         self._history: list[float] = []
 
     def take(self, fleet: Fleet, *, old: bool = False) -> None:
         """Reads the fleet again; ``old``: the data is stale, and nothing is green."""
-        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words, _lacks(fleet, self._unread))
-        if new == (self._stats, self._spend, self._burn, self._day, self._lacks):
+        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words, _lacks(fleet, self._unread), fleet.load_words)
+        if new == (self._stats, self._spend, self._burn, self._day, self._lacks, self._load):
             return
-        self._stats, self._spend, self._burn, self._day, self._lacks = new
+        self._stats, self._spend, self._burn, self._day, self._lacks, self._load = new
         counts = [f"{word} {number}" for word, number, *_ in self._stats]
         spend = f"spend today {self._money(self._spend)} {self._day}".rstrip()
-        self.setAccessibleName(", ".join(part for part in (*counts, spend, self._lacks) if part))
+        self.setAccessibleName(", ".join(part for part in (*counts, spend, self._lacks, self._load) if part))
         self.setToolTip(tooltip(f"Spend of {self._lacks}, and in no sum") if self._lacks else "")
         self.update()
 
@@ -67,6 +67,7 @@ class FleetHeader(QWidget):
         painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
         draw_text(painter, QRectF(16, 12, 300, 24), "Fleet", fonts.ui(17, fonts.SEMIBOLD), colours.text)
         wide = self.width() >= 640
+        self._paint_load(painter, self.width() - (328 if wide else 16))
         limit = self.width() - (320 if wide else 16)
         x = 16.0
         for word, number, shape, role, number_role in self._stats:
@@ -87,6 +88,12 @@ class FleetHeader(QWidget):
         if wide:
             self._paint_money(painter)
         painter.end()
+
+    def _paint_load(self, painter: QPainter, right: float) -> None:
+        """How much people are asked, beside the button, where it has room as a whole."""
+        left, face = self.new.geometry().right() + 16.0, fonts.ui(11)
+        if fonts.metrics(face).horizontalAdvance(self._load) <= right - left:
+            draw_text(painter, QRectF(left, 14, right - left, 20), self._load, face, ink().text2)
 
     def _paint_money(self, painter: QPainter) -> None:
         colours = ink()
