@@ -17,9 +17,9 @@ from pathlib import Path
 
 from console.audit.anchors import Anchor, broken
 from console.audit.database import open_reader, reason
-from console.audit.older import PUT_BACK, Losses, few, moment, not_proven, older_logs, read_losses
 from console.audit.receipt_seal import verify_file
 from console.audit.retirement import HOST, KIND, Retirement, retirement_of, worth
+from console.audit.set_aside import PUT_BACK, Losses, few, moment, not_proven, older_logs, read_losses
 
 FIELD = "seal_sha256"
 _AGAIN_S = (0.0, 0.5, 2.0)

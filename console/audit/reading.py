@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from console.audit.database import COLUMNS, damaged, is_damage, open_reader, reason
-from console.audit.older import read_losses
 from console.audit.record import Record, text_bytes, text_of
+from console.audit.set_aside import read_losses
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 PAGE_MAX = 200

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.audit.database import open_reader, reason
-from console.audit.older import LOST, PUT_BACK, SET_ASIDE, few
+from console.audit.set_aside import LOST, PUT_BACK, SET_ASIDE, few
 from console.domain.rollback import FACTS, facts_digest
 
 FACTS_FIELD = "rollback_facts"

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from console.api.client import ApiClient
 from console.audit.anchors import Anchor, anchor_of
-from console.audit.judging import Judged, beside
 from console.audit.reading import AuditReader
 from console.audit.record import Record
 from console.audit.verify import verify_file
+from console.audit.verify_verdict import Judged, beside
 from console.cli import out
 from console.cli.options import Json, StateDir, existing_places
 from console.cli.plain import moment, plain

@@ -14,7 +14,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import higher, stricter_mode
-from console.domain.open_end import EndsLearnt
+from console.domain.unknown_exit import EndsLearnt
 from console.domain.verdict import verdict
 from console.enforcement import (
     adoption,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import Agent, AgentState
-from console.domain.open_end import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, OPEN_END, WENT, EndsLearnt
+from console.domain.unknown_exit import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, OPEN_END, WENT, EndsLearnt
 from console.enforcement.state import EngineState
 
 

@@ -9,8 +9,8 @@ from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, Sight
 from console.domain.budget import Usage
 from console.domain.ladder import Scope
 from console.domain.network import LOOSEST, ModeMapping, NetworkMode, Sensitivity, stricter_mode
-from console.domain.open_end import OPEN_END
 from console.domain.profile import ProfileTable
+from console.domain.unknown_exit import OPEN_END
 from console.enforcement.approval_state import Approvals
 from console.enforcement.budget_state import BudgetState
 from console.enforcement.dry_state import DryRuns

@@ -15,8 +15,8 @@ from console.domain.guard import CAUSES
 from console.killswitch import processes
 from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
 from console.killswitch.engine_socket import Engine, EngineSilent
+from console.killswitch.proc_snapshot import Witness
 from console.killswitch.registry import Held
-from console.killswitch.witness import Witness
 
 SWEEPS = 20
 _STOPPED = ("T", "t", "Z", "X", "x", "")

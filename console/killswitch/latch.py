@@ -15,7 +15,7 @@ from pathlib import Path
 from console.domain.errors import Conflict, TimedOut
 from console.domain.kill import KILL_ID
 from console.killswitch.durable import Damaged, Reserve, read_sealed, seal, write_whole
-from console.killswitch.witness import Witness
+from console.killswitch.proc_snapshot import Witness
 
 LOCK_S = 1.0
 """A press waits no longer for another writer (a stopped guard, say) and saves without the lock; a release gives up."""

@@ -17,8 +17,8 @@ from console.killswitch.below import remove
 from console.killswitch.cgroups import Leaf, Refused, Tree
 from console.killswitch.closure import Closure, recent_look
 from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
+from console.killswitch.proc_snapshot import Witness
 from console.killswitch.processes import Handle
-from console.killswitch.witness import Witness
 
 NO_RECORD = "the guard's record did not know it: what it may have outside its cgroup is unknown"
 

@@ -22,7 +22,7 @@ from console.domain.guard import SILENT_S
 from console.killswitch import processes
 from console.killswitch.durable import Damaged, read_sealed, write_whole
 from console.killswitch.peers import find_peer, inside_an_agent
-from console.killswitch.witness import Witness
+from console.killswitch.proc_snapshot import Witness
 
 if TYPE_CHECKING:  # a panic looks for what was moved, and need not wait for what a guard is made of
     from console.killswitch.guard import Guard

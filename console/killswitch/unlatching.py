@@ -12,9 +12,9 @@ from typing import Any
 
 from console.domain.errors import Conflict, Denied, NotRecorded
 from console.domain.failpoints import failpoint
-from console.killswitch.doubts import LOOKED, find_doubts, has_receipt
 from console.killswitch.guard import Guard, monotonic
 from console.killswitch.passphrase import SHOWN_FROM, Passphrase
+from console.killswitch.rearm_checks import LOOKED, find_doubts, has_receipt
 
 PROOF_S = 60.0
 NONCE_S = 600.0

@@ -12,9 +12,9 @@ from typing import Protocol
 from console.domain.danger import DangerClass
 from console.domain.permission import Verdict
 from console.policy.git_folders import repository_around
+from console.policy.glob_index import Sieve
 from console.policy.loading import Settings
 from console.policy.rules import Family, Rule
-from console.policy.sieve import Sieve
 from console.policy.verdicts import BY_RULE, NO_RULE, Part
 from console.policy.walk import CLOCK_SECONDS_MAX, ENTRIES_MAX, SECONDS_MAX, WHOLE, Listing, Way, walk, watch_of
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from console.domain.lineage import UNKNOWN, Match, Seen
+from console.policy.glob_index import Sieve
 from console.policy.rules import Rule
-from console.policy.sieve import Sieve
 from console.policy.tools.catalogue import KINDS, Tool
 from console.policy.tools.sql import Statement
 from console.policy.tools.statements import tables_of

@@ -24,6 +24,7 @@ from console.policy.argv import HERE, Reading, Use, read_argv
 from console.policy.commands import CommandRules, Program, find_program
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.declared import Declared
+from console.policy.effects import UseRules
 from console.policy.git.calls import Known, NothingKnown, judge_git, overrides
 from console.policy.hosts import HostRules
 from console.policy.lexer import Refused, Target, check_text
@@ -34,7 +35,6 @@ from console.policy.paths import FileRules, Files, Once, absolute
 from console.policy.profiles import NOT_CONTAINED, WORK, Profile
 from console.policy.programs import Catalogue, Description
 from console.policy.rules import Rule, read_rule
-from console.policy.uses import UseRules
 from console.policy.verdicts import BY_RULE, NO_RULE, Judgement, Part, Redirect, Step, denied, worst
 from console.policy.workspace_programs import SHELLS, WorkspacePrograms, script_of
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
+from console.policy.glob_index import key_of
 from console.policy.rules import Rule
-from console.policy.sieve import key_of
 
 ENTRIES_MAX = 20_000
 """Entries of folders that one judgement looks at."""

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
-from console.sources.foreign_text import plain
 from console.sources.interface import MAX_SIGHTINGS, UNVERIFIED, Confinement, Pids
 from console.sources.processes import ProcessTable
+from console.sources.text import plain
 
 LABEL_INSTANCE = "io.watchfloor.instance"
 LABEL_AGENT = "io.watchfloor.agent"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from console.domain.agent import SourceReport
-from console.sources.homes import homes
+from console.sources.home_dirs import homes
 
 UNVERIFIED = "unverified"
 """Status of a sighting that may be live but could not be proven to be its process; it never carries a ProcessIdentity."""

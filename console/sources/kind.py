@@ -10,7 +10,7 @@ from typing import Protocol
 from console.sources.activity.files import Activity
 from console.sources.activity.program_stream import Stream
 from console.sources.daemons.interface import Daemons
-from console.sources.homes import OwnHome
+from console.sources.home_dirs import OwnHome
 from console.sources.hook_settings import HookCommand
 from console.sources.interface import Source
 from console.sources.programs import Program, Programs

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from console.domain.agent import ProcessIdentity, Sighting, SourceReport
-from console.sources.foreign_text import plain
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS
 from console.sources.kind import Kind, Lacks
 from console.sources.processes import ticks_of_boot
 from console.sources.programs import Program, Programs, Running
+from console.sources.text import plain
 
 YOUNG_S = 5.0
 """A program whose own files say more is left to its own source at first: it writes them in its first second."""

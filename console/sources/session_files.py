@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 from console.domain.agent import Sighting, SourceReport
 from console.sources.farewell import Farewells
-from console.sources.foreign_text import plain
-from console.sources.homes import OwnHome
+from console.sources.home_dirs import OwnHome
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement
 from console.sources.kind import Outlook
 from console.sources.plain_processes import folded
 from console.sources.processes import ticks_of_boot
 from console.sources.programs import Program, Running
 from console.sources.spend.of_session import SessionSpend, Spent, acted, usage
+from console.sources.text import plain
 
 LOOK_S = 1.0
 """Between two looks for the session of one process."""

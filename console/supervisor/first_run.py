@@ -18,13 +18,13 @@ from console.api.hook_messages import HooksView, ProgramHook
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
 from console.domain.network import Sensitivity, mapping_of
-from console.policy.kept import Kept
+from console.policy.last_good import Kept
 from console.services.hooks.installation import SHOWN_MAX, preview
 from console.services.policy.service import PolicyDesk
 from console.services.routes.responses import answer
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.homes import read_foreign
+from console.sources.home_dirs import read_foreign
 from console.sources.kinds import HOOKS
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.follow import Follower

@@ -17,7 +17,7 @@ from console.services.fleet.core import Core, now
 from console.services.records.record_writer import Scribe
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.homes import homes
+from console.sources.home_dirs import homes
 from console.sources.kind import Lacks
 from console.sources.kinds import KINDS
 from console.sources.quota import Window

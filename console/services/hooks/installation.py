@@ -13,7 +13,7 @@ from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
 from console.settings.durable import make_folder, replace_file
 from console.settings.options import load_options
 from console.settings.places import Places
-from console.sources.homes import read_foreign
+from console.sources.home_dirs import read_foreign
 from console.sources.hook_settings import FILE_MAX, HookCommand
 from console.sources.kinds import HOOKS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from console.domain.agent import ControlLevel, ProcessIdentity, SandboxKind
 from console.enforcement.state import EngineState
 from console.settings.places import Places
-from console.sources.homes import OwnHome, is_below
+from console.sources.home_dirs import OwnHome, is_below
 from console.sources.kinds import HOME_FOLDERS
 from console.sources.processes import ProcessTable
 

@@ -16,7 +16,7 @@ from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.domain.profile import OWN, ProfileTable
 from console.ledger.store import Ledger
-from console.policy.kept import Kept
+from console.policy.last_good import Kept
 from console.policy.profiles import WORK, Profile
 from console.services.records.record_writer import Scribe
 

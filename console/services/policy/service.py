@@ -27,7 +27,7 @@ from console.policy.declared import Declared
 from console.policy.disk import Disk
 from console.policy.git.calls import Known, NothingKnown, judge_git
 from console.policy.judge import Call, Context, judge, tool_named
-from console.policy.kept import Kept
+from console.policy.last_good import Kept
 from console.policy.lint import Severity, lint
 from console.policy.loading import MAX_BYTES, read_settings
 from console.policy.paths import TEXT_MAX, Facts, Files, NoFiles

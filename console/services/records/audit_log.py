@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from console.api import messages as m
-from console.audit.judging import beside
-from console.audit.older import ACKNOWLEDGED, losses_of
+from console.audit.set_aside import ACKNOWLEDGED, losses_of
+from console.audit.verify_verdict import beside
 from console.domain.command import Record
 from console.domain.errors import Conflict
 from console.services.records.record_writer import Scribe

@@ -10,7 +10,7 @@ from console.domain import event as e
 from console.domain.command import Record
 from console.domain.errors import Conflict, Killed, TimedOut, Unreachable
 from console.killswitch.client import GuardClient
-from console.killswitch.doubts import has_receipt
+from console.killswitch.rearm_checks import has_receipt
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Released, SoftStop
 from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice

@@ -16,7 +16,7 @@ from console.domain.spend import Answer
 from console.sources.activity.tail import Signature, Tailed, database_signature, signature, tail
 from console.sources.activity.text import unreadable
 from console.sources.freshness import Freshness
-from console.sources.homes import homes, is_below, read_foreign
+from console.sources.home_dirs import homes, is_below, read_foreign
 from console.sources.spend.transcript_files import Folder
 
 SEEK_S = 3.0

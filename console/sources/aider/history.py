@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from console.sources.foreign_text import plain
 from console.sources.session_files import Written
 from console.sources.spend.of_session import Spent
+from console.sources.text import plain
 
 FILE = ".aider.chat.history.md"
 TAIL_MAX = 4 << 20

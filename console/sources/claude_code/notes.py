@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from console.sources.foreign_text import plain
 from console.sources.freshness import Freshness
-from console.sources.homes import read_foreign
+from console.sources.home_dirs import read_foreign
+from console.sources.text import plain
 
 _META = re.compile(r"^agent-([0-9A-Za-z_-]{1,64})\.meta\.json\Z")
 _CAP = 65_536

@@ -18,12 +18,12 @@ from typing import Any
 
 from console.domain.agent import ProcessIdentity
 from console.sources.claude_code.program import CLAUDE
-from console.sources.foreign_text import plain
 from console.sources.freshness import Freshness
-from console.sources.homes import OwnHome, read_foreign
+from console.sources.home_dirs import OwnHome, read_foreign
 from console.sources.interface import Confinement
 from console.sources.processes import ProcessFacts, ProcessTable
 from console.sources.programs import Programs
+from console.sources.text import plain
 
 _RECORD = re.compile(r"^([1-9][0-9]{0,8})\.json\Z")
 _NAMESPACE = re.compile(r"pid:\[\d{1,20}\]\Z")

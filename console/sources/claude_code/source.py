@@ -17,12 +17,12 @@ from console.sources.claude_code.program import CLAUDE
 from console.sources.claude_code.records import Records, Session
 from console.sources.claude_code.rows import Proven, Rows
 from console.sources.claude_code.transcripts import FOLDERS
-from console.sources.foreign_text import plain
-from console.sources.homes import OwnHome, is_below
+from console.sources.home_dirs import OwnHome, is_below
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, SAYS_OF_A_ROW, UNVERIFIED, Confinement, Pids
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs
 from console.sources.spend.of_session import NOT_READ, SessionSpend
+from console.sources.text import plain
 
 _SEEN_ONLY = "Seen through its session file: Watchfloor shows it and has no control over it."
 _OURS = "Its session is seen too, through the files of its home."

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from console.domain.spend import NANO
-from console.sources.foreign_text import plain
 from console.sources.telemetry.dialect import Heard, Telemetry
 from console.sources.telemetry.items import Item, stamp_of
 from console.sources.telemetry.sums import MOST_USD, counts, number
+from console.sources.text import plain
 
 COST, TOKENS = "claude_code.cost.usage", "claude_code.token.usage"
 

@@ -17,9 +17,9 @@ from typing import Any, cast
 import msgspec
 
 from console.domain.spend import ID_PARTS, NANO, Answer, Tokens, with_input
-from console.sources.foreign_text import plain
 from console.sources.reading import TOLERANT_MAX, Reading, at_of
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
+from console.sources.text import plain
 
 SOURCE = "claude_code"
 FOLDERS = (".claude", ".watchfloor/claude")

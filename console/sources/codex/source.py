@@ -15,12 +15,12 @@ from typing import Any
 from console.domain.agent import Sighting, SourceReport
 from console.sources.codex.program import CODEX
 from console.sources.farewell import Farewells
-from console.sources.foreign_text import plain
-from console.sources.homes import read_foreign
+from console.sources.home_dirs import read_foreign
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement, Pids
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs, Running
 from console.sources.spend.of_session import SessionSpend, Spent, acted, usage
+from console.sources.text import plain
 
 _ROLLOUT = re.compile(r"/sessions/\d{4}/\d\d/\d\d/rollout-[0-9T-]{1,40}-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl\Z")
 _THREAD = re.compile(r"^[0-9a-f-]{8,64}\Z")

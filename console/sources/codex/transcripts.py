@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from console.domain.spend import Answer, Tokens, with_input
-from console.sources.foreign_text import plain
 from console.sources.reading import TOLERANT_MAX, Reading, at_of
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
+from console.sources.text import plain
 
 SOURCE = "codex"
 FOLDERS = (".codex", ".watchfloor/codex")

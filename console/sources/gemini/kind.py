@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from console.sources.foreign_text import plain
 from console.sources.gemini.activity import ACTIVITY
 from console.sources.gemini.transcripts import SOURCE, TRANSCRIPTS
-from console.sources.homes import read_foreign
+from console.sources.home_dirs import read_foreign
 from console.sources.hook_settings import JsonHook
 from console.sources.interface import Source
 from console.sources.kind import Kind, Lacks, Outlook
 from console.sources.programs import Program
 from console.sources.reading import at_of
 from console.sources.session_files import SessionFiles, Written, newest
+from console.sources.text import plain
 
 PROGRAM = Program("gemini", "Gemini CLI", ("@google/gemini-cli",))
 _PROJECTS_MAX = 1 << 20

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
-from console.sources.foreign_text import plain
 from console.sources.reading import at_of, count, records
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
+from console.sources.text import plain
 
 SOURCE = "gemini"
 _ID_MAX = 200

@@ -16,10 +16,10 @@ from console.sources.activity.files import Activity, Whereabouts
 from console.sources.activity.records import RecordLines, call, message, result, thinking
 from console.sources.activity.tail import Tailed
 from console.sources.activity.text import dict_of, text_of
-from console.sources.foreign_text import plain
 from console.sources.opencode.transcripts import KILO, ROW_MAX, SOURCE, connect, tokens_of
 from console.sources.reading import reported
 from console.sources.spend.transcript_files import Folder, Opened
+from console.sources.text import plain
 
 ROWS_MAX = 500
 """Parts of one reading; the next goes on."""

@@ -7,7 +7,6 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from console.sources.foreign_text import plain
 from console.sources.interface import Source
 from console.sources.kind import Kind, Lacks, Outlook
 from console.sources.opencode.activity import ACTIVITY, KILO_ACTIVITY
@@ -15,6 +14,7 @@ from console.sources.opencode.hook import PluginHook
 from console.sources.opencode.transcripts import KILO, KILO_TRANSCRIPTS, SOURCE, TRANSCRIPTS, connect
 from console.sources.programs import Program
 from console.sources.session_files import SessionFiles, Written, newest
+from console.sources.text import plain
 
 PROGRAM = Program("opencode", "OpenCode", ("opencode-ai", "opencode"))
 KILO_PROGRAM = Program("kilo", "Kilo", ("@kilocode/cli",), native=False)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from console.domain.spend import Answer, Tokens
-from console.sources.foreign_text import plain
 from console.sources.reading import count, reported
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
+from console.sources.text import plain
 
 if TYPE_CHECKING:
     import sqlite3

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.budget import Usage
 from console.domain.spend import Answer, Tokens
-from console.sources.foreign_text import plain
 from console.sources.kinds import TELEMETRY
 from console.sources.spend.vendors import SELLERS
 from console.sources.telemetry.dialect import Telemetry
 from console.sources.telemetry.items import CACHE_READ, CACHE_WRITTEN, PROVIDER, Item, Value
 from console.sources.telemetry.sums import Refused, Sums, counts
+from console.sources.text import plain
 
 SESSIONS_MAX = 500
 NEW_BURST, NEW_PER_S = 100.0, 0.5

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from console.domain.agent import Sighting, SourceReport
 from console.domain.spend import Answer
-from console.sources.foreign_text import plain
 from console.sources.interface import UNVERIFIED, YOUNG
 from console.sources.otlp.book import FORGET_S, SESSIONS_MAX, TelemetryBook, Told, described
 from console.sources.otlp.http import HOST, Receiver
 from console.sources.otlp.protobuf import MISSING
 from console.sources.spend.rates import RateBook
+from console.sources.text import plain
 from console.wording.agent_kinds import STARTABLE
 
 YOUNG_S = 10.0

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
-from console.sources.foreign_text import plain
 from console.sources.reading import at_of, count, records, reported
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
+from console.sources.text import plain
 
 SOURCE = "pi"
 OPENCLAW = "openclaw"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from console.sources.homes import read_foreign
+from console.sources.home_dirs import read_foreign
 from console.sources.hook_settings import JsonHook
 from console.sources.interface import Source
 from console.sources.kind import Kind, Lacks, Outlook

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from console.domain.spend import Answer, Tokens
-from console.sources.foreign_text import plain
 from console.sources.reading import at_of, count, records
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
+from console.sources.text import plain
 
 SOURCE = "qwen"
 _ID_MAX = 200

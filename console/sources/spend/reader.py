@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from console.sources.foreign_text import plain
-from console.sources.homes import homes, is_below
+from console.sources.home_dirs import homes, is_below
 from console.sources.spend.rates import RateBook
 from console.sources.spend.second_reader import Due, SecondReader, is_worth_it
 from console.sources.spend.store import SpendStore
 from console.sources.spend.transcript_files import ANSWERS_MAX, Answers, Found, Place, Transcript, Transcripts, follow, put
 from console.sources.spend.transcript_process import Reply
+from console.sources.text import plain
 
 _FILES_MAX = 200_000
 _DEPTH_MAX = 8

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from console.domain.spend import Answer
-from console.sources.foreign_text import plain
 from console.sources.reading import Reading
+from console.sources.text import plain
 
 BLOCK = 8 << 20
 LINE_MAX = 64 << 20

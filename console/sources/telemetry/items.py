@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from console.sources.foreign_text import plain
+from console.sources.text import plain
 
 Kind = Literal["metrics", "logs", "traces"]
 Value = str | int | float | bool

@@ -19,7 +19,7 @@ from console.sandbox.hardening import TABLE, Mode
 from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.homes import read_foreign
+from console.sources.home_dirs import read_foreign
 from console.sources.hook_settings import FILE_MAX
 from console.sources.kinds import HOOKS
 from console.supervisor.adapters import sandboxes_of, sources_of

@@ -19,11 +19,11 @@ from console.audit import on_record
 from console.audit.anchors import Anchor
 from console.audit.database import COLUMNS
 from console.audit.log import AuditLog
-from console.audit.older import ACKNOWLEDGED, PUT_BACK
 from console.audit.on_record import FIELD, Compared, compare, retired_keys
 from console.audit.receipt_seal import HEAD, seal
 from console.audit.retirement import HOST, KIND, key_id, retire
 from console.audit.segments import set_aside
+from console.audit.set_aside import ACKNOWLEDGED, PUT_BACK
 from console.audit.verify import verify_file
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x05" * 32)

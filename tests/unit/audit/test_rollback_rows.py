@@ -11,8 +11,8 @@ import pytest
 
 from console.audit import rollback_rows
 from console.audit.log import AuditLog
-from console.audit.older import PUT_BACK
 from console.audit.rollback_rows import DONE_FIELD, FACTS_FIELD, RollbackBook, RowsCompared, compare_rows
+from console.audit.set_aside import PUT_BACK
 from console.domain.rollback import FACTS, facts_digest
 
 TYPES = {"before_size": "INTEGER", "before_mode": "INTEGER", "before_uid": "INTEGER", "before_gid": "INTEGER", "created_at": "REAL"}

@@ -11,7 +11,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.kill import Outcome, Receipt, Target
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.open_end import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, STILL_RUNS, WENT, EndsLearnt
+from console.domain.unknown_exit import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, STILL_RUNS, WENT, EndsLearnt
 from console.enforcement.ladder import Treatment, plan
 from tests.fakes.playbook import Playbook
 

@@ -11,7 +11,7 @@ from console.domain import command as c
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
 from console.domain.budget import Usage
 from console.domain.network import NetworkMode, Sensitivity, mapping_of
-from console.domain.open_end import NOT_ANSWERED
+from console.domain.unknown_exit import NOT_ANSWERED
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 from tests.fakes.playbook import Playbook
 

@@ -12,7 +12,7 @@ from console.api import policy_data
 from console.api.armed import ArmedView, PathView
 from console.api.hook_messages import HooksView, ProgramHook
 from console.domain.errors import NotFound, UsageProblem
-from console.policy.kept import Kept
+from console.policy.last_good import Kept
 from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview
 from console.services.policy.service import PolicyDesk
 from console.settings.options import Options

@@ -13,7 +13,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlL
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unavailable, Unreachable
 from console.domain.event import Rearmed
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
-from console.domain.open_end import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, STOPPED, WENT
+from console.domain.unknown_exit import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, STOPPED, WENT
 from console.enforcement.engine import Engine
 from console.enforcement.open_ends import gone
 from console.enforcement.state import EngineState

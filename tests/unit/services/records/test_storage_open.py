@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from console.audit.judging import beside as judged
 from console.audit.log import AuditLog
-from console.audit.older import ACKNOWLEDGED, SET_ASIDE
+from console.audit.set_aside import ACKNOWLEDGED, SET_ASIDE
 from console.audit.verify import verify_file
+from console.audit.verify_verdict import beside as judged
 from console.domain.errors import ConsoleError
 from console.domain.rollback import RECORDS_FILE
 from console.services.records import storage_open

@@ -15,7 +15,7 @@ from console.domain.agent import ProcessIdentity
 from console.sources.claude_code import records as claude_records
 from console.sources.claude_code.records import Records, Session
 from console.sources.freshness import Freshness
-from console.sources.homes import OwnHome
+from console.sources.home_dirs import OwnHome
 from console.sources.interface import Confinement
 from console.sources.kinds import PROGRAMS
 from console.sources.processes import ProcessTable

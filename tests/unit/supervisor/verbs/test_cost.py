@@ -114,7 +114,7 @@ def test_what_agents_that_were_started_here_spent_is_among_it_and_old_days_are_s
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "nobody"))
-    monkeypatch.setattr("console.sources.homes.pwd.getpwall", list)
+    monkeypatch.setattr("console.sources.home_dirs.pwd.getpwall", list)
     places = find_places(str(tmp_path / "state"), create=True)
     folder = places.workspaces_dir / "ctx-1" / ".claude" / "projects" / "p"
     folder.mkdir(parents=True)

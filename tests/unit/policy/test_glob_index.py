@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.errors import UsageProblem
+from console.policy.glob_index import Sieve
 from console.policy.rules import Rule, read_rule
-from console.policy.sieve import Sieve
 from tests.fakes.policy_world import catalogue
 
 PATHS = ["/w/.git", "/w/.git/", "/w/.git/a/b", "/w/.gitx", "/w/a.pem", "/w/.env.local", "/w/.env.x", "/.env", "/w/.env\n", "/w/.pem", "/"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch.witness import TRACES, Witness
+from console.killswitch.proc_snapshot import TRACES, Witness
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 from console.domain.permission import Verdict
 from console.policy.argv import Use
 from console.policy.declared import Declared
+from console.policy.effects import UseRules
 from console.policy.hosts import HostRules
 from console.policy.paths import FileRules
-from console.policy.uses import UseRules
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import rules
 

@@ -9,10 +9,10 @@ import pytest
 
 from console.audit import on_record, rollback_rows
 from console.audit.anchors import Anchor
-from console.audit.belonging import FIELD, STARTED
-from console.audit.judging import Judged, beside
 from console.audit.log import AuditLog
 from console.audit.segments import set_aside
+from console.audit.verify_anchors import FIELD, STARTED
+from console.audit.verify_verdict import Judged, beside
 from console.settings.places import Places
 
 

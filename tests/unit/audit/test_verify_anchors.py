@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from console.audit.belonging import FIELD, STARTED, foreign
 from console.audit.log import AuditLog
+from console.audit.verify_anchors import FIELD, STARTED, foreign
 
 
 def test_every_start_names_this_instance(log: AuditLog) -> None:

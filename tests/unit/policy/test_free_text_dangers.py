@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.policy.spoken import dangers_in, dangers_in_text
+from console.policy.free_text_dangers import dangers_in, dangers_in_text
 from tests.fakes.policy_world import dangers
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.killswitch import passphrase, processes
-from console.killswitch.doubts import LOOKED, find_doubts
 from console.killswitch.engine_socket import EngineSilent, Running
 from console.killswitch.kill.receipt import receipt_bytes
 from console.killswitch.processes import Marked
+from console.killswitch.rearm_checks import LOOKED, find_doubts
 from tests.fakes.guard_room import Room, fill
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.sources.foreign_text import plain
+from console.sources.text import plain
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.sources.homes import homes, read_foreign
+from console.sources.home_dirs import homes, read_foreign
 
 
 def test_a_given_root_is_the_only_home(tmp_path: Path) -> None:

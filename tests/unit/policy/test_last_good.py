@@ -1,6 +1,6 @@
 """A broken file never loosens: the last good one stays in force, and with none everything is denied."""
 
-from console.policy.kept import Kept
+from console.policy.last_good import Kept
 
 GOOD = b'{"permissions": {"deny": ["shell(curl:*)"]}}'
 
