@@ -57,7 +57,7 @@ def _lay_over(last: Last, before: Last) -> None:
     if before.detail.startswith(LOST):
         last.ok, last.detail = False, before.detail
     elif last.let_go:
-        last.detail += f"; let go unproven: {', '.join(last.let_go)}"
+        last.detail += f"; given up unproven: {', '.join(last.let_go)}"
 
 
 def due(tokens: Tokens) -> list[str]:

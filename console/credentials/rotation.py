@@ -145,7 +145,7 @@ def _result(run: Run, resumed: bool, is_whole: bool) -> RotationResult:
     good, let_go = sum(item.ok for item in run.items), {n: w for n, w in run.marker.let_go.items() if n not in settled}
     words = f"{good} of {len(run.items)} proven" + (" (took up an unfinished rotation)" if resumed else "")
     if let_go:
-        words += f"; let go unproven: {', '.join(let_go)}"
+        words += f"; given up unproven: {', '.join(let_go)}"
     ok = bool(run.items) and good == len(run.items) and not let_go
     return RotationResult(tuple(run.items), ok, words, resumed, run.marker.kill_id, let_go, run.keys_after, is_whole)
 

@@ -26,7 +26,7 @@ def check_way(path: Path, *, owners: frozenset[int] = frozenset()) -> None:
         if seen.st_uid not in trusted:
             raise ConsoleError(f"{folder} belongs to another account (uid {seen.st_uid}).", "Move the file to a folder of your own.")
         if seen.st_mode & stat.S_IWOTH and not seen.st_mode & stat.S_ISVTX:
-            raise ConsoleError(f"{folder} can be written by everybody.", f"chmod o-w {folder}")
+            raise ConsoleError(f"{folder} can be written by every account.", f"chmod o-w {folder}")
 
 
 def check_program(path: str) -> None:

@@ -236,7 +236,7 @@ def parse_limit(text: str) -> tuple[str, float]:
     if not math.isfinite(number) or number < 0:
         raise UsageProblem(f"Limit {name} must be zero or more and finite.", "For example --limit cost=2.50")
     if number > MAX_COUNT:
-        raise UsageProblem(f"Limit {name} is beyond {MAX_COUNT:g}.", "Leave it out: what is not capped has no limit.")
+        raise UsageProblem(f"Limit {name} is beyond {MAX_COUNT:g}.", "Leave it out for no limit.")
     return LIMIT_WORDS[name], number
 
 

@@ -127,7 +127,7 @@ def why_silent(agent: Agent, *, stopping: bool, over_budget: str) -> str:
     if stopping:
         return "it is being killed"
     if over_budget or agent.state is AgentState.OVER_BUDGET:
-        return f"it is over its budget ({over_budget[:200] or agent.state_reason[:200] or 'a cap is used up'})"
+        return f"it is over its budget ({over_budget[:200] or agent.state_reason[:200] or 'a limit is used up'})"
     if agent.state is AgentState.FROZEN or agent.causes:
         return f"it is frozen ({', '.join(agent.causes)[:200] or 'thaw it first'})"
     if agent.isolated:

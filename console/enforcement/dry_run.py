@@ -91,7 +91,7 @@ def entered(state: EngineState, event: d.DryRunEntered) -> Iterator[c.Command]:
         yield c.ShowAgent(state.put(replace(agent, dry_run=mine)))
         done += 1
         if agent.state.is_live:
-            rule = "in dry-run calls are judged and planned, and not executed"
+            rule = "in dry-run calls are checked and planned, and not executed"
             yield c.TellAgent(agent_id, "dry_run", notice("You are in dry-run.", f"{event.by}: {event.reason}", rule))
     if heads:
         yield from _end(state, heads, f"{event.agent_id}, above it, was put into dry-run")

@@ -166,7 +166,7 @@ class Closure:
     def why_never(self, spared: frozenset[int]) -> str:
         """Why nothing below it is signalled; or empty."""
         if self._init.pid in spared or self._init.pid in processes.ancestors(os.getpid()):
-            return f"refused: process {self._init.pid} is the guard, the one who pressed, or an ancestor of theirs"
+            return f"refused: process {self._init.pid} is the guard, the caller, or an ancestor of one of them"
         return ""
 
     def hit(self, table: Table, spared: frozenset[int]) -> int:

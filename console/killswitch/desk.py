@@ -152,7 +152,7 @@ class Desk:
     def _halt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         scope = scope_of(message)
         if isinstance(scope, str) or scope == ["all"]:
-            raise UsageProblem("A halt names its agents.", "Press, to stop everything.")
+            raise UsageProblem("A halt names its agents.", "To stop everything, use Panic.")
         by, reason = str(message.get("by", "budget"))[:100], str(message.get("reason", ""))[:500]
         if _is_carried_out(self._guard, message):
             return {"kill_id": order_id(message)}

@@ -346,7 +346,7 @@ class Doors:
         if doubtful and op.loosens:
             raise Denied("It is not clear who asks, and this loosens a stop.", "Ask from an ordinary process of this host.")
         if self._is_spare(connection) and message.get("op") not in ALWAYS:
-            raise TooMany("The guard is busy: only presses are served on this connection.", "Close some.")
+            raise TooMany("The guard is busy: only kills are served on this connection.", "Close some.")
 
     def _work(self, connection: Connection, op: Op, message: dict[str, Any]) -> None:
         """On the clerk's thread."""

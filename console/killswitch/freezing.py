@@ -159,7 +159,7 @@ class Freezing:
         holds = self._guard.causes.holds
         hold = holds.get(hold_id)
         if hold is None:
-            raise NotFound("There is no such hold: it was let go, or it ended in a kill.", "watchfloor status says which.")
+            raise NotFound("There is no such hold: it was released, or it ended in a kill.", "watchfloor status says which.")
         self.stop_clock(hold_id)
         others = {agent for other in holds.values() if other is not hold for agent in other.agents}
         holds.pop(hold_id, None)
@@ -316,7 +316,7 @@ class Freezing:
         if self._guard.causes.soft_stop:
             return f"Soft stop: {self._guard.causes.soft_stop.rstrip('.')}."
         if self._guard.causes.holds:
-            return "The panic control is being held, or a hold was never let go: nothing starts."
+            return "The panic button is held, or a hold was never released: nothing starts."
         if self.heartbeat_lost:
             return "The supervisor's heartbeat is missing: nothing starts."
         left = self.lease_left()

@@ -117,7 +117,7 @@ class Launches:
         """The same, and Killed when a press came since that generation."""
         self.refuse_if_stopped()
         if generation != self._guard.latch.state.generation:
-            raise Killed("A press came in between: this launch is refused.", "Launch again once the switch is rearmed.")
+            raise Killed("A kill came in between: this launch is refused.", "Launch again once the switch is rearmed.")
 
     def confirm(self, agent_id: str, generation: int, pid: int, start_ticks: int, container_id: str = "") -> dict[str, Any]:
         """The process is in its leaf and waits at its gate. Raises Killed when a press won, or what is wrong with the process.
@@ -171,7 +171,7 @@ class Launches:
 
     def _refuse_if_killed(self, held: Held, generation: int) -> None:
         if held.entry.killed:
-            raise Killed("A press came in between: this launch is refused.", "Abort it.")
+            raise Killed("A kill came in between: this launch is refused.", "Abort it.")
         self.refuse_if_changed(generation)
 
     def _identify(self, held: Held, init: Handle, container_id: str) -> tuple[Entry, Leaf | None]:

@@ -106,7 +106,7 @@ def press_without_guard(
     if inside_an_agent():
         raise Denied("An agent has no say here.", "")
     if not scope:
-        raise UsageProblem('A press names "all" or at least one agent.', "Name at least one agent.")
+        raise UsageProblem('A kill names "all" or at least one agent.', "Name at least one agent.")
     is_all = scope in ("all", ["all"])
     from console.killswitch.kill.request import carry_out, wait_until_done
     from console.killswitch.kill.targets import Order

@@ -49,10 +49,10 @@ def _in_cgroups(guard: Guard) -> list[str]:
         alive = [i for i, held in guard.registry.held.items() if held.is_populated()]
         tree = guard.tree
     if alive:
-        return [f"{len(alive)} agents still have processes, for example {alive[0]}. Press again, and rearm once zero is proven."]
+        return [f"{len(alive)} agents still have processes, for example {alive[0]}. Kill again, and rearm once all are confirmed dead."]
     if tree is not None and tree.agents.is_populated():
         pids = tree.agents.pids(MOST_NAMED)
-        return [f"Among the agents' cgroups, in none that is registered, processes run{_named(pids)}. Press again, or end them."]
+        return [f"Among the agents' cgroups, in none that is registered, processes run{_named(pids)}. Kill again, or end them."]
     return []
 
 
@@ -69,7 +69,7 @@ def _in_engine(guard: Guard) -> list[str]:
     if not running:
         return []
     names = ", ".join(f"{c.container_id[:12]} of {c.agent_id or 'no known agent'}" for c in running[:MOST_NAMED])
-    return [f"{len(running)} containers of this instance run: {names}. Press again, or remove them."]
+    return [f"{len(running)} containers of this instance run: {names}. Kill again, or remove them."]
 
 
 def _in_environments(guard: Guard) -> list[str]:
@@ -81,7 +81,7 @@ def _in_environments(guard: Guard) -> list[str]:
     alive = [m for m in marked if processes.is_alive(m.pid)]
     if not alive:
         return []
-    return [f"{len(alive)} processes carry an agent's marks{_named([m.pid for m in alive])}. Press again, or end them if they are yours."]
+    return [f"{len(alive)} processes carry an agent's marks{_named([m.pid for m in alive])}. Kill again, or end them if they are yours."]
 
 
 def _named(pids: list[int]) -> str:

@@ -212,7 +212,7 @@ def _dangers(entry: AllowlistEntry, kill_hosts: tuple[str, ...]) -> Iterable[Mar
         yield Mark("publishing", "made for publishing or collecting what one sends", True)
     elif meets(entry.host, MULTI_TENANT):
         narrowed = " (narrowed by path)" if entry.paths and "/" not in entry.paths and entry.port != 443 else ""
-        yield Mark("multi_tenant", f"anybody may have an account there: data can be sent to an attacker's{narrowed}", not narrowed)
+        yield Mark("multi_tenant", f"an attacker may have an account there, so data can be sent to it{narrowed}", not narrowed)
     bare = entry.host.removeprefix("*.")
     if entry.host.startswith("*.") and ("." not in bare or bare in _SUFFIXES):
         yield Mark("wide", f"covers every name under {bare}", True)

@@ -218,7 +218,7 @@ class _Options:
         elif kind == "run":
             self._made.uses.append(Use("run", value, f"option {name} runs a program"))
         elif kind == "ask":
-            self._made.ask(f"option {name} does what cannot be judged", value)
+            self._made.ask(f"option {name} does what cannot be checked", value)
         elif kind != "text":
             self._made.uses.append(Use(kind, value, f"option {name}"))
 
@@ -316,7 +316,7 @@ class _Operands:
     def _in_place(self) -> None:
         for word in self._words:
             if word.startswith("--in-place=") or re.match(r"-[nErsuz]*i.", word):
-                self._made.ask("where the copies of changed files go cannot be judged", word)
+                self._made.ask("where the copies of changed files go cannot be checked", word)
         for operand in self._operands:
             self._made.uses.append(Use("write", operand, "changed in place"))
 

@@ -192,8 +192,8 @@ def to_claude_code(settings: Settings) -> tuple[dict[str, Any], Carried]:
         for rule in rules:
             _export(kind, rule, made)
     made.lose(
-        "the judgement of arguments",
-        "Claude Code judges neither the files nor the hosts that a command names, nor resolves programs; keep our hook",
+        "the check of arguments",
+        "Claude Code checks neither the files nor the hosts that a command names, and resolves no programs; keep our hook",
     )
     made.lose("what no rule names", "asks there only in the default mode; forbid bypassPermissions in managed settings")
     permissions = {kind: rules for kind, rules in (("deny", made.deny), ("ask", made.ask), ("allow", made.allow)) if rules}
@@ -357,7 +357,7 @@ def to_codex(settings: Settings) -> tuple[str, Carried]:
             else:
                 lines.setdefault(json.dumps(list(rule.words)), _BACK[kind])
                 made.put(kind, rule.text)
-    made.lose("the judgement of arguments", "Codex judges neither the files nor the hosts that a command names; keep our hook")
+    made.lose("the check of arguments", "Codex checks neither the files nor the hosts that a command names; keep our hook")
     ordered = sorted(lines.items(), key=lambda one: _WORST.index(one[1]))
     return "".join(f'prefix_rule(pattern = {words}, decision = "{decision}")\n' for words, decision in ordered), made
 

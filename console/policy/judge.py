@@ -131,7 +131,7 @@ def _by_settings(tool: Tool, argument: str, context: Context, policy: Policy, fi
         case "network":
             return _request(argument, policy)
         case "none":
-            return worst((Part(tool.name, Verdict.ALLOW, "no effect of its own", "tool", "what it leads to is judged itself"),))
+            return worst((Part(tool.name, Verdict.ALLOW, "no effect of its own", "tool", "its target is checked by itself"),))
         case _:
             return worst((_unruled(tool, argument, context.tools, policy),))
 

@@ -117,7 +117,7 @@ def worst(parts: Iterable[Part], steps: tuple[Step, ...] = ()) -> Judgement:
     """deny before ask before allow; the first part with the worst verdict names the rule, a dangerous one before others. None denies."""
     every = tuple(parts)
     if not every:
-        return Judgement(Verdict.DENY, "default", "nothing was judged")
+        return Judgement(Verdict.DENY, "default", "nothing was checked")
     decisive = next((part for part in every if part.verdict is Verdict.DENY), None)
     asking = [part for part in every if part.verdict is Verdict.ASK]
     decisive = decisive or min(asking, key=lambda part: rank_of(part.danger), default=every[0])  # the worst danger, the first of equals

@@ -152,7 +152,7 @@ def why_not() -> str:
     available = bubblewrap.probe()
     if not available.ok:
         return available.reason
-    return "" if bubblewrap.looker() else "there is no Python in the sandbox, which starts the judged programs one by one"
+    return "" if bubblewrap.looker() else "the sandbox has no Python, which must start the checked programs one by one"
 
 
 def start(spec: CallSpec, plan: Plan, ticket: Ticket, is_wanted: Callable[[], bool]) -> Execution:

@@ -74,7 +74,7 @@ def _refuse_background(argument: str) -> None:
 
 def _step(step: Step, workspace: str) -> dict[str, Any]:
     if not step.program or step.file is None:
-        raise _not_carried(f"there is no program {step.argv[0][:100]} here that could have been judged")
+        raise _not_carried(f"there is no program {step.argv[0][:100]} here that could be checked")
     for path, what in ((step.program, "program"), (step.cwd, "folder")):
         if not _is_inside(path, workspace):
             raise _not_carried(f"{what} {path[:200]} is not in the sandbox")

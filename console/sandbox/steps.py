@@ -170,7 +170,7 @@ class Call:
         fd = self.opened(path, flags)
         seen = os.fstat(fd)
         if not stat.S_ISREG(seen.st_mode) or (mode != "read" and seen.st_nlink != 1):
-            raise RefusedStep(f"{path} is not the plain file that was judged, with one name")
+            raise RefusedStep(f"{path} is not the plain file with one name that was checked")
         os.set_blocking(fd, True)
         if mode == "write":
             os.ftruncate(fd, 0)
@@ -187,7 +187,7 @@ class Call:
             return openat2(-100, path, flags, NO_SYMLINKS | NO_MAGICLINKS)
         except OSError as error:
             if error.errno in (40, 18):  # ELOOP: a link; EXDEV: a way out, or another file system
-                raise RefusedStep(f"{path} leads elsewhere than when it was judged") from error
+                raise RefusedStep(f"{path} leads elsewhere than when it was checked") from error
             raise
 
     def execute(self, step: Step) -> NoReturn:
@@ -196,7 +196,7 @@ class Call:
         fd = openat2(-100, path, os.O_PATH, NO_MAGICLINKS)
         seen = os.fstat(fd)
         if judged is None or [seen.st_dev, seen.st_ino, seen.st_ctime_ns] != list(judged):
-            raise RefusedStep(f"{path} is not the file any more that was judged")
+            raise RefusedStep(f"{path} is no longer the file that was checked")
         argv = list(step["argv"])
         if CODE_FD in argv:
             os.set_inheritable(self.code, True)

@@ -198,7 +198,7 @@ class PanicOptions(_Section):
 
     include_observed: bool = Field(
         default=False,
-        description="Whether a press also signals agents that were only seen, as a best effort; in the default instance alone.",
+        description="Whether a panic also kills observed agents, as a best effort; in the default instance only.",
     )
 
 

@@ -163,7 +163,7 @@ def _unknown_call(options: Options, rules: Kept) -> DefaultView:
     if rules.settings is None:
         return DefaultView(name="Unknown tool call", words=f"denied, as every call: {rules.problem}", amber=True)
     if not options.programs.hooks:
-        return DefaultView(name="Unknown tool call", words="not judged: programs.hooks is off", amber=True)
+        return DefaultView(name="Unknown tool call", words="not checked: programs.hooks is off", amber=True)
     return DefaultView(name="Unknown tool call", words="asks you")
 
 

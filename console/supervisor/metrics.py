@@ -235,7 +235,7 @@ def _as_kill(receipt: Receipt) -> Kill:
 
 
 def _to_zero(seconds: list[float]) -> Metric:
-    words = "Time from the press to the last proof, of kills that were confirmed dead."
+    words = "Time from the start of a kill to its last confirmation, for kills that were confirmed dead."
     made = HistogramMetricFamily("watchfloor_kill_seconds", words)
     buckets = [(str(most), float(sum(one <= most for one in seconds))) for most in _BUCKETS_S]
     made.add_metric([], [*buckets, ("+Inf", float(len(seconds)))], sum(seconds))

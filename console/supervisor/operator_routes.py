@@ -276,7 +276,7 @@ class OperatorRoutes:
         if live:
             raise Denied(
                 f"{counted(len(live), 'agent still runs', 'agents still run')}.",
-                "End them first, or press panic; the supervisor stays while anything lives.",
+                "End them first, or use panic. The supervisor stays while an agent lives.",
             )
         record = Record(asked_by(request), "supervisor.shutdown", "asked to end")
         await asyncio.to_thread(self.scribe.record_first, record)

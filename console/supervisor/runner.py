@@ -171,7 +171,7 @@ class Runner:
         places = self._places
         failed = await asyncio.to_thread(leave_notes, places.output_dir, places.workspaces_dir, agents, command.at, command.reason)
         if failed:
-            self._notice(f"why it was halted could not be left beside its work: {failed}")
+            self._notice(f"the reason of the halt could not be written beside its work: {failed}")
 
     async def _snapshot(self, command: c.SnapshotThenAnswer) -> None:
         """Record and snapshot on disk, then the audit entry, then the allow: nothing acts unrecorded (promise 5)."""

@@ -218,7 +218,7 @@ def release(world: GuardWorld) -> float | None:
         return None
     receipt = world.operator.receipt_text(world.operator.status()["kill"]["kill_id"])
     world.unlatch("bench")
-    said = re.search(r"; the first ([0-9.]+) ms after the press was heard", receipt)
+    said = re.search(r"; the first ([0-9.]+) ms after the kill reached the guard", receipt)
     assert said is not None, receipt
     return float(said[1])
 

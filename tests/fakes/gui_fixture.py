@@ -379,7 +379,7 @@ def kill_switch(now: float = NOW) -> KillSwitchView:
                 facts=[
                     ("How", "canary dead in 6 ms"),
                     ("By", "cgroup.kill + PID namespace"),
-                    ("First SIGKILL", "1.9 ms after the press"),
+                    ("First SIGKILL", "1.9 ms after the kill"),
                     ("Needs", "nothing: no net, no disk"),
                 ],
             ),

@@ -52,7 +52,7 @@ def entries(now: float, number: int = 38) -> list[AllowlistEntryView]:
 
 def _marks(host: str) -> list[MarkView]:
     """What the mock-up's reviewer should see."""
-    anybody = "anybody may have an account there: data can be sent to an attacker's"
+    anybody = "an attacker may have an account there, so data can be sent to it"
     if host == "*.githubusercontent.com":
         return [MarkView(kind="unused", words="not used for 31 days"), MarkView(kind="multi_tenant", words=anybody, danger=True)]
     if host == "objects.eu-1.store.net":

@@ -116,7 +116,7 @@ def test_the_fleets_head_says_the_days_cap_as_the_budgets_have_it(books: FakeBud
     books.view = view.model_copy(update={"totals": view.totals.model_copy(update={"day_cap_usd": None})})
     qtbot.waitUntil(lambda: shown.list.data is not None and shown.list.data.totals.day_cap_usd is None)
     window.goto("fleet", "")
-    qtbot.waitUntil(lambda: head.accessibleName().endswith("no cap for the day"))
+    qtbot.waitUntil(lambda: head.accessibleName().endswith("no limit for the day"))
 
 
 def test_the_detail_says_every_limit_who_spends_and_who_changed_it(books: FakeBudgets, open_window: Opener, qtbot: QtBot) -> None:

@@ -259,7 +259,7 @@ def test_a_change_is_tried_first_and_saved_with_a_reason(house: FakeHouse, open_
     back.modes.pills["allow"].click()
     back.field.setFocus()
     QTest.keyClicks(back.field, "shell(cargo publish:*)")
-    assert back.why_not() == "The recorded calls were not judged under exactly this yet."
+    assert back.why_not() == "The recorded calls were not checked with exactly this yet."
     qtbot.waitUntil(lambda: back.tried is not None)
     assert back.words.text().startswith("Would have decided 14 of 2,310 differently, 1 of them looser.")
     assert [row.looser for row in back.model.rows] == [True, False], "the looser ones first"

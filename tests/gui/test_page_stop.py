@@ -47,7 +47,7 @@ def amended() -> Receipt:
         "left": [{"pid": 7, "state": "D", "wchan": "nfs_wait"}],
     }
     late = replace(made.targets[7], ms=12_300.0, evidence={"populated": 0, "amended": [then]})
-    words = f"{late.agent_id}: confirmed dead after the receipt was given, 12.3 s after the press"
+    words = f"{late.agent_id}: confirmed dead after the receipt was given, 12.3 s after the kill"
     targets = tuple(t for t in (*made.targets[:7], late, *made.targets[8:]) if t.outcome is not Outcome.BEST_EFFORT)
     return replace(made, targets=targets, amended=(words,))
 

@@ -111,4 +111,4 @@ class Alerts(QObject):
     def kill_began(self, kill_id: str) -> None:
         """A press, from wherever it came."""
         self._told_of = kill_id
-        self._show(Alert("Kill pressed", "Everything is being stopped. The proof follows.", True))
+        self._show(Alert("Kill started", "Everything is being stopped. The proof follows.", True))

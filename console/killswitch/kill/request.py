@@ -148,7 +148,7 @@ def _record(keeper: Keeper, kill: KillSession) -> None:
         words = f"Blocked in memory only: {problems[0]}" if problems else f"Generation {latch.state.generation}, on disk"
         kill.note(StepName.LATCH, StepStatus.FAILED if problems else StepStatus.OK, words)
     else:
-        kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: no latch.")
+        kill.note(StepName.LATCH, StepStatus.SKIPPED, "Only the agents named: new agents can still start.")
     words_of = {"kill_id": order.kill_id, "scope": order.scope[:4000], "reason": order.reason, "by": order.by, "order": order.remote_order}
     line: dict[str, Any] = words_of | {"generation": latch.state.generation}
     if not kill.is_canary:  # one a minute, and no act of anybody

@@ -192,7 +192,7 @@ class SecondLook:
         spared = place.spared()
         theirs = [m for m in marked if has_lineage(m, kill.aims, place.agent_uids)]
         self._leave([m for m in marked if m not in theirs and m.pid not in spared], "known by its environment alone: not signalled")
-        self._leave([m for m in theirs if m.pid in spared], "the one who pressed, the guard, or an ancestor of theirs: never signalled")
+        self._leave([m for m in theirs if m.pid in spared], "the caller, the guard, or an ancestor of one of them: never signalled")
         self._strike_strays([m for m in theirs if m.pid not in spared])
 
     def _is_stray(self, marked: processes.Marked) -> bool:

@@ -308,7 +308,7 @@ class KillSession:
         """``what`` says of each what it came to, at the {}."""
         if not aims:
             return []
-        words = [f"{aim.name()}: {what.format(_CAME_TO[aim.outcome])}, {self.ms() / 1000:.1f} s after the press" for aim in aims]
+        words = [f"{aim.name()}: {what.format(_CAME_TO[aim.outcome])}, {self.ms() / 1000:.1f} s after the kill" for aim in aims]
         self.amended = [*self.amended, *words][-MOST_AMENDED:]
         self.judge_zero()
         self.note(StepName.SECOND_LOOK, *self.second_look.verdict())
@@ -351,7 +351,7 @@ def _signalled(aims: list[Aim], first_ms: float | None) -> tuple[StepStatus, str
     refused = sum(1 for a in aims for w in a.writes.values() if w.startswith(("refused", "failed")))
     words = f"{counted(len(aims), 'agent')} signalled" + (f", {refused} writes refused or failed" if refused else "")
     if first_ms is not None:
-        words += f"; the first {first_ms} ms after the press was heard"
+        words += f"; the first {first_ms} ms after the kill reached the guard"
     return StepStatus.FAILED if refused else StepStatus.OK, words
 
 

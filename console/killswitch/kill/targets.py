@@ -292,7 +292,7 @@ def _checked_signal(held: Held, spared: Callable[[], frozenset[int]], sending: S
     assert held.init is not None
     pid = held.init.pid
     if pid in (1, os.getpid(), os.getppid()) or (held.leaf is None and held.container is None and pid in spared()):
-        return f"refused: process {pid} is the guard, the one who pressed, or an ancestor of theirs"
+        return f"refused: process {pid} is the guard, the caller, or an ancestor of one of them"
     sending(held.init.is_alive)
     return held.init.send(signal.SIGKILL)
 

@@ -52,11 +52,11 @@ class Approving:
         """The verdict of the rules in force, back into the engine."""
         core = self._core
         agent = core.state.agents[command.agent_id]
-        found = Judged(Decision(Verdict.DENY, "policy", "it could not be judged"))
+        found = Judged(Decision(Verdict.DENY, "policy", "it could not be checked"))
         try:
             found = await asyncio.to_thread(self._judge.judge, agent, command.request)
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
-            found = Judged(Decision(Verdict.DENY, "policy", f"it could not be judged: {error}"))
+            found = Judged(Decision(Verdict.DENY, "policy", f"it could not be checked: {error}"))
         finally:
             # Whatever went wrong: whoever asked hears a denial, and does not wait for nothing.
             self._keep_call(agent, command.request, found)

@@ -133,7 +133,7 @@ class DryRunDesk:
         head = state.agents.get(AgentId(plan.head))
         if head is None or head_of(state, head) != head.agent_id:
             return f"{plan.head} is not in dry-run by itself any more"
-        return "" if any(AgentId(one.agent_id) in state.live for one in releases) else "everybody whose calls it holds has ended"
+        return "" if any(AgentId(one.agent_id) in state.live for one in releases) else "every agent whose calls it holds has ended"
 
     def _view(self, plan: d.Plan) -> dm.PlanView:
         agents, (_, boot) = self._core.state.agents, now()

@@ -29,7 +29,7 @@ def blast_of(approval: Approval, agent: Agent | None) -> list[BlastLine]:
         _undo(approval, bool(files or unknown)),
     ]
     if not approval.parts:
-        lines[:3] = [BlastLine(kind="files", words="not known: the call was judged by its name alone", level="warn")]
+        lines[:3] = [BlastLine(kind="files", words="not known: the call was checked by its name alone", level="warn")]
     return lines
 
 

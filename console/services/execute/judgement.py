@@ -63,5 +63,7 @@ class CallJudging:
             raise Denied(f"Not executed: {found.rule}: {found.reason}.", "It was allowed before; ask again.")
         stricter = found.verdict is Verdict.ASK and judged.decision.verdict is Verdict.ALLOW
         if stricter or not judged.steps or found.steps != judged.steps:
-            raise Conflict("Not executed: what the call names is not what was judged.", "Ask again: it is judged as it is now.")
+            raise Conflict(
+                "Not executed: the files that the call names have changed since the check.", "Ask again: it is checked as it is now."
+            )
         return found

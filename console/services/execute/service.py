@@ -328,7 +328,7 @@ def _too_many(number: int, whose: str) -> TooMany:
 def _refuse_unless_possible(agent: Agent) -> None:
     """Raises Unavailable where no call of this agent can be executed."""
     if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR):
-        why = "its files are an image's: which file a program's name means was not judged there"
+        why = "its files are an image's: the program files there were not checked"
     else:
         why = execution.why_not()
     if why:

@@ -102,7 +102,7 @@ def _request(program: str, payload: dict[str, Any]) -> PermissionRequest:
     tool, argument = _said(name, given, detail)
     if len(argument) > ARGUMENT_MAX or len(detail) > DETAIL_MAX:
         # Nothing is judged, nor shown to a person, in part.
-        raise UsageProblem(f"The call of {name} is larger than can be judged.", "Write large files in parts, or from a script in a file.")
+        raise UsageProblem(f"The call of {name} is larger than can be checked.", "Write large files in parts, or from a script in a file.")
     says = given.get("description")
     call_id = _text(payload, "tool_use_id")
     cwd = _text(payload, "cwd")

@@ -136,11 +136,11 @@ class HookDesk:
         if heard is not None:
             if heard.broken_off:
                 return BROKEN_OFF.format(broken_off=heard.broken_off, calls=heard.calls)
-            return f"enforced: {heard.calls} tool calls were judged, the first at {time.strftime('%H:%M:%S', time.localtime(heard.since))}"
+            return f"enforced: {heard.calls} tool calls were checked, the first at {time.strftime('%H:%M:%S', time.localtime(heard.since))}"
         started = started_as(self._core.state.agents[agent_id].argv)
         if started is None:
             return ""
-        return "not enforced: no call has reached the supervisor" if is_judged(started) else "not judged: it was started without our hook"
+        return "not enforced: no call has reached the supervisor" if is_judged(started) else "not checked: it was started without our hook"
 
     def _note(self, call: HookCall, agent_id: AgentId) -> None:
         heard = self._heard.setdefault(call.program, _Heard())

@@ -98,7 +98,7 @@ class Outlooks:
         whom = f"session {request.context_id}" + (f", whose workspace it shares with {counted(len(beside), 'agent')}" if beside else "")
         whom = whom if request.context_id else "a session of its own"
         granted = self.options.agents.scopes if request.scopes is None else request.scopes
-        kinds = f"kinds of effects: {', '.join(granted)}" if granted else "no kind of effect is granted: every judged call is denied"
+        kinds = f"kinds of effects: {', '.join(granted)}" if granted else "no kind of effect is granted: every checked call is denied"
         words = f"{whom}; {kinds}; may ask for {spawn.max_children} children, {spawn.max_depth} deep at most"
         return ReachView(what="scopes", words=words, amber=bool(beside))
 
@@ -136,6 +136,6 @@ def _data(level: Sensitivity, context_level: Sensitivity) -> ReachView:
 def _cost(request: LaunchRequest) -> ReachView:
     cap, caps = request.limits.cost_usd, request.limits
     if cap is None:
-        return ReachView(what="cost", words="no cap: it may spend without end (--limit cost=USD)", amber=True)
+        return ReachView(what="cost", words="no limit: it may spend without end (--limit cost=USD)", amber=True)
     wall = f", {caps.wall_s:g} s at most" if caps.wall_s is not None else ""
     return ReachView(what="cost", words=f"{cap:.2f} USD at most, and the answers under way when it is reached{wall}")

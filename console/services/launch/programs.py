@@ -220,7 +220,7 @@ TEMPLATES = (
     ),
     pm.TemplateView(
         name="open",
-        words="On this machine with its whole network; only its processes and its caps are held.",
+        words="On this host with its whole network; only its processes and its limits are controlled.",
         sandbox="none",
         sensitivity="PUBLIC",
         network_mode=None,

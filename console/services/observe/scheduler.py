@@ -258,6 +258,6 @@ def _words(one: _Watched, *, watched: bool) -> str:
     if isinstance(one.source, OtlpSource):
         return "It is told; what it was told is shown about once a second."
     if watched:
-        return "Changes are seen at once; it looks once a second besides, at files of which no change was told every ten."
+        return "Changes are seen immediately. It also looks once a second, and every ten seconds at files without a reported change."
     why = one.watch.problem if one.watch is not None and one.source.folders() else "nothing tells of changes there"
     return f"Looks about once a second, because {why}."

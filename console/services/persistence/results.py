@@ -49,7 +49,7 @@ def kept_reports(cases: Path) -> dict[str, Report]:
     except FileNotFoundError:
         return found  # nobody was killed yet
     except OSError as error:
-        log.error("what earlier hunts found cannot be listed", exc_info=error)
+        log.error("the findings of earlier persistence checks cannot be listed", exc_info=error)
         return found
     for file in files:
         try:

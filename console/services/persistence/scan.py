@@ -212,7 +212,7 @@ class Hunt:
         try:
             found = await self.look(sessions)
         except (ConsoleError, OSError, ValueError) as error:
-            log.error("the hunt after %s failed", kill_id, exc_info=error)
+            log.error("the persistence check after %s failed", kill_id, exc_info=error)
             self._words[kill_id] = _Words(f"places that start things: unknown, because {error}", True)
             return
         self._words[kill_id] = words_of(found)

@@ -127,7 +127,7 @@ class DangerDesk:
             self._notice(f"{by} was refused: {what}, which names {found[0].danger.name}")
             raise Denied(
                 f"It names what only an operator starts: {told}",
-                "Leave it out; ask for the call itself, where it is judged, or ask an operator.",
+                "Leave it out. Ask for the call itself, so that it is checked, or ask an operator.",
             )
         if not reason.strip():
             scribe.record(Record(by, "danger.shown", f"{what}: {told}"[:1000], verdict="ask", agent_id=agent_id, data=data))
@@ -153,7 +153,7 @@ def unconfirmed(found: tuple[Named, ...]) -> Unconfirmed:
     count = f"{len(found)} dangerous operations" if len(found) > 1 else "a dangerous operation"
     return Unconfirmed(
         f"It names {count}: {_told(found)}",
-        "Nothing was sent or started. If it is meant, ask again with a reason: --dangerous-ok REASON. Its calls are judged all the same.",
+        "Nothing was sent or started. If you mean it, ask again with a reason: --dangerous-ok REASON. Its calls are checked all the same.",
     )
 
 

@@ -35,7 +35,7 @@ _JUDGED = {
     "network": "network rules, then the allowlist",
     "code": "as python3 -c: what it does is not certain",
     "other": "no rule family: a human is asked",
-    "none": "allowed; what it leads to is judged itself",
+    "none": "allowed; its target is checked by itself",
 }
 
 
@@ -183,7 +183,7 @@ class PolicyLook:
         try:
             return judging()
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
-            why = f"it could not be judged: {error}"
+            why = f"it could not be checked: {error}"
             return v.ExplainView(verdict=Verdict.DENY.value, rule="policy", reason=why, words="So is every call that meets the same.")
 
     def _for_nobody(self, request: PermissionRequest) -> v.ExplainView:

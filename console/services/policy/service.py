@@ -147,7 +147,7 @@ class PolicyDesk:
         try:
             return self._judge(agent, request)
         except (ConsoleError, OSError, ValueError, RecursionError) as error:
-            return Judged(Decision(Verdict.DENY, "policy", f"it could not be judged: {error}"))
+            return Judged(Decision(Verdict.DENY, "policy", f"it could not be checked: {error}"))
 
     def current(self) -> Kept:
         """The rules in force now."""

@@ -255,7 +255,7 @@ class Rearming:
             found.append(Conflict(f"The kill to release is {newest}, not {kill_id[:64]!r}.", "Look at its receipt, then type its id."))
         receipt = self._stop.receipt(newest)
         if receipt is None or not receipt.complete:
-            found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, or press again; look at it, then rearm."))
+            found.append(Conflict(f"The receipt of {newest} is not complete yet.", "Wait for it, or kill again; then rearm."))
         elif not _is_over(receipt) and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
             found.append(
                 Conflict(

@@ -76,7 +76,7 @@ class RemoteEffects:
         try:
             future.result(10)
         except TimeoutError as error:
-            raise Killed("the press is not acknowledged yet", "") from error
+            raise Killed("the kill is not acknowledged yet", "") from error
 
 
 # --- A remote order, obeyed: pressed, unless a kill that the guard holds in its latch now already is the answer to it.

@@ -89,10 +89,10 @@ class PluginHook:
     place = PLACE
     aliases: Mapping[str, str] = MappingProxyType({"task": "Task", "todowrite": "TodoWrite", "todoread": "TodoRead"})
     gaps = (
-        "A project's own .opencode/plugin folder runs plug-ins inside OpenCode: one of them can change a call after it was judged.",
-        "OpenCode started with --pure, or with another OPENCODE_CONFIG_DIR or XDG_CONFIG_HOME, does not load it: then nothing is judged.",
+        "A project's own .opencode/plugin folder runs plug-ins inside OpenCode: one of them can change a call after its check.",
+        "OpenCode started with --pure, or with another OPENCODE_CONFIG_DIR or XDG_CONFIG_HOME, does not load it: then nothing is checked.",
     )
-    advice = "OpenCode loads plug-ins when it starts: sessions that run now are not judged."
+    advice = "OpenCode loads plug-ins when it starts: sessions that run now are not checked."
 
     def installed(self, data: bytes, name: str) -> str:
         """The command of our hook, or empty. Raises UsageProblem for a file that is not ours."""

@@ -104,7 +104,9 @@ class OtlpSource:
     def _words(self) -> str:
         words = f"Listens on http://{HOST}:{self._port} (OTLP/HTTP: /v1/metrics, /v1/logs, /v1/traces)"
         words += (
-            ", from those who have the token." if self._has_token else ", from anybody on this host: otlp.token_sha256 asks for a token."
+            ", from those who have the token."
+            if self._has_token
+            else ", from every process on this host: set otlp.token_sha256 to ask for a token."
         )
         words += f" JSON alone, because {MISSING}." if MISSING else ""
         count = self.book.refusals()
@@ -123,7 +125,7 @@ def _sighting(one: Told) -> Sighting:
         cwd="",
         seen_at=one.last_at,
         status=UNVERIFIED if one.age_s >= YOUNG_S else YOUNG,
-        detail=f"Known by telemetry alone, which anybody may send: unlinked, because {UNLINKED}. Its spend is as telemetry reports it; "
+        detail=f"Known by telemetry alone, which any process may send: unlinked, because {UNLINKED}. Its spend is as telemetry reports it; "
         f"no limit counts it.{parts} It is shown until it is silent for {FORGET_S / 60:.0f} minutes.",
         usage=one.usage,
         action=plain(f"told {one.action} at {heard}" if one.action else "", 120),

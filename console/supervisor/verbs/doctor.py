@@ -52,7 +52,7 @@ class Diagnosis:
         width = max(len(name) for name in self.checks)
         rung = default_rung(self.ladder)
         words = [f"{name.ljust(width)}  {said}" for name, said in self.checks.items()]
-        words += ["", "launch ladder, firmest first; an agent is started on the first that is available"]
+        words += ["", "sandboxes, strongest first; an agent is started in the first that is available"]
         for number, each in enumerate(self.ladder, 1):
             words += [f"{number} {each.name.value.ljust(13)} {line}" if first else f"{'':15} {line}" for first, line in _rung_lines(each)]
         proof = f"proven by {rung.proof}" if rung.proof else "BEST EFFORT, not confirmed"

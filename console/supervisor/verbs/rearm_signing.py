@@ -31,7 +31,7 @@ class _What(BaseModel):
 def sign_rearm_arguments(parser: argparse.ArgumentParser) -> None:
     """What it takes besides --state-dir."""
     parser.add_argument("--keys", help="folder of the private keys; without: those of this instance")
-    parser.add_argument("--key", action="append", default=[], metavar="FILE", help="a private key besides those; repeatable")
+    parser.add_argument("--key", action="append", default=[], metavar="FILE", help="a further private key; repeatable")
 
 
 def sign_rearm(places: Places | None, given: argparse.Namespace) -> int:

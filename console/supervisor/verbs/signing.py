@@ -55,7 +55,7 @@ def release_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--review", action="store_true", help="show what a release would release, and sign nothing")
     parser.add_argument("--order", help="the order as you reviewed it; refused when the bucket holds another")
     parser.add_argument(
-        "--key", action="append", default=[], metavar="FILE", help="a private key besides those of this instance; repeatable"
+        "--key", action="append", default=[], metavar="FILE", help="a private key in addition to those of this instance; repeatable"
     )
     parser.add_argument("--yes", action="store_true", help="do not ask; the order must then be named with --order")
 

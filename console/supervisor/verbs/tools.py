@@ -26,7 +26,7 @@ def tools_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tool", action="append", default=[], help="NAME, or NAME=SHA256 to sign these very bytes or nothing; repeatable")
     parser.add_argument("--reason", default="", help="why; kept in the manifest")
     parser.add_argument(
-        "--key", action="append", default=[], metavar="FILE", help="a private key besides those of this instance; repeatable"
+        "--key", action="append", default=[], metavar="FILE", help="a private key in addition to those of this instance; repeatable"
     )
 
 

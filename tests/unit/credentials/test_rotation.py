@@ -174,7 +174,7 @@ def test_what_was_never_seen_good_is_rotated_once_more_by_name_and_the_kill_stay
     plug.fault, second = "", plug.old()
     done = rotate(tokens, honest(tokens), [plug], only=frozenset({"webhook"}))
     assert all(i.ok for i in done.items) and plug.old() not in ("old-value-1", second) and done.kill_id == "k"
-    assert not done.ok and "never seen to be good" in done.let_go["webhook"] and "let go unproven: webhook" in done.detail
+    assert not done.ok and "never seen to be good" in done.let_go["webhook"] and "given up unproven: webhook" in done.detail
     assert not unfinished(tokens), "nothing is left to be done"
     assert olds(tokens.store, "webhook") == ["old-value-1", second], "the first one is presented all the same"
     after = rotate(tokens, honest(tokens), [plug])

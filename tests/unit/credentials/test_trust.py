@@ -32,7 +32,7 @@ def test_a_program_that_others_can_change_is_refused(program: Path) -> None:
             check_program(str(program))
     program.chmod(0o755)
     program.parent.chmod(0o777)
-    with pytest.raises(ConsoleError, match="written by everybody"):
+    with pytest.raises(ConsoleError, match="written by every account"):
         check_program(str(program))
     program.parent.chmod(0o1777)
     check_program(str(program))

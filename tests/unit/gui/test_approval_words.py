@@ -64,7 +64,7 @@ def test_titles_come_from_the_judged_call_alone() -> None:
     assert title_of(detail("shell", "…", danger)) == "rm, in a shell line of 2 commands"
     assert title_of(detail("shell", "…", [part("ls", "allow"), part("curl x", "deny")])).startswith("curl")
     assert title_of(detail("http_request", "…", [part("reach https://osv.dev", "ask", "network")])) == "reach https://osv.dev"
-    assert title_of(detail("launch\nrocket", "now", [])) == "launch rocket, judged by its name alone"
+    assert title_of(detail("launch\nrocket", "now", [])) == "launch rocket, checked by its name alone"
     assert "harmless" not in title_of(detail("x", "y", []))
 
 

@@ -151,7 +151,7 @@ def test_only_the_file_that_was_judged_is_executed(run: Run, tmp_path: Path) -> 
     for change in (lambda: shutil.copy("/bin/cat", tool), lambda: os.replace(shutil.copy("/bin/cat", tmp_path / "other"), tool)):  # noqa: PTH105
         change()
         after = run(judged, step("echo", "next", cwd=tmp_path, joined=";"))
-        assert after.code == 126 and "not the file any more" in after.refused and after.out == b"", "and nothing that follows runs"
+        assert after.code == 126 and "no longer the file" in after.refused and after.out == b"", "and nothing that follows runs"
 
 
 def test_a_step_in_the_middle_of_a_pipe_that_is_refused_ends_the_others(run: Run, tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ class DetailPane(QWidget):
         if hidden > 0 and not self.is_full:
             lines.append((Cell("", 26), Cell(f"and {plural(hidden, 'more part')}: E shows every part", role="text2")))
         self.why.say(lines)
-        self._why_note.setText("deny > ask > allow" if counted else "judged by its name alone")
+        self._why_note.setText("deny > ask > allow" if counted else "checked by its name alone")
 
     def _show_past(self, detail: ApprovalDetailView | None) -> None:
         similar = detail.similar if detail else []

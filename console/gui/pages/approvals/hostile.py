@@ -225,7 +225,7 @@ def _plain_words(char: str, line: str, index: int, count: int) -> str:
         return "wipes the character before it from a terminal"
     kind = kind_of(char)
     if kind == "rtl":
-        return "a right-to-left letter: it would turn round the order of what stands beside it"
+        return "a right-to-left letter: it would reverse the order of the text beside it"
     if kind == "foreign":
         return f"passes for a Latin letter and is none ({unicodedata.name(char, 'unnamed').lower()})"
     if kind == "mark":

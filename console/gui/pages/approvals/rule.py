@@ -70,7 +70,7 @@ class RuleDialog(Dialog):
         if any(len(rule) > _AT_MOST or not is_plain(rule) for rule in self.rules()):
             return "A rule is plain text of at most 1,024 characters, without hidden ones."
         if self.tried is None or self._tried_for != self.rules() or not self._base:
-            return "The recorded calls were not judged under exactly this yet."
+            return "The recorded calls were not checked with exactly this yet."
         return "" if self.reason.text().strip() else "A reason is needed."
 
     def _policy_came(self, view: PolicyView) -> None:
@@ -97,7 +97,7 @@ class RuleDialog(Dialog):
     def _edited(self) -> None:
         self.tried = None
         self.calls.say([])
-        self.words.say("The recorded calls are judged again…", "text2", "ring")
+        self.words.say("Checking the recorded calls again…", "text2", "ring")
         self._late.start()
         self._allow()
 

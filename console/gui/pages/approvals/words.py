@@ -85,7 +85,7 @@ def title_of(detail: ApprovalDetailView) -> str:
         worst = min(parts, key=_rank)
         more = f", and {plural(len(parts) - 1, 'more part')}" if len(parts) > 1 else ""
         return f"{safe_text(_one_line(worst.text), _TITLE)}{more}"
-    return f"{safe_text(_one_line(row.tool), 60)}, judged by its name alone"
+    return f"{safe_text(_one_line(row.tool), 60)}, checked by its name alone"
 
 
 def _rank(part: ApprovalPart) -> int:

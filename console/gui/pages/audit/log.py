@@ -27,7 +27,8 @@ NEWS_MS = 5_000
 NEWER_MS = 500
 """New records are read at most twice a second."""
 _EMPTY = (
-    "No record yet. Every launch, verdict, change and kill is written here before it takes effect, each holding the hash of the one before."
+    "No record yet. Every launch, decision, change and kill is written here before it takes effect. "
+    "Each record holds the hash of the one before."
 )
 _NONE = "No records match the filter."
 

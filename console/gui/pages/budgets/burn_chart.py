@@ -93,7 +93,7 @@ class BurnChart(QWidget):
         if self._shape.middle is not None:
             words.append(f"projected {usd(self._shape.middle)}, between {usd(self._shape.low)} and {usd(self._shape.high)}")
         if self._shape.cap_at is not None:
-            words.append(f"the day's cap is reached at {hour_minute(self._shape.cap_at)}")
+            words.append(f"the day's limit is reached at {hour_minute(self._shape.cap_at)}")
         self.setAccessibleName(safe_text("; ".join([*words, burn.note]), 500))
         self.update()
 
@@ -188,7 +188,7 @@ class BurnChart(QWidget):
         pen.setDashPattern([3, 2.5])
         painter.setPen(pen)
         painter.drawLine(QPointF(x, box.y()), QPointF(x, box.bottom()))
-        words = f"{hour_minute(at)} day cap"
+        words = f"{hour_minute(at)} day limit"
         face = fonts.ui(11, fonts.SEMIBOLD)
         wide = fonts.metrics(face).horizontalAdvance(words) + 4
         left = x + 6 if x + 6 + wide <= box.right() + 4 else x - 6 - wide

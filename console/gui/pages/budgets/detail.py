@@ -60,9 +60,9 @@ def overshoot_words(row: BudgetRow) -> str:
     """How it is metered, and by how much it passed its cap."""
     words = []
     if row.metered == "after the fact":
-        words.append("Metered after the fact: it may pass a cap by the answers in flight.")
+        words.append("Counted after the fact: it may pass a limit by the answers in flight.")
     elif row.metered == "by telemetry":
-        words.append("Reported by telemetry alone, which anybody may send: no limit counts it.")
+        words.append("Reported by telemetry alone, which any process may send: no limit counts it.")
     if row.overshoot is not None and math.isfinite(row.overshoot):
         words.append(f"It had passed its limit on {label(row.overshoot_limit)} by {amount(row.overshoot_limit, row.overshoot)}, measured.")
     return " ".join(words)

@@ -248,7 +248,7 @@ class BudgetsPage(Page):
         self.list.take(view, f"{plural(len(unread), 'agent')}: spend unknown, in no sum" if unread else "")
         self.pictures.say(view.totals)
         cap = view.totals.day_cap_usd
-        self.desk.fleet.day_words = "no cap for the day" if cap is None else f"of {usd(cap)} for the day"
+        self.desk.fleet.day_words = "no limit for the day" if cap is None else f"of {usd(cap)} for the day"
         if self._wanted:
             wanted, self._wanted = self._wanted, ""
             self.list.reveal(wanted)

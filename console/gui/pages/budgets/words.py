@@ -186,7 +186,7 @@ def read_cap(limit: str, text: str) -> float | None:
     if not math.isfinite(value) or value < 0:
         raise UsageProblem(f"{LABELS[limit]} must be zero or more and finite.", "Empty means no limit.")
     if value > MAX_COUNT:
-        raise UsageProblem(f"{LABELS[limit]} is beyond {MAX_COUNT:g}.", "Leave it empty: what is not capped has no limit.")
+        raise UsageProblem(f"{LABELS[limit]} is beyond {MAX_COUNT:g}.", "Leave it empty for no limit.")
     return value if limit in ("cost_usd", *_TIMES) else float(math.floor(value))
 
 

@@ -69,7 +69,7 @@ class DryRunCard(QWidget):
     def show_row(self, view: AgentView, is_live: bool) -> None:
         """What the list knows."""
         self.agent_id, self.words = view.id, view.dry_run
-        self.state.setText(f"In dry-run, {view.dry_run}. Calls are judged and planned, not executed." if view.dry_run else "")
+        self.state.setText(f"In dry-run, {view.dry_run}. Calls are checked and planned, not executed." if view.dry_run else "")
         self.state.setVisible(bool(view.dry_run))
         self.button.set_face("Plan and dry-run…" if view.dry_run else "Dry-run…", "list")
         self.setVisible(is_live or bool(view.dry_run))

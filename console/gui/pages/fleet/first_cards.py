@@ -36,7 +36,7 @@ class ArmedCard(Card):
         armed = state == "armed"
         self.light.say(words, "text" if armed else "warn", "dot" if armed else "triangle")
         worst = switch.tests.worst_s if armed and switch.tests is not None else None
-        self._worst.setText(f"A press would work now: {worst:.1f} s at worst" if worst is not None else "")
+        self._worst.setText(f"A panic would work now: {worst:.1f} s at worst" if worst is not None else "")
         self._worst.setVisible(worst is not None)
         self.paths.say(switch.paths(now), now, known=state != "unknown")
 

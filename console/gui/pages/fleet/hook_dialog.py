@@ -54,7 +54,7 @@ class HookDialog(Dialog):
     def look(self, program: str) -> None:
         """Asks what it would change for this program."""
         self.program = program if program in PLACES else next(iter(PLACES))
-        self.title.setText(f"Judge every tool call of {TITLES[self.program]}: what the hook would change")
+        self.title.setText(f"Check every tool call of {TITLES[self.program]}: what the hook would change")
         self.other.setText(f"Show {TITLES[self._next()]} instead")
         self.file.say("Asking…", "text2", "")
         self.diff.say("")

@@ -16,4 +16,4 @@ def hook_words(detail: AgentDetailView) -> str:
     program = next((_SOURCES[name] for name in (detail.agent.source, *detail.agent.seen_by) if name in _SOURCES), "")
     if not program or detail.agent.state == "ended":
         return ""
-    return f"Tool calls: {NEVER}. To have them judged: watchfloor install-hook {program}."
+    return f"Tool calls: {NEVER}. To have them checked: watchfloor install-hook {program}."

@@ -46,7 +46,7 @@ class FleetPage(Page):
         ActionSpec("fleet.arrange", "Arrange the list again", "R", ""),
         ActionSpec("fleet.data", "Register private data in this agent's session…", "D"),
         ActionSpec("fleet.adopt", "Adopt this agent, which was only seen…", "U"),
-        ActionSpec("fleet.verdicts", "Go to the verdicts on this agent's calls", "V", ""),
+        ActionSpec("fleet.verdicts", "Go to the decisions on this agent's calls", "V", ""),
         ActionSpec("fleet.hook", "Show what installing the hook would change…", "H", ""),
         ActionSpec("fleet.switch", "Show the kill switch", "K", ""),
         ActionSpec("fleet.filter", "Filter this list", "/", ""),
@@ -211,7 +211,7 @@ class FleetPage(Page):
         if self.pane.verdicts.model.rows:
             self.pane.verdicts.view.setFocus()
         else:
-            self.desk.notices.say("info", "No call of this agent was judged yet.")
+            self.desk.notices.say("info", "No call of this agent was checked yet.")
 
     def _context_menu(self, at: QPoint) -> None:
         row = self.view.current()

@@ -34,8 +34,8 @@ PACE_MS = 250
 _VERDICTS = {"allow": ("Allowed", "check", "text2"), "ask": ("Asked", "triangle", "warn"), "deny": ("Denied", "ban", "danger")}
 _UNKNOWN = ("Unknown", "triangle", "warn")
 _KINDS = "tool_call,verdict"
-_EMPTY = "No call of this agent was judged yet. Each one that is appears here with its verdict and the rule."
-_UNJUDGED = "None of its last calls was judged here."
+_EMPTY = "No call of this agent was checked yet. Each checked call appears here with its result and the rule."
+_UNJUDGED = "None of its last calls was checked here."
 _READING = "Being read…"
 
 
@@ -98,7 +98,7 @@ class VerdictStream(QWidget):
         self.model = RowModel((Column("call", "Judged call"),), cell_words, self)
         self.view = RowView(self.model, paint_verdict, lambda item: item.key, self, row_height=HEIGHT)
         self.view.setHeaderHidden(True)
-        self.view.setAccessibleName("Verdicts on its calls, newest first")
+        self.view.setAccessibleName("Decisions on its calls, newest first")
         self.explain = Button("Explain", keys="Enter", small=True, parent=self)
         self.audit = Button("Audit record", small=True, parent=self)
         column = QVBoxLayout(self)
@@ -169,7 +169,7 @@ class VerdictStream(QWidget):
     def _entry_came(self, agent_id: str, view: ActivityEntryView) -> None:
         row = view.row
         if row.left_out:
-            self._desk.notices.say("info", "Not all of this call is kept, so it cannot be judged again.")
+            self._desk.notices.say("info", "Not all of this call is stored, so it cannot be checked again.")
         elif agent_id == self.agent_id:
             self._desk.goto("policy", explain_argument(AskedCall(row.tool, row.text, agent_id, row.ref)))
 

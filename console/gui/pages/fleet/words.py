@@ -95,7 +95,7 @@ def _note(view: AgentView, name: str, used: float, cap: float) -> str:
     if not math.isfinite(left):
         return "not known"
     if left <= 0:
-        return "at the cap"
+        return "at the limit"
     if name == "cost_usd" and view.burn_usd_per_h > 0 and view.state not in OVER:
-        return f"cap in about {long_span(left / view.burn_usd_per_h * 3600)} at {usd(view.burn_usd_per_h)}/h"
+        return f"limit in about {long_span(left / view.burn_usd_per_h * 3600)} at {usd(view.burn_usd_per_h)}/h"
     return f"{amount(name, left)} left"

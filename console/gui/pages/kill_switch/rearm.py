@@ -169,7 +169,7 @@ class AgainDialog(Dialog):
     def __init__(self, desk: Desk, agents: list[AgainView], parent: QWidget) -> None:
         super().__init__("Rearmed. These ran before the kill", "Done", "plain", parent, width=560)
         self._desk = desk
-        self.paragraph("Each comes back only when you start it: the same command in the same session, with the same caps.")
+        self.paragraph("Each comes back only when you start it: the same command in the same session, with the same limits.")
         self.buttons: dict[str, Button] = {}
         self.states: dict[str, Text] = {}
         for agent in agents[:LATER]:

@@ -49,11 +49,11 @@ def bounds_words(view: BacktestView) -> str:
     """What the answer does not cover; empty when it covers everything."""
     parts = []
     if view.incomplete:
-        parts.append("more requests are recorded than were judged; the newest were")
+        parts.append("more requests are recorded than were checked; the newest were")
     if view.left_out:
-        parts.append(f"{view.left_out:,} blocked for what they were or where their name led, which is not judged")
+        parts.append(f"{view.left_out:,} blocked for their content or the address of their name, which is not checked")
     if not view.judged:
-        parts.append("no request is recorded to judge by")
+        parts.append("no recorded request to check")
     return "; ".join(parts)
 
 
@@ -75,7 +75,7 @@ class BacktestCard(Card):
 
     def asking(self) -> None:
         """The old answer is none any more."""
-        self._set("", "Recorded requests are judged again…", "text2", "ring", [], "")
+        self._set("", "Checking recorded requests again…", "text2", "ring", [], "")
 
     def say(self, view: BacktestView) -> None:
         """The answer."""

@@ -232,7 +232,7 @@ class Backtest(QWidget):
             self._late.stop()
             self._say(why, "warn", "triangle" if why else "")
         else:
-            self._say("The recorded calls are judged again…", "text2", "ring")
+            self._say("Checking the recorded calls again…", "text2", "ring")
             self._late.start()
         self.allow()
 
@@ -276,7 +276,7 @@ class Backtest(QWidget):
         if body is None:
             return why or "No rule stands in the field."
         if self.tried is None or self._asked is None or self._asked[0] != body:
-            return "The recorded calls were not judged under exactly this yet."
+            return "The recorded calls were not checked with exactly this yet."
         if len(self._asked[1]) != len(self.tried.sha256):
             return "Which rules are in force is not known, so nothing is put over them."
         if self.policy is None or self._asked[1] != self.policy.sha256:

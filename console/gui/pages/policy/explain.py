@@ -35,7 +35,7 @@ EMPTY = (
     "Enter a tool and its arguments. Each part of the call appears here with its result, the rule that decided it and the step. "
     "Nothing is recorded, and nothing is done."
 )
-_HIDDEN = "It holds hidden characters, shown here as codes. The exact call is judged until you change it."
+_HIDDEN = "It holds hidden characters, shown here as codes. The exact call is checked until you change it."
 _TYPED = "The text has hidden characters, and is checked with them."
 
 
@@ -241,7 +241,7 @@ class Explainer(QWidget):
             self._nothing(why)
             self._late.stop()
             return
-        self.verdict.say("Being judged…", "text2", "ring")
+        self.verdict.say("Checking…", "text2", "ring")
         self._late.start()
 
     def _say_hidden(self) -> None:

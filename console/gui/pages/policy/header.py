@@ -68,7 +68,7 @@ class PolicyHeader(QWidget):
             return
         self.facts = facts
         counts = ", ".join(f"{word} {number}" for (_, word, _), number in zip(_LISTS, facts.counts, strict=True))
-        judged = f"{facts.recorded} calls judged in {DAYS} days" if facts.read else "not read"
+        judged = f"{facts.recorded} calls checked in {DAYS} days" if facts.read else "not read"
         rest = f"{facts.unused} never used, {facts.asleep} not in force"
         self.setAccessibleName(f"Rules: {counts}; {rest}; {judged}; {facts.state[0]}: {safe_text(facts.line, 400)}")
         self.setToolTip(tooltip(facts.line))
@@ -104,7 +104,7 @@ class PolicyHeader(QWidget):
 
     def _paint_judged(self, painter: QPainter, x: float) -> None:
         colours, facts = ink(), self.facts
-        draw_text(painter, QRectF(x, 14, 150, 18), f"Calls judged, {DAYS} d", fonts.ui(12), colours.text2)
+        draw_text(painter, QRectF(x, 14, 150, 18), f"Calls checked, {DAYS} d", fonts.ui(12), colours.text2)
         figure = f"{facts.recorded:,}" if facts.read else "?"
         draw_text(painter, QRectF(x, 33, 150, 24), figure, fonts.ui(18, fonts.SEMIBOLD), colours.text)
         if facts.asleep:

@@ -157,9 +157,9 @@ def told(row: RuleRow, view: PolicyView) -> list[Line]:
         used = f"Decided {plural(row.hits, 'call')} in {DAYS} days, the last at {day_clock(row.last_at)}."
         lines.append(Line(used))
     elif view.recorded:
-        lines.append(Line(f"Decided none of the {view.recorded:,} calls that were judged in {DAYS} days.", "ring"))
+        lines.append(Line(f"Decided none of the {view.recorded:,} calls that were checked in {DAYS} days.", "ring"))
     else:
-        lines.append(Line(f"No call was judged in {DAYS} days: whether it is of use is not known.", "ring"))
+        lines.append(Line(f"No call was checked in {DAYS} days: whether it is of use is not known.", "ring"))
     return lines
 
 

@@ -38,7 +38,7 @@ MARKS = (
     Column("text", "Call", share=5, hide_below=480),
 )
 NO_PATTERNS = "No forbidden sequence is known, so every call is denied."
-NO_MARKS = "No step of a forbidden sequence was taken. What an agent, or anybody of its lineage, takes stands here for good."
+NO_MARKS = "No step of a forbidden sequence was taken. Each step of an agent or its lineage stays here for good."
 NONE = "Nothing matches the filter."
 READING = "The sequences are being read…"
 _SORTS: dict[str, Callable[[MarkRow], Any]] = {

@@ -17,7 +17,7 @@ COLUMNS = (
     Column("tool", "Tool", share=5),
     Column("action", "Action", 72),
     Column("scopes", "Needs scopes", share=4),
-    Column("judged", "Judged by", share=5, hide_below=620),
+    Column("judged", "Checked by", share=5, hide_below=620),
     Column("connects", "Sends data", 96, hide_below=520),
     Column("bounds", "Bounds", share=4, hide_below=460),
 )
@@ -99,7 +99,7 @@ def matrix_words(view: ToolsView) -> tuple[str, str, str]:
 
 def told(row: ToolRow, view: ToolsView, fleet: Iterable[Row]) -> list[Line]:
     """For the pane: names, scopes and who has them, bounds."""
-    lines = [Line(f"Judged by: {row.judged}.", role="text")]
+    lines = [Line(f"Checked by: {row.judged}.", role="text")]
     lines.append(Line(f"Bounds: {row.constraints or view.matrix or 'none'}.", "" if row.constraints else "ring"))
     if row.connects:
         lines.append(Line("It sends data to other hosts or people. Denied in a session that holds private data.", "ring"))

@@ -46,7 +46,7 @@ def aged(report: PersistenceReport, pressed_at: float) -> PersistenceReport:
     """A look from before the press says nothing about what the dead left: that is one more doubt."""
     if report.looked_at >= pressed_at:
         return report
-    return report.model_copy(update={"doubts": [*report.doubts, f"last looked at {clock(report.looked_at)}, before this press"]})
+    return report.model_copy(update={"doubts": [*report.doubts, f"last looked at {clock(report.looked_at)}, before this kill"]})
 
 
 def rows_of(reports: list[PersistenceReport]) -> list[FindingRow]:
@@ -85,7 +85,7 @@ def paint_finding(canvas: Canvas, row: FindingRow) -> None:
 def summary(reports: list[PersistenceReport], *, known: bool) -> list[Fact]:
     """Counts, every doubt in amber, when it was looked at, and what cannot be done about it."""
     if not known:
-        return [Fact("Not known: the hunt did not answer", "", "triangle", "warn", left_role="warn")]
+        return [Fact("Not known: the persistence check did not answer", "", "triangle", "warn", left_role="warn")]
     if not reports:
         return [Fact("Not known: no session of it was looked at", "", "triangle", "warn", left_role="warn")]
     found = sum(len(report.findings) + report.left_out for report in reports)

@@ -29,7 +29,7 @@ _SECTIONS = {
     "back": "What could bring an agent back",
     "evidence": "Evidence case",
     "steps": "Steps",
-    "press": "The press",
+    "press": "The kill",
     "excluded": "Left alone, and why",
 }
 
@@ -113,7 +113,7 @@ class ReceiptSide(SidePane):
             Fact("By", receipt.by, left_role="text2", right_role="text"),
             Fact("Reason", receipt.reason, left_role="text2", right_role="text"),
             Fact("Scope", "everything" if receipt.scope == "all" else receipt.scope, left_role="text2", right_role="text"),
-            Fact("Remote order", receipt.order or "none, a local press", left_role="text2", right_role="text"),
+            Fact("Remote order", receipt.order or "none, a local kill", left_role="text2", right_role="text"),
             Fact("In all", took(receipt.ms_total), left_role="text2", right_role="text"),
             Fact(
                 "Complete", "yes" if receipt.complete else "not yet", left_role="text2", right_role="text" if receipt.complete else "warn"

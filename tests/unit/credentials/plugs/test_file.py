@@ -62,7 +62,7 @@ def test_what_another_user_could_have_put_there_is_refused(path: Path) -> None:
         read_secret(path)
     path.unlink()
     path.parent.chmod(0o777)
-    with pytest.raises(ConsoleError, match="written by everybody"):
+    with pytest.raises(ConsoleError, match="written by every account"):
         write_secret(path, "x")
 
 

@@ -100,7 +100,7 @@ def test_the_receipt_says_when_the_first_sigkill_went_out_since_the_press_was_he
     kill.strike()
     assert kill.first_ms == first, "not that of a later wave"
     [step] = [s for s in kill.receipt().steps if s.name == "signal"]
-    assert step.detail.endswith(f"; the first {first} ms after the press was heard")
+    assert step.detail.endswith(f"; the first {first} ms after the kill reached the guard")
     assert "the first" not in next(s for s in kill_of().receipt().steps if s.name == "signal").detail, "nobody was there"
 
 

@@ -29,7 +29,7 @@ def told(*parts: AskedPart, who: Agent | None = None, tool: str = "shell") -> di
 
 def test_a_call_judged_by_its_name_alone_is_never_said_to_touch_nothing() -> None:
     lines = told()
-    assert lines["files"] == ("not known: the call was judged by its name alone", "warn") and lines["undo"][1] == "warn"
+    assert lines["files"] == ("not known: the call was checked by its name alone", "warn") and lines["undo"][1] == "warn"
 
 
 @pytest.mark.parametrize(("verdicts", "level"), [(("allow",), "plain"), (("allow", "ask"), "warn"), (("ask", "deny"), "danger")])

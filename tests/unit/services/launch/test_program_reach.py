@@ -27,7 +27,7 @@ def test_the_widest_is_amber_in_every_line(tmp_path: Path) -> None:
     assert given.mode is NetworkMode.FULL and not given.enforced
     assert f"its workspace (a new one below {tmp_path / 'state' / 'workspaces'})" in lines["files"][0]
     assert {what for what, (_, amber) in lines.items() if amber} == {"program", "files", "hosts", "cost", "secrets"}
-    assert "every host" in lines["hosts"][0] and "no cap" in lines["cost"][0] and "no environment is set" in lines["secrets"][0]
+    assert "every host" in lines["hosts"][0] and "no limit" in lines["cost"][0] and "no environment is set" in lines["secrets"][0]
 
 
 def test_a_sandbox_a_cap_and_a_session_with_data_narrow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

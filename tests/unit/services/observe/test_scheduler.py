@@ -143,7 +143,7 @@ def test_a_change_makes_it_look_again_at_once(tmp_path: Path, monkeypatch: pytes
         return bool(at) and one.looks > at[0]
 
     room.run(watched)
-    assert "seen at once" in room.view("one").watching and room.view("one").looks_in == [str(tmp_path)]
+    assert "seen immediately" in room.view("one").watching and room.view("one").looks_in == [str(tmp_path)]
 
 
 def test_transcripts_that_change_go_to_whoever_sums_them_and_secrets_wake_nobody() -> None:

@@ -130,7 +130,7 @@ async def test_a_matrix_that_nobody_knows_denies_and_says_so(world: World) -> No
     assert look.tools().matrix_state == "unknown" and "Every call is denied" in look.tools().matrix
     for agent_id in ("", "a"):
         said = await look.explain(v.ExplainBody(tool="shell", argument="date", agent_id=agent_id))
-        assert (said.verdict, said.rule) == ("deny", "policy") and "could not be judged" in said.reason
+        assert (said.verdict, said.rule) == ("deny", "policy") and "could not be checked" in said.reason
 
 
 def test_what_a_rule_decided_is_found_by_its_words(world: World) -> None:

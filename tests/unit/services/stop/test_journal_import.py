@@ -33,7 +33,7 @@ def test_a_strange_line_still_makes_an_entry() -> None:
 def test_an_amended_receipt_is_on_record_and_taken_over(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.append("press", kill_id="k1")
-    journal.append("receipt_amended", kill_id="k1", verified_zero=True, reason="a: confirmed dead, 61 s after the press")
+    journal.append("receipt_amended", kill_id="k1", verified_zero=True, reason="a: confirmed dead, 61 s after the kill")
     kinds: list[str] = []
     ledger = SimpleNamespace(kv_get=lambda key: None, kv_set=lambda key, value: None)
     scribe: Any = SimpleNamespace(

@@ -117,7 +117,7 @@ def test_what_the_guard_amends_is_taken_over_sealed_and_judged_again(tmp_path: P
     kept = _merged(first, steps, complete=True)
     it.desk._put(replace(kept, steps=tuple(replace(s, detail="noted") if s.name is StepName.LATCH else s for s in kept.steps)))
     assert it.amend(first) == [] and verdict(it.desk.receipts()[0]).exit_code is ExitCode.NOT_PROVEN
-    (now,) = it.amend(replace(local(target("a")), amended=("a: confirmed dead after the receipt was given, 61.0 s after the press",)))
+    (now,) = it.amend(replace(local(target("a")), amended=("a: confirmed dead after the receipt was given, 61.0 s after the kill",)))
     assert now.verified_zero and now.complete and now.amended and verdict(now).exit_code is ExitCode.DONE and it.desk.receipt("k") == now
     assert {s.name: s.detail for s in now.steps}[StepName.EVIDENCE] == "ours" and now.steps[0].detail == "noted"
     assert json.loads((tmp_path / "receipts" / "k.json").read_text())["amended"] and (tmp_path / "receipts" / "k.sealed.json").exists()
