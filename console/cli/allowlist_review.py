@@ -18,7 +18,7 @@ from console.domain.errors import ConsoleError, NotFound, UsageProblem
 FILE_MAX = 1 << 20
 GROUPS_SHOWN = 40
 Words = list[str] | None
-Days = Annotated[int, Option("--days", min=1, max=365, help="How far back recorded requests are judged.")]
+Days = Annotated[int, Option("--days", min=1, max=365, help="How far back recorded requests are checked.")]
 
 
 def add_review(app: Verbs) -> None:
@@ -33,8 +33,8 @@ def backtest(
     method: Annotated[Words, Option("--method", metavar="METHOD", help="Repeatable (plain HTTP).")] = None,
     path: Annotated[Words, Option("--path", metavar="PREFIX", help="Repeatable (plain HTTP).")] = None,
     replaces: Annotated[str, Option("--replaces", metavar="ENTRY", help="The entry that HOST would replace.")] = "",
-    remove: Annotated[str, Option("--remove", metavar="ENTRY", help="Judge the list without this entry.")] = "",
-    version: Annotated[int, Option("--version", min=-1, help="Judge an old version of the list.")] = -1,
+    remove: Annotated[str, Option("--remove", metavar="ENTRY", help="Check the list without this entry.")] = "",
+    version: Annotated[int, Option("--version", min=-1, help="Check an old version of the list.")] = -1,
     days: Days = 30,
     state_dir: StateDir = None,
     as_json: Json = False,

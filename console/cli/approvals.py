@@ -72,7 +72,7 @@ def show(approval: Annotated[str, Argument(metavar="APPROVAL", help="Its id.")],
 @app.command("approve")
 def approve(
     which: Which,
-    session: Annotated[bool, Option("--session", help="The same request, by anybody in its session, until it is taken back.")] = False,
+    session: Annotated[bool, Option("--session", help="The same request, by every agent in its session, until you revoke it.")] = False,
     digest: Annotated[str, Option("--digest", metavar="SHA256", help="Refuse unless the request is this one.")] = "",
     reason: Why = "",
     equal: Equal = False,

@@ -12,7 +12,7 @@ from console.domain.errors import UsageProblem
 
 def demo(
     headless: Annotated[bool, Option("--headless", help="No window even where there is a display.")] = False,
-    seconds: Annotated[float, Option("--seconds", help="How long the live tree is shown before the press (headless).")] = 20.0,
+    seconds: Annotated[float, Option("--seconds", help="How long the live tree is shown before the panic (headless).")] = 20.0,
     agents: Annotated[int, Option("--agents", help="About how many agents.")] = 16,
     theme: Annotated[str, Option("--theme", metavar="THEME", help="dark or light, of the pictures.")] = "dark",
     state_dir: Annotated[

@@ -79,4 +79,4 @@ def hook_words(program: str, *, installed: bool, view: HooksView | None) -> str:
     if heard is None:
         return f"{there}; not enforced: no call has reached this supervisor"
     last = time.strftime("%H:%M:%S", time.localtime(heard.last_at))
-    return f"{there}; enforced: {counted(heard.calls, 'call was', 'calls were')} judged by this supervisor, the last at {last}"
+    return f"{there}; enforced: {counted(heard.calls, 'call was', 'calls were')} checked by this supervisor, the last at {last}"

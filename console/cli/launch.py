@@ -36,12 +36,12 @@ def run(
     sandbox: Annotated[str, Option(metavar="KIND", help="none, bubblewrap, docker or gvisor.")] = "none",
     sensitivity: Annotated[str, Option(metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")] = "PUBLIC",
     network: Annotated[str | None, Option(metavar="MODE", help="FULL, PROXIED or NONE, if stricter than LEVEL asks.")] = None,
-    limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Cap of the agent, e.g. cost=2.50; repeatable.")] = None,
-    tree_limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="Cap of its whole tree; repeatable.")] = None,
+    limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A limit of the agent, e.g. cost=2.50; repeatable.")] = None,
+    tree_limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A limit of its whole tree; repeatable.")] = None,
     unmeasured: Annotated[bool, Option("--unmeasured", help="Accept a limit on cost that nothing measures here.")] = False,
     name: Annotated[str, Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
     agent_type: Annotated[str, Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
-    project: Annotated[str, Option(metavar="NAME", help="Whose budget it is charged to besides its session's.")] = "",
+    project: Annotated[str, Option(metavar="NAME", help="A project whose budget is charged too, in addition to its session's.")] = "",
     scope: Annotated[list[str] | None, Option(metavar="NAME", help="Grant only such effects, e.g. READ_FS; repeatable.")] = None,
     wait: Annotated[bool, Option("--wait", help="Stream its output; end with its exit code.")] = False,
     agent: Annotated[str | None, Option(metavar="PROGRAM", help=f"{_PROGRAMS}: start it; behind -- stands its prompt.")] = None,
@@ -59,7 +59,7 @@ def run(
     """Launch an agent. Prints its id and returns once it runs (exit 1: it cannot); starts an embedded supervisor when none runs."""
     argv = tuple(command or ())
     if wait and as_json:
-        raise UsageProblem("--wait streams what the agent writes: there is no room for --json beside it.", "Leave one of them out.")
+        raise UsageProblem("--wait streams what the agent writes, so --json cannot be used with it.", "Leave one of them out.")
     if again is not None:
         _as_it_was(typed)
         return _again(again, state_dir, dangerous_ok, as_json=as_json, wait=wait)

@@ -24,7 +24,9 @@ def verify(
     path: Annotated[Path, Argument(metavar="FILE", help="A sealed receipt: receipts/KILL.sealed.json of the state directory.")],
     public: Annotated[
         Path | None,
-        Option("--public-key", metavar="FILE", help="The host's public key, best a copy kept elsewhere; else the one beside."),
+        Option(
+            "--public-key", metavar="FILE", help="The host's public key, best a copy kept elsewhere. Without: the key beside the receipt."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -45,7 +47,7 @@ def verify(
                 f"sealed behind record {verdict.audit_head[0]} of the audit log; audit verify --receipt looks whether it is still there"
             )
         if public is None:
-            out.say("the public key was taken from beside the receipt: compare its id with the one you keep")
+            out.say("the public key lay beside the receipt: compare its id with the one that you keep")
     else:
         out.show(out.words(f"NOT GOOD: {verdict.why}", "bold red", 600))
     return int(ExitCode.DONE if verdict.good else ExitCode.FAILURE)

@@ -36,7 +36,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "allowlist": ("allowlist:app", "Edit the destinations of agents in PROXIED mode."),
         "policy": ("policy:app", "Check, explain and edit the rules."),
         "mcp": ("mcp:app", "List MCP servers and tools that agents called."),
-        "hook": ("hook:hook", "Judge one tool call (run by the program's hook)."),
+        "hook": ("hook:hook", "Check one tool call (run by the program's hook)."),
         "install-hook": ("machinery:install_hook", "Put a program's tool calls before Watchfloor."),
     },
     "Records": {
@@ -58,7 +58,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """Of each group its verbs; of each verb ``module:name`` below ``console.cli``, or noun of ``NOUNS``, and its line (55 letters at most)."""
 
-WORDS = "See every AI agent live, cap it, and stop all of it with proof. Without a verb: open the console."
+WORDS = "See every AI agent live, limit it, and stop it with proof. Without a verb: open the window."
 OPTIONS = [
     ("--state-dir DIR", "State directory of the instance (or $WATCHFLOOR_STATE_DIR)."),
     ("--version", "Print the version."),

@@ -256,7 +256,7 @@ def test_codex_is_heard_told_interrupted_and_charged(it: Instance, verb: Verb) -
     assert codex()
     held.clear()
     code, out, err = verb("run", "--agent", "codex", "--", "CODEXTASK please")
-    assert code == 0 and "no cap" in err
+    assert code == 0 and "no limit" in err
     agent_id = out.strip()
     text = "\n".join(heard(it, agent_id, "turn over: completed"))
     assert "assistant: Done." in text and "/.watchfloor/codex" in text and "session: codex 0." in text
@@ -279,7 +279,7 @@ def test_a_batch_starts_all_or_says_which_item_is_wrong_and_starts_none(it: Inst
     assert (code, out) == (2, "") and "Item 2" in err and len(it.api.fleet().agents) == before
     file.write_text("- {agent: claude-code, prompt: ONCETASK one, once: true, limits: {cost: 1}}\n- {prompt: 'ONCETASK two', once: true}\n")
     code, out, err = verb("run", "--batch", str(file), "--agent", "claude-code", "--dry-run", "--network", "NONE")
-    assert code == 0 and "it cannot answer" in out and "no cap" in out and "1.00 USD" in out and len(it.api.fleet().agents) == before
+    assert code == 0 and "it cannot answer" in out and "no limit" in out and "1.00 USD" in out and len(it.api.fleet().agents) == before
     code, out, err = verb("run", "--batch", str(file), "--agent", "claude-code", "--json")
     started = [item["id"] for item in json.loads(out)["items"]]
     assert code == 0 and len(started) == 2

@@ -38,7 +38,9 @@ def reach(body: pm.ProgramItem | m.LaunchBody) -> list[pm.ReachView]:
         pm.ReachView(what="hosts", words=hosts, amber=full),
         pm.ReachView(what="scopes", words=f"a session of its own; kinds of effects: {', '.join(body.scopes or ['all'])}"),
         pm.ReachView(what="data", words=body.sensitivity),
-        pm.ReachView(what="cost", words="no cap: it may spend without end" if cap is None else f"{cap:.2f} USD at most", amber=cap is None),
+        pm.ReachView(
+            what="cost", words="no limit: it may spend without end" if cap is None else f"{cap:.2f} USD at most", amber=cap is None
+        ),
     ]
 
 

@@ -32,7 +32,7 @@ def test_an_agents_pane_says_it_in_the_supervisors_words(
     [
         (AgentDetailView(agent=AgentView(id="a", source="claude_code")), "watchfloor install-hook claude-code"),
         (AgentDetailView(agent=AgentView(id="a", source="processes", seen_by=["codex", "processes"])), "watchfloor install-hook codex"),
-        (AgentDetailView(agent=AgentView(id="a", source="claude_code"), hook="enforced: 3 tool calls were judged"), "enforced: 3"),
+        (AgentDetailView(agent=AgentView(id="a", source="claude_code"), hook="enforced: 3 tool calls were checked"), "enforced: 3"),
     ],
 )
 def test_only_what_was_seen_is_enforced(detail: AgentDetailView, words: str) -> None:

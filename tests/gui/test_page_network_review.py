@@ -44,7 +44,7 @@ def test_marks_stand_before_the_reason_and_can_be_filtered(rooms: FakeRooms, ope
     page = page_of(open_window("network"))
     column = [c.key for c in page.tabs.model.columns].index("reason")
     words = {row.id: page.tabs.model.words(number, column) for number, row in enumerate(page.tabs.model.rows)}
-    assert words["e4"].startswith("not used for 31 days; DANGER: anybody may have an account") and "DANGER" not in words["e8"]
+    assert words["e4"].startswith("not used for 31 days; DANGER: an attacker may have an account") and "DANGER" not in words["e8"]
     page.tabs.bar.tabs.pills["marked"].click()
     assert [row.id for row in page.tabs.model.rows] == ["e4", "e8", "e11"] and page.tabs.bar.tabs.pills["marked"].text() == "Warnings 3"
     page.tabs.view.choose("e4")

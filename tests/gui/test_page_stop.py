@@ -142,7 +142,7 @@ def test_what_could_bring_an_agent_back_is_listed_with_who_runs_it(make_house: M
     page = receipt_page(window, "k-0036", qtbot)
     assert page.pills.pills["back"].text() == "Could come back 5", "another kill's session is not in it"
     told = lines(page.side._sections["back"])
-    assert told[0] == ("Not known: the look was not whole", "warn") and "before this press" in told[1][0]
+    assert told[0] == ("Not known: the look was not whole", "warn") and "before this kill" in told[1][0]
     assert told[-2:] == [("Quarantine", "text2"), ("not available, because it comes with rollback", "text2")]
     window.activateWindow()
     page.do("receipt.back-list")

@@ -51,7 +51,7 @@ def test_verdicts_arrive_live_newest_first_each_with_word_and_shape(house: FakeH
     window = open_window("fleet")
     stream = stream_of(window)
     qtbot.waitUntil(lambda: stream.loaded)
-    assert stream.words.text().startswith("No call of this agent was judged yet") and not stream.view.isVisible()
+    assert stream.words.text().startswith("No call of this agent was checked yet") and not stream.view.isVisible()
     plain = Entry(Kind.TOOL_CALL, "t0", time.time(), "command: ls", tool="Bash", pair="t0")
     house.on_loop(lambda: house.supervisor.activity.keep(AGENT, [plain, *call(1, "allow", audit=7), *call(2, "deny"), *call(3, "odd")]))
     qtbot.waitUntil(lambda: len(stream.model.rows) == 3)

@@ -134,15 +134,15 @@ def after_press(seen: AfterPress) -> list[Promise]:
         ms = receipt.ms_total if receipt.zero.ms is None else receipt.zero.ms
         told = f"{len(receipt.targets)} targets, {len(receipt.survivors)} survivors, zero after {ms:.0f} ms"
     found = [
-        _judge("One press stops everything, and zero is proven", zero, told, told),
+        _judge("One panic stops everything, and all are confirmed dead", zero, told, told),
         _escaper(seen.escaper),
         _judge(
             "Nothing runs, by the kernel's and the engine's own lists",
             not seen.left_running and seen.watched > 0,
             f"none of the {seen.watched} processes seen before, no container",
-            ", ".join(seen.left_running[:5]) or "no process was seen before the press, so nothing is known",
+            ", ".join(seen.left_running[:5]) or "no process was seen before the panic, so nothing is known",
         ),
-        _judge("Nothing starts any more", bool(seen.restart_refused), seen.restart_refused, "an agent was started after the press"),
+        _judge("Nothing starts any more", bool(seen.restart_refused), seen.restart_refused, "an agent was started after the panic"),
         _other(seen),
     ]
     audit = seen.audit

@@ -49,7 +49,7 @@ def test_gauges_of_agent_and_tree() -> None:
     lines = gauges(view)
     assert [line[0] for line in lines] == ["Cost", "Tool calls", "Cost, tree"]
     assert lines[0][3] == pytest.approx(0.982) and lines[0][4].startswith("limit in about 3 min")
-    assert lines[1][3] == 1.0 and lines[1][4] == "at the cap"
+    assert lines[1][3] == 1.0 and lines[1][4] == "at the limit"
 
 
 def test_what_could_not_be_proven_to_run_is_amber_and_never_called_running() -> None:
