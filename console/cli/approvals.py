@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = Verbs("What waits for approval: see it whole, approve it once or for its session, or deny it.")
 Which = Annotated[list[str], Argument(metavar="APPROVAL...", help="Ids, as approval list shows them.")]
 Equal = Annotated[bool, Option("--equal", help="Decide the equal requests of its tree that wait now, too; each by itself.")]
-Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded, and told to the agent that is denied.")]
+Why = Annotated[str, Option("--reason", metavar="WORDS", help="The reason; it is recorded, and a denied agent gets it.")]
 ARGUMENT_SHOWN = 90
 
 

@@ -89,7 +89,7 @@ def _tell(view: PassphraseView, *, as_json: bool) -> int:
     words = _WORDS[view.passphrase] + (f": {plain(view.why, 300)}." if view.why else "")
     out.show(out.words(words, style, 500))
     if view.wrong:
-        out.say(f"{view.wrong} wrong attempts in a row; the next is looked at in {view.wait_s:g} s")
+        out.say(f"{view.wrong} wrong attempts in a row; the next is checked in {view.wait_s:g} s")
     for note in view.notes:
         out.say(f"note: {plain(note, 300)}")
     return 0

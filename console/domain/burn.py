@@ -52,7 +52,7 @@ def idle_words(known_min: float, verb: str) -> str:
     if known_min >= MINUTES - 1:
         return f"nothing was {verb} in the last hour"
     if known_min < 1:
-        return "it has not been looked at for long enough"
+        return "it was not measured for long enough"
     return f"nothing was {verb} in {int(known_min)} min"
 
 

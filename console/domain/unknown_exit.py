@@ -10,11 +10,11 @@ from console.domain.event import Event
 OPEN_END = "whether it ended is not known"
 """How the reason of such an agent begins, also on disk: the next supervisor asks on. What follows says why."""
 NOT_ANSWERED = f"{OPEN_END}: the guard has not answered yet; it is asked again"
-STILL_RUNS = f"{OPEN_END}: the guard says that something of it still runs"
+STILL_RUNS = f"{OPEN_END}: the guard reports that a process of it still runs"
 NOT_IN_RECORD = f"{OPEN_END}: the guard's record has none of it; a rearm takes a look at everything"
 WENT = "gone while no supervisor ran"
 STOPPED = "stopped, because no supervisor followed it after a restart"
-LOOKED_OVER = f"{WENT}; before a rearm everything was looked at, and none of it was found"
+LOOKED_OVER = f"{WENT}; before a rearm every process was checked, and none of it was found"
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ class Adoption:
         except OSError as error:
             init.close()
             raise Unavailable(
-                f"No cgroup could be made for it: {error.strerror}.", "watchfloor status says where the guard works."
+                f"No cgroup could be made for it: {error.strerror}.", "watchfloor status shows where the guard works."
             ) from error
         with guard.lock:
             entry = Entry(asked.agent_id, "process", ControlLevel.ADOPTED.value, guard.latch.state.generation, str(leaf.path), leaf.inode)

@@ -126,7 +126,7 @@ class Calls:
         self._refuse_if_killed(held)
         if held.leaf is None:
             why = "the agent has no cgroup of its own here: what a call starts could not be stopped with it"
-            raise Unavailable(f"Executing calls is not available, because {why}.", "watchfloor doctor says what is missing.")
+            raise Unavailable(f"Executing calls is not available, because {why}.", "watchfloor doctor shows what is missing.")
         return _Place(held, held.leaf, held.leaf.path / name)
 
     def _refuse_if_killed(self, held: Held) -> None:
@@ -151,4 +151,4 @@ def _make(folders: Iterable[Path]) -> None:
                 folder.rmdir()
         if isinstance(error, FileExistsError):
             raise Conflict("There is such a call already.", "Use a new id.") from error
-        raise Unavailable(f"No cgroup could be made for the call: {error.strerror}.", "watchfloor status says why.") from error
+        raise Unavailable(f"No cgroup could be made for the call: {error.strerror}.", "watchfloor status shows why.") from error

@@ -195,7 +195,7 @@ class Desk:
         tree = self._guard.tree
         ids = self._guard.known(scope_of(message))
         if tree is None:
-            raise Denied("There are no cgroups here, so no relay can be told apart.", "Revoke the egress instead.")
+            raise Denied("There are no cgroups here, so the relays cannot be told apart.", "Revoke the egress instead.")
         answers = {}
         for agent_id in ids:
             kill = tree.relays.path / agent_id / "cgroup.kill"

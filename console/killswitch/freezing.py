@@ -159,7 +159,7 @@ class Freezing:
         holds = self._guard.causes.holds
         hold = holds.get(hold_id)
         if hold is None:
-            raise NotFound("There is no such hold: it was released, or it ended in a kill.", "watchfloor status says which.")
+            raise NotFound("There is no such hold: it was released, or it ended in a kill.", "watchfloor status shows which.")
         self.stop_clock(hold_id)
         others = {agent for other in holds.values() if other is not hold for agent in other.agents}
         holds.pop(hold_id, None)

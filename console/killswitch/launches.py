@@ -47,7 +47,7 @@ class Launches:
             raise Killed("Everything was stopped: nothing starts until you rearm.", "Rearm first (watchfloor rearm).")
         why = self._freezing.why_nothing_starts()
         if why:
-            raise Denied(why, "watchfloor status says what is missing.")
+            raise Denied(why, "watchfloor status shows what is missing.")
 
     def ticket(
         self,
@@ -100,7 +100,7 @@ class Launches:
             return tree.make_leaf(agent_id, pids_max, memory_max, cpus_milli)
         except OSError as error:
             raise Unavailable(
-                f"No cgroup could be made for {agent_id}: {error.strerror}.", "watchfloor status says where the guard works."
+                f"No cgroup could be made for {agent_id}: {error.strerror}.", "watchfloor status shows where the guard works."
             ) from error
 
     def _save(self, generation: int) -> None:

@@ -102,7 +102,7 @@ class Passphrase:
         if raw is None:
             raise Conflict("No passphrase is set.", "watchfloor secrets passphrase set")
         if (left := self.wait_s()) > 0:
-            raise Denied(f"Too soon after a wrong passphrase: it is not looked at for another {left:g} s.", "Wait, then try again.")
+            raise Denied(f"Too soon after a wrong passphrase: the next is not checked for another {left:g} s.", "Wait, then try again.")
         before = self.note
         self._save(replace(before, wrong=before.wrong + 1))
         self._not_before = self._clock() + wait_after(self.note.wrong)

@@ -77,7 +77,7 @@ def _in_environments(guard: Guard) -> list[str]:
     try:
         marked = [m for m in processes.find_marked(guard.config.instance_id, guard.config.run_dir) if m.pid not in spared]
     except OSError as error:
-        return [f"Not every process could be looked at ({error.strerror or error}): an agent's may be among them. Rearm again."]
+        return [f"Not every process could be checked ({error.strerror or error}): an agent's may be among them. Rearm again."]
     alive = [m for m in marked if processes.is_alive(m.pid)]
     if not alive:
         return []

@@ -194,7 +194,7 @@ class Unlatching:
     def _show_wrong(self) -> None:
         wrong = self._passphrase.note.wrong
         if wrong >= SHOWN_FROM:
-            self._guard.notices["wrong-passphrase"] = f"{wrong} wrong passphrases in a row; the audit says who gave them."
+            self._guard.notices["wrong-passphrase"] = f"{wrong} wrong passphrases in a row; the audit log shows who gave them."
         else:
             self._guard.notices.pop("wrong-passphrase", None)
 

@@ -166,7 +166,7 @@ def test_findings_tools_and_sequences_each_by_its_key(house: FakeHouse, open_win
     qtbot.waitUntil(lambda: window.fleet.rows["cve-lookup"].view.scopes == ["READ_FS"])
     page.show_pane()
     told = [line.words for line in page.pane.lines.lines]
-    assert any(line.startswith("DELETE_FS: granted at birth") and "Denied to cve-lookup" in line for line in told)
+    assert any(line.startswith("DELETE_FS: granted at the start") and "Denied to cve-lookup" in line for line in told)
     key(window, Qt.Key.Key_S)
     qtbot.waitUntil(lambda: len(page.tabs.sequences.mark_model.rows) == 1)
     assert "1 step in 1 lineage" in page.tabs.sequences.strip.words.text()

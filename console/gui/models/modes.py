@@ -169,7 +169,7 @@ def _prove(out: list[Moment], change: ModeChangeView) -> None:
     word, shape, role = mode_words(change.mode)
     if not change.enforced:
         shape, role = "triangle", "warn"
-    out.append(Moment(change.at, word, "looked at again", shape, role, note, bad=not change.enforced))
+    out.append(Moment(change.at, word, "checked again", shape, role, note, bad=not change.enforced))
 
 
 def spoken(found: Sequence[Moment]) -> str:

@@ -485,7 +485,7 @@ def overview(connections: Connections, agents: Iterable[str], after: str) -> dic
     names = sorted(name for name in agents if name > after)
     for name in names:
         record = connections.records.get(name)
-        row: dict[str, object] = {"reach": record.reach[:200] if record is not None else "it has not been looked at yet"}
+        row: dict[str, object] = {"reach": record.reach[:200] if record is not None else "it was not checked yet"}
         if record is not None and record.kept:
             kept = list(record.kept.values())
             row |= {"n": len(kept), "programs": list(dict.fromkeys(_peer_words(one)[:60] for one in kept))[:NAMED]}

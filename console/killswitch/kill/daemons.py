@@ -346,7 +346,7 @@ def _left(daemon: KnownDaemon, agents: frozenset[str]) -> str:
     if daemon.others or not agents.issuperset(daemon.agents):
         return "it hosts other sessions"
     if not daemon.hosts:
-        return "which sessions it hosts is not proven" if not daemon.agents else ""
+        return "which sessions it hosts is unknown" if not daemon.agents else ""
     try:
         rows = recent_look().rows
     except OSError as error:

@@ -89,7 +89,7 @@ def carry_out(keeper: Keeper, order: Order, ids: Iterable[str], spare: Iterable[
     if keeper.connections is not None and not kill.is_canary:  # one a minute: what it is connected to is known
         kill.outside = Outside(keeper.connections)
     elif not kill.is_canary:
-        kill.unrecorded = "No guard looked at the agents' connections."
+        kill.unrecorded = "No guard checked the agents' connections."
     keeper.press_latch(order)
     if not order.is_all:  # before the first write; of everything the latch says it, and thousands of marks would delay that write
         registry.mark_killed(listed, order.kill_id)

@@ -188,7 +188,7 @@ class SecondLook:
             marked.extend(m for m in processes.find_marked(place.instance_id, place.run_dir) if self._is_stray(m))
         except OSError as error:
             self._unclear = True
-            self._words.append(f"not every process could be looked at: {error.strerror}")
+            self._words.append(f"not every process could be checked: {error.strerror}")
         spared = place.spared()
         theirs = [m for m in marked if has_lineage(m, kill.aims, place.agent_uids)]
         self._leave([m for m in marked if m not in theirs and m.pid not in spared], "known by its environment alone: not signalled")

@@ -42,7 +42,7 @@ def text_of(agent: Agent, at: float, reason: str) -> bytes:
         f"Session: {agent.context_id}",
         f"Why:     {_plain(reason)}",
         "",
-        "Its processes were ended through the guard; the receipt says whether that is proven: watchfloor receipt list",
+        "The guard killed its processes. The receipt tells whether all are confirmed dead: watchfloor receipt list",
         "To go on, an operator raises the limit, with a reason, and starts it again:",
         "  watchfloor budget list",
         "  watchfloor budget set ... --reason ...",

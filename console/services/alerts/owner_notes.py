@@ -78,7 +78,7 @@ def _text(agent_id: AgentId, process: ProcessIdentity, by: str) -> bytes:
         f"Agent:   {agent_id}, process {process.pid}",
         f"By:      {''.join(x if x.isascii() and x.isprintable() else '?' for x in by[:100])}",
         "",
-        f"If a budget stops it, HALTED-{agent_id}.txt in this folder says which and why.",
+        f"If a budget stops it, HALTED-{agent_id}.txt in this folder tells which one, and why.",
         "",
     ]
     return "\n".join(lines).encode()

@@ -78,7 +78,7 @@ def _rate(facts: Facts, name: str) -> tuple[float | None, str]:
     if not minutes:
         return None, f"unknown: {idle_words(facts.known_min, 'used')}"
     rate = rate_per_h(minutes, facts.known_min)
-    return rate, "unknown: it has not been looked at for long enough" if rate is None else ""
+    return rate, "unknown: it was not measured for long enough" if rate is None else ""
 
 
 def gauges(facts: Facts) -> list[GaugeView]:

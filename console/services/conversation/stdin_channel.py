@@ -66,11 +66,11 @@ class Channel:
         room = fcntl.fcntl(self._fd, fcntl.F_GETPIPE_SZ)
         # A pipe holds pages, not bytes (pipe(7)): what lies in a page that is not full takes its rest along.
         if waiting + len(data) > room - 8192:
-            raise Conflict("It does not read what it is told: earlier messages still wait.", "Interrupt or end it.")
+            raise Conflict("It does not read its messages: earlier ones still wait.", "Interrupt or end it.")
         try:
             written = os.write(self._fd, data)
         except BlockingIOError as error:
-            raise Conflict("It does not read what it is told: earlier messages still wait.", "Interrupt or end it.") from error
+            raise Conflict("It does not read its messages: earlier ones still wait.", "Interrupt or end it.") from error
         if written < len(data):
             os.close(self._fd)
             self._fd = -1

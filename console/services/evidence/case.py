@@ -211,7 +211,7 @@ def words_of(got: Collected, bound_s: float) -> str:
         ", ".join(counted(n.get(name, 0), one, many) for name, one, many in _COUNTED),
     ]
     if n.get("unseen"):
-        said.append(f"{counted(n['unseen'], 'agent')} whose processes were never looked at")
+        said.append(f"{counted(n['unseen'], 'agent')} whose processes were never read")
     if got.cut:
         said.append(f"cut at {bound_s:g} s: {', '.join(got.cut)}")
     if got.failed:

@@ -199,7 +199,7 @@ class ExecuteDesk:
                 c.Record("supervisor", "execute.broke", why[:400], verdict="failed", agent_id=call.agent_id, data=_data(call))
             )
             if isinstance(error, OSError):
-                raise Unavailable(f"The call could not be started: {error.strerror}.", "watchfloor doctor says why.") from error
+                raise Unavailable(f"The call could not be started: {error.strerror}.", "watchfloor doctor shows why.") from error
             raise
         return running
 

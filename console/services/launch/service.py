@@ -137,7 +137,7 @@ class Launcher:
                 await self._broke(command.agent.agent_id, refusal, str(error))
             except Exception as error:
                 # A fault of ours: whoever asked is told, nothing counts as starting for ever, and the runner says it on every console.
-                refusal = ConsoleError("The launch failed inside the supervisor.", "supervisor.log says why.")
+                refusal = ConsoleError("The launch failed inside the supervisor.", "supervisor.log shows why.")
                 await self._broke(command.agent.agent_id, refusal, f"inside the supervisor: {error!r}"[:300])
                 raise
 

@@ -79,7 +79,9 @@ async def missed(core: Core, guard: GuardClient, notice: Notice, agent_id: Agent
         return
     state.best_effort[agent_id] = UNREACHED
     core.dirty.add(agent_id)
-    notice(f"{agent_id}: {UNREACHED}; its record is older than the agent. No panic is proven until a rearm has looked at everything", "red")
+    notice(
+        f"{agent_id}: {UNREACHED}; its record is older than the agent. No panic is confirmed until a rearm has checked everything", "red"
+    )
     await _tell(guard, [agent_id])
 
 
@@ -97,7 +99,7 @@ async def ask_of_the_gone(core: Core, guard: GuardClient, notice: Notice) -> Non
             words = (
                 f"whether {len(lost)} agents ended while no supervisor ran is not known ({lost[0]}): the guard's record has none of them"
             )
-            notice(f"{words}. No panic is proven until a rearm has looked at everything", "red")
+            notice(f"{words}. No panic is confirmed until a rearm has checked everything", "red")
         if not lost or await _tell(guard, [str(i) for i in lost]):
             told.update(i for i, why in found.items() if why in (_UNKNOWN, NOT_IN_RECORD))
         alive.update(i for i, why in found.items() if why == STILL_RUNS)
@@ -106,7 +108,7 @@ async def ask_of_the_gone(core: Core, guard: GuardClient, notice: Notice) -> Non
         if is_silent and not is_said:
             is_said = True
             words = f"whether {len(waiting) - len(found)} agents ended while no supervisor ran is not known: the guard does not say"
-            notice(f"{words}; it is asked again. Until it does, no panic is proven", "red")
+            notice(f"{words}; it is asked again. Until it answers, no panic is confirmed", "red")
         rest = ASK_AGAIN_S if found else min(2 * rest, LONGEST_REST_S)
         await asyncio.sleep(rest)
 

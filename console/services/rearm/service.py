@@ -225,7 +225,7 @@ class Rearming:
             return
         step = await rotate_step(self._rotator, True, time.time())
         if step.status is not StepStatus.OK:
-            raise Conflict(f"The secrets are not proven rotated: {step.detail[:200]}.", "Fix what is named, then rearm.")
+            raise Conflict(f"The rotation of the secrets is not confirmed: {step.detail[:200]}.", "Fix what is named, then rearm.")
 
     def _unknown_orders(self) -> list[ConsoleError]:
         try:

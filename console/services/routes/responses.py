@@ -86,6 +86,6 @@ def refusals() -> Mapping[Any, Any]:
 
     async def unknown(_request: Request, error: Exception) -> Response:
         log.error("a request failed", exc_info=error)
-        return refusal(ConsoleError("Something went wrong inside the supervisor.", "Its log file says what: supervisor.log."))
+        return refusal(ConsoleError("Something went wrong inside the supervisor.", "See its log file: supervisor.log."))
 
     return {ConsoleError: known, HTTPException: http, Exception: unknown}

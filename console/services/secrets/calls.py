@@ -20,7 +20,7 @@ MOST = 64
 """Calls that hang at the same time; one more is refused at once."""
 _PLACES = threading.BoundedSemaphore(MOST)
 
-_REMEDY = "watchfloor doctor says which it is; unlock it, or see whether it hangs."
+_REMEDY = "watchfloor doctor shows which one. Unlock it, or check whether it hangs."
 
 T = TypeVar("T")
 

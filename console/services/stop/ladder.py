@@ -301,7 +301,7 @@ def _outcome(found: Plan, answer: m.ActView, reason: str, by: str) -> Record:
     if left:
         # What shares this host's network has no point at which anything could be enforced.
         nothing = all(why == SHARED for why in left.values())
-        words = "asked, enforced by nothing" if nothing else "asked, not proven to be cut"
+        words = "asked, enforced by nothing" if nothing else "asked, not confirmed to be cut"
         parts.append(f"{counted(len(left), 'agent')} {words}: " + "; ".join(f"{i}: {why}" for i, why in list(left.items())[:3]))
     what = f"isolate {found.scope.words()}: {', '.join(parts)}" + (f" ({reason})" if reason else "")
     data = {"scope": found.scope.words(), "agents": done[:CHUNK], "n": len(done), "not_cut": dict(list(left.items())[:CHUNK])}

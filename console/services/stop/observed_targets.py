@@ -142,7 +142,7 @@ async def keep_naming(state: EngineState, guard: GuardClient, options: Options, 
             await asyncio.to_thread(name, guard, found)
             told, told_at = found, time.monotonic()
         except ConsoleError as error:
-            log.warning("the guard was not told who is only seen: %s", error)
+            log.warning("the guard does not know the observed agents: %s", error)
             told = None
 
 
@@ -172,7 +172,7 @@ async def keep_telling(state: EngineState, guard: GuardClient, options: Options,
                 await asyncio.to_thread(tell, guard, found, in_panic=options.panic.include_observed)
                 told = (pid, found)
         except ConsoleError as error:
-            log.warning("the guard was not told which observed agents a kill includes: %s", error)
+            log.warning("the guard does not know which observed agents a kill includes: %s", error)
             told = None
 
 

@@ -41,7 +41,7 @@ def test_without_minutes_nothing_is_known() -> None:
         (59.4, "nothing was spent in the last hour"),
         (7.9, "nothing was spent in 7 min"),
         (1.2, "nothing was spent in 1 min"),
-        (0.9, "it has not been looked at for long enough"),
+        (0.9, "it was not measured for long enough"),
     ],
 )
 def test_what_was_not_looked_at_is_not_said_to_be_nothing(known: float, said: str) -> None:

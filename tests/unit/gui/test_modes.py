@@ -112,7 +112,7 @@ def test_a_proof_stands_with_its_act_and_what_is_not_held_is_amber() -> None:
 
 def test_a_proof_alone_is_a_look_again() -> None:
     [only] = moments(made(change(2000.0, "enforced", "NONE", enforced=False, words="the engine hangs")))
-    assert (only.words, only.role, only.bad) == ("looked at again", "warn", True)
+    assert (only.words, only.role, only.bad) == ("checked again", "warn", True)
 
 
 def test_data_that_asked_for_no_mode_is_a_line_and_what_is_left_out_is_counted() -> None:

@@ -24,7 +24,7 @@ LOOK_MS = 2000
 _UNKNOWN = "Whether one can talk to it is not known yet."
 _BEING_SENT = "It is being sent."
 _VERBS = ("say", "interrupt", "end")
-_HINT = ("It can be told something: Enter sends, Shift Enter begins a line.", False)
+_HINT = ("It accepts messages: Enter sends, Shift Enter begins a line.", False)
 
 
 class MessageField(QPlainTextEdit):
@@ -184,7 +184,7 @@ class TalkBar(QWidget):
         if agent_id != self.agent_id or self.why_not("end"):
             self._told("It was not asked to end: one cannot talk to that agent now.", odd=True)
             return
-        self._busy = "It is told that no more comes; its end is waited for."
+        self._busy = "Ending: it was told that no more messages come."
         self._show()
         sent = self._desk.requests.programs.end(agent_id, reason).while_alive(self)
         sent.then(self._ended).failed(lambda error: self._refused(agent_id, error))

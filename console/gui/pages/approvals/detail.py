@@ -278,7 +278,7 @@ def _says(case: Case) -> str:
     if len(said) > 1:
         return "The agents say different things: open the group (G) to read them."
     words = said.pop()
-    return f"Agent says  “{words}”" if words else "The agent says nothing of its own."
+    return f"Agent says  “{words}”" if words else "The agent gave no reason."
 
 
 def _crumb(row: ApprovalRow) -> str:

@@ -131,7 +131,7 @@ class AuditLogPage(Page):
             return "No loss of records waits to be acknowledged."
         if action_id == "audit.bad" and self.chain.known.first_bad is None:
             broken = self.chain.known.whole is False
-            return "The chain is broken, not at one record: the red bar says why." if broken else "No bad record is known."
+            return "The log is not intact, not at one record: see the red bar." if broken else "No bad record is known."
         return ""
 
     def do(self, action_id: str) -> None:

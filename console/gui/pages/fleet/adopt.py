@@ -72,7 +72,7 @@ class AdoptDialog(Dialog):
         self.view: CandidatesView | None = None
         self._sent = False
         self._refusal = ""
-        self.paragraph("It is moved, with all its processes, into a cgroup of its own: from then on a stop of it is proven.", "text")
+        self.paragraph("It is moved, with all its processes, into a cgroup of its own. From then on a stop of it can be confirmed.", "text")
         self.sentence = self.paragraph("The supervisor is asked which process it is…", "text2", "ring")
         self.process = Facts(22)
         self.body.addWidget(self.process)

@@ -201,7 +201,7 @@ class NewAgentDialog(Dialog):
 
 
 def _first(view: ProgramPreviews) -> ProgramPreview:
-    return view.items[0] if view.items else ProgramPreview(agent="", why_not="The supervisor says nothing about it.")
+    return view.items[0] if view.items else ProgramPreview(agent="", why_not="The supervisor gives no details.")
 
 
 def _scrolled(inner: QWidget, height: int) -> QScrollArea:

@@ -152,7 +152,7 @@ class VerdictStream(QWidget):
         if item.row.kind != "tool_call":
             return "Its call is not in hand any more."
         own = item.audit or any(verdict.who == "waits for approval" for verdict in item.verdicts)
-        return "" if own else "The program itself judged it: no rule of ours did."
+        return "" if own else "The program itself decided it, not a rule of Watchfloor."
 
     def open(self, item: Item | None) -> None:
         """How it was judged; where that is not known, its record; else its place in the activity."""

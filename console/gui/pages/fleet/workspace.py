@@ -20,7 +20,7 @@ from console.gui.widgets.words import age, day_clock, plural
 READ_EVERY_S = 10.0
 Verb = Literal["hold", "release", "delete"]
 _ASKS: dict[Verb, tuple[str, str, str]] = {
-    "hold": ("Hold", "It stays, whatever its time to live says, until it is released.", "primary"),
+    "hold": ("Hold", "It is kept, also after its time to live, until it is released.", "primary"),
     "release": ("Release", "Its time to live counts again from its last use.", "primary"),
     "delete": ("Delete", "Everything in it is removed. Only the rollback records can bring files back.", "danger"),
 }

@@ -134,7 +134,7 @@ class PathCard(Card):
 
 def state_words(state: str, old: bool) -> tuple[str, str, str]:
     """(word, shape, colour); what is stale was proven once, and has no tick."""
-    return ("Last proven", "ring", "text2") if old and state == "proven" else PATH_STATES[state]
+    return ("Last tested", "ring", "text2") if old and state == "proven" else PATH_STATES[state]
 
 
 def proof_words(path: PathView, now: float, seen: float, *, old: bool = False) -> str:

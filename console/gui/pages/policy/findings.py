@@ -21,7 +21,7 @@ COLUMNS = (
 )
 EMPTY = "The lint finds nothing wrong with these rules: none swallows what is denied, none is without effect, none says less than it seems."
 NONE = "No findings match the filter."
-READING = "The rules are being looked at…"
+READING = "Checking the rules…"
 _RANK = {"refused": 0, "warning": 1, "note": 2}
 SORTS: dict[str, Callable[[LintFinding], Any]] = {
     "severity": lambda row: _RANK.get(row.severity, -1),

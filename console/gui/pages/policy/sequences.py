@@ -115,7 +115,7 @@ def pattern_told(row: SequenceRow) -> list[Line]:
         lines.append(Line(f"{number}. {step.name}", role="text"))
         lines.append(Line(step.takes, mono=True))
     if row.same:
-        lines.append(Line(f"All steps about the same {row.same}; one that cannot be told is taken for any."))
+        lines.append(Line(f"All steps about the same {row.same}; an unknown one counts as any."))
     if row.tighten:
         lines.append(Line(f"With the first step the sessions of the lineage lose their network: {row.tighten}."))
     lines.append(Line("The last step is denied to every agent of the lineage, whichever of them took the earlier steps, and when."))

@@ -116,7 +116,7 @@ def told(row: ToolRow, view: ToolsView, fleet: Iterable[Row]) -> list[Line]:
 
 def _scope_line(scope: str, at_birth: bool, live: list[Row]) -> Line:
     lacking = [one.name for one in live if one.view.scopes is not None and scope not in one.view.scopes]
-    birth = "granted at birth unless the launcher says otherwise" if at_birth else "not granted at birth unless the launcher names it"
+    birth = "granted at the start, unless the launch names others" if at_birth else "not granted at birth unless the launcher names it"
     if not live:
         return Line(f"{scope}: {birth}; no agent lives.", "ring")
     if not lacking:

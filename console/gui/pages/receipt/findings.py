@@ -46,7 +46,7 @@ def aged(report: PersistenceReport, pressed_at: float) -> PersistenceReport:
     """A look from before the press says nothing about what the dead left: that is one more doubt."""
     if report.looked_at >= pressed_at:
         return report
-    return report.model_copy(update={"doubts": [*report.doubts, f"last looked at {clock(report.looked_at)}, before this kill"]})
+    return report.model_copy(update={"doubts": [*report.doubts, f"last checked {clock(report.looked_at)}, before this kill"]})
 
 
 def rows_of(reports: list[PersistenceReport]) -> list[FindingRow]:
@@ -87,7 +87,7 @@ def summary(reports: list[PersistenceReport], *, known: bool) -> list[Fact]:
     if not known:
         return [Fact("Not known: the persistence check did not answer", "", "triangle", "warn", left_role="warn")]
     if not reports:
-        return [Fact("Not known: no session of it was looked at", "", "triangle", "warn", left_role="warn")]
+        return [Fact("Not known: no session of it was checked", "", "triangle", "warn", left_role="warn")]
     found = sum(len(report.findings) + report.left_out for report in reports)
     doubts = [f"{report.context_id}: {doubt}" for report in reports for doubt in report.doubts]
     latest = max(report.looked_at for report in reports)
@@ -105,7 +105,7 @@ def summary(reports: list[PersistenceReport], *, known: bool) -> list[Fact]:
     if left_out:
         lines.append(Fact(f"{left_out:,} of them beyond the list: see persistence.json of the case", "", left_role="text2", indent=True))
     skipped = list(dict.fromkeys(words for report in reports for words in report.not_looked))
-    lines += [Fact(f"not looked at: {words}", "", left_role="text2", indent=True) for words in skipped[:_DOUBTS]]
+    lines += [Fact(f"not checked: {words}", "", left_role="text2", indent=True) for words in skipped[:_DOUBTS]]
     words = list(dict.fromkeys(report.quarantine for report in reports))
     return [*lines, *(line for text in words if text for line in _cannot(text))]
 

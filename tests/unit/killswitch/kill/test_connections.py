@@ -304,7 +304,7 @@ def test_answers_fit_into_a_line_and_are_paged(world: LookedAt) -> None:
             break
         after = str(answer["next"])
     assert list(found) == agents
-    assert overview(world.connections, ["new"], "")["agents"] == {"new": {"reach": "it has not been looked at yet"}}
+    assert overview(world.connections, ["new"], "")["agents"] == {"new": {"reach": "it was not checked yet"}}
     one = of_agent(world.connections, "a-000")
     assert one["n"] == 39 and 0 < len(one["connections"]) < 39  # type: ignore[arg-type]
     with pytest.raises(NotFound):

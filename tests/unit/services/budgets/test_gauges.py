@@ -30,7 +30,7 @@ def test_the_end_is_known_from_the_rate_or_said_to_be_unknown() -> None:
     idle = [gauge(facts(Limits(tokens=700), Usage(tokens=100), known_min=known), "tokens").why for known in (60.0, 7.5)]
     assert idle == ["unknown: nothing was used in the last hour", "unknown: nothing was used in 7 min"]
     young = facts(Limits(tokens=700), Usage(tokens=100), minutes=lambda _: [0.0] * 59 + [100.0], known_min=0.1)
-    assert gauge(young, "tokens").why.startswith("unknown: it has not been looked at")
+    assert gauge(young, "tokens").why.startswith("unknown: it was not measured")
     assert gauge(facts(Limits(cpu_s=10.0), Usage(cpu_s=5.0, wall_s=100.0)), "cpu_s").ends_in_s == 100.0
     assert gauge(facts(Limits(cpu_s=10.0), Usage(cpu_s=5.0)), "cpu_s").why.startswith("unknown")
 

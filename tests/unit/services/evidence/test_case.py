@@ -174,7 +174,7 @@ def test_each_workspace_gets_its_share_and_a_cut_one_is_named(places: Places) ->
     assert "c1: 5 files" in cut["why"] and "c2: 5 files" in cut["why"]
     assert [len(w["files"]) for w in read(places, "workspaces.json")["workspaces"]] == [5, 5]
     assert got.counts["unseen"] == 1
-    assert "1 agent whose processes were never looked at" in words_of(got, 2.0)
+    assert "1 agent whose processes were never read" in words_of(got, 2.0)
 
 
 def test_a_part_that_breaks_is_a_failure_that_is_named_and_the_others_are_there(places: Places) -> None:

@@ -124,7 +124,7 @@ async def test_an_isolation_is_believed_before_the_relays_are_killed_so_that_non
     ("why", "words"),
     [
         (SHARED, f"1 agent asked, enforced by nothing: a1: {SHARED}"),
-        ("a way out is left: eth0", "1 agent asked, not proven to be cut: a1: a way out is left: eth0"),
+        ("a way out is left: eth0", "1 agent asked, not confirmed to be cut: a1: a way out is left: eth0"),
     ],
 )
 async def test_an_isolation_that_nothing_enforces_is_not_on_record_as_done(tmp_path: Path, why: str, words: str) -> None:
