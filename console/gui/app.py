@@ -7,9 +7,11 @@ import os
 from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
+from console.gui.models.switch import Switch
 from console.gui.notices import Notices
 from console.gui.theme import fonts, style
 from console.gui.theme.tokens import DARK, LIGHT, ink
+from console.gui.widgets.safe_text import safe_text
 from console.gui.window.main import Window
 from console.gui.window.outside import Outside
 from console.gui.window.remembered import Remembered
@@ -40,9 +42,7 @@ def open_window(state_dir: str | None, page: str, notices: Notices, *, preparing
     window = Window(places, notices)
     window.start(page)
     if places is None:
-        if preparing:
-            notices.say("info", "The demo is being prepared: two hosts start, then their agents.")
-        else:
+        if not preparing:
             notices.say("amber", "There is no instance here yet.", "Start one: watchfloor supervisor, or watchfloor run -- COMMAND")
         _look_for_places(state_dir, window)
     return window
@@ -68,8 +68,9 @@ def switch_theme(app: QApplication) -> str:
     return ink().name
 
 
-def show_lines(notices: Notices, parent: QObject, descriptor: int = 0) -> None:
-    """Shows each line that comes on a descriptor as a notice, until its other end is closed."""
+def show_lines(notices: Notices, switch: Switch, parent: QObject, descriptor: int = 0) -> None:
+    """Shows each line that comes on a descriptor as a notice and on the empty fleet page, until its other end is closed."""
+    switch.preparation.say("two hosts start")
     notifier = QSocketNotifier(descriptor, QSocketNotifier.Type.Read, parent)
     rest = b""
 
@@ -80,7 +81,9 @@ def show_lines(notices: Notices, parent: QObject, descriptor: int = 0) -> None:
             notifier.setEnabled(False)
         *lines, rest = (rest + data).split(b"\n")
         for line in lines:
-            notices.say("info", line.decode("utf-8", "replace"))
+            words = safe_text(line.decode("utf-8", "replace"), 200)
+            switch.preparation.say(words)
+            notices.say("info", words)
 
     notifier.activated.connect(read)
 
@@ -98,7 +101,7 @@ def run(state_dir: str | None, page: str, theme: style.Choice, *, preparing: boo
     notices.catch_slot_errors()
     window = open_window(state_dir, remembered.page(page), notices, preparing=preparing)
     if preparing:
-        show_lines(notices, window)
+        show_lines(notices, window.switch, window)
     remembered.restore(window)
     app.aboutToQuit.connect(lambda: remembered.keep(window))
     window.theme_asked.connect(lambda: remembered.keep_theme(switch_theme(app)))

@@ -187,14 +187,14 @@ def test_no_row_moves_under_the_pointer(make_house: Make, open_window: Open, qtb
     assert isinstance(page, FleetPage)
     page.table._sort_by("cost")
     assert [row.id for row in page.table.model.rows][0] == "a-0"
-    page.view.aimed_at = lambda: 0  # type: ignore[method-assign]
+    page.table._held.aimed_at = lambda: 0  # type: ignore[method-assign]
     aimed = page.view.visualRect(page.table.model.index(0, 0)).center()
     dearer = house.supervisor.agents["a-5"].model_copy(update={"cost_usd": 99.0})
     house.on_loop(lambda: house.supervisor.upsert(dearer))
     qtbot.waitUntil(page.table.bar.moved.isVisible)
     assert page.table.model.rows[page.view.indexAt(aimed).row()].id == "a-0", "what is under the pointer stays there"
     assert window.fleet.rows["a-5"].view.cost_usd == 99.0, "its figures go on"
-    page.view.aimed_at = lambda: -1  # type: ignore[method-assign]
+    page.table._held.aimed_at = lambda: -1  # type: ignore[method-assign]
     QApplication.sendEvent(page.view.viewport(), QEvent(QEvent.Type.Leave))
     qtbot.waitUntil(lambda: page.table.model.rows[0].id == "a-5" and not page.table.bar.moved.isVisible())
 
@@ -244,13 +244,13 @@ def test_agents_that_start_are_seen_though_the_pointer_is_over_the_list(make_hou
         house.on_loop(lambda: house.supervisor.upsert(agent))
 
     page.view.viewport().underMouse = lambda: True  # type: ignore[method-assign]
-    assert page.view.aimed_at() == -1, "over none of the rows"
+    assert page.table._held.aimed_at() == -1, "over none of the rows"
     start("a-2")
     qtbot.waitUntil(lambda: [row.id for row in page.table.model.rows] == ["a-1", "a-2"])
-    page.view.aimed_at = lambda: 0  # type: ignore[method-assign]
+    page.table._held.aimed_at = lambda: 0  # type: ignore[method-assign]
     start("a-3", "a-1")
     qtbot.waitUntil(lambda: [row.id for row in page.table.model.rows] == ["a-1", "a-3", "a-2"])
-    page.view.aimed_at = lambda: 2  # type: ignore[method-assign]
+    page.table._held.aimed_at = lambda: 2  # type: ignore[method-assign]
     start("a-4", "a-1")
     qtbot.waitUntil(page.table.bar.moved.isVisible)
     assert page.table.model.rows[2].id == "a-2", "the row under the pointer stays there"
@@ -265,7 +265,7 @@ def test_budgets_and_inbox_hold_still_under_the_pointer(qtbot: QtBot) -> None:
     told: list[bool] = []
     held.released.connect(lambda: told.append(True))
     held.show([("a", 1), ("b", 1)])
-    view.aimed_at = lambda: 0  # type: ignore[method-assign]
+    held.aimed_at = lambda: 0  # type: ignore[method-assign]
     held.show([("c", 2), ("b", 2), ("a", 2)])
     assert model.rows == [("a", 2), ("b", 2), ("c", 2)] and held.moved, "what is new stands below, where it moves nothing"
     held.show([("b", 3)])
@@ -307,7 +307,7 @@ def test_what_a_person_asks_for_is_arranged_under_the_pointer_too(make_house: Ma
     make_house("mockup")
     page = open_window("fleet").page
     assert isinstance(page, FleetPage)
-    page.view.aimed_at = lambda: 0  # type: ignore[method-assign]
+    page.table._held.aimed_at = lambda: 0  # type: ignore[method-assign]
     page.table._sort_by("agent")
     names = [row.name.lower() for row in page.table.model.rows if not row.indent]
     assert names == sorted(names, reverse=True)
@@ -321,7 +321,7 @@ def test_a_change_that_moves_no_row_is_not_announced(make_house: Make, open_wind
     window = open_window("fleet")
     page = window.page
     assert isinstance(page, FleetPage)
-    page.view.aimed_at = lambda: 0  # type: ignore[method-assign]
+    page.table._held.aimed_at = lambda: 0  # type: ignore[method-assign]
     page.table.bar.search.setText("cve-lookup")
     dearer = house.supervisor.agents["cve-lookup"].model_copy(update={"cost_usd": 99.0})
     house.on_loop(lambda: house.supervisor.upsert(dearer))

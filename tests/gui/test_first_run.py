@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
@@ -13,6 +14,8 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView, SourceView
+from console.gui.app import show_lines
+from console.gui.notices import Notices
 from console.gui.pages.fleet.first_cards import audit_fact
 from console.gui.pages.fleet.hook_dialog import HookDialog
 from console.gui.pages.fleet.page import FleetPage
@@ -37,6 +40,29 @@ def test_the_page_tells_where_it_looks_and_what_each_source_can_see_and_stop(
     assert "Looks in remote.bucket" in table.accessibleName()
     assert page.first_run._tally.text() == "4 watching · 3 not found · 2 need you"
     assert table.height() == HEAD + 9 * ROW
+
+
+def test_while_the_demo_is_prepared_the_page_says_what_is_done_and_not_that_nothing_runs(qtbot: QtBot) -> None:
+    notices, (read, write) = Notices(), os.pipe()
+    window = Window(None, notices)
+    qtbot.addWidget(window)
+    try:
+        window.start("fleet")
+        page = window.page
+        assert isinstance(page, FleetPage)
+        assert page.first_run._title.text().startswith("Watchfloor is not running")
+        show_lines(notices, window.switch, window, read)
+        os.write(write, b"launched market-research: 8 agents\x1b[31m\nhalf a li")
+        qtbot.waitUntil(lambda: any("market-research" in one.text for one in notices.all))
+        page.first_run.on_models()
+        assert page.first_run._title.text() == "The demo is being prepared."
+        assert "launched market-research: 8 agents" in page.first_run._line.text() and "\x1b" not in page.first_run._line.text()
+        os.close(write)
+        qtbot.wait(50)  # the end of the other program is no step, and no busy loop
+        assert page.first_run._title.text() == "The demo is being prepared."
+    finally:
+        window.close()
+        os.close(read)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,18 @@ class Look:
         return path.model_copy(update={"state": "in_doubt", "detail": f"no self-test for {long_span(now - proven_at)}"})
 
 
+class Preparation:
+    """The newest step of the program that makes this instance now (the demo)."""
+
+    def __init__(self) -> None:
+        self.step = ""
+        """Empty: no program makes it."""
+
+    def say(self, step: str) -> None:
+        """It does this now."""
+        self.step = step
+
+
 class Switch:
     """Everything the armed light, the banner and the kill switch page show."""
 
@@ -62,6 +74,7 @@ class Switch:
         self.guard = GuardState()
         self.receipt: Receipt | None = None
         self.agents_live = 0
+        self.preparation = Preparation()
 
     def take_view(self, view: KillSwitchView, now: float) -> None:
         """The switch's own view came."""
@@ -125,6 +138,8 @@ class Switch:
             return "killing", f"Killing · {left} not confirmed yet" if left else "Killing"
         if self.is_killed:
             return "killed", "Everything stopped. Nothing can start until you rearm"
+        if self.preparation.step and self.heard_at is None:
+            return "unknown", "Not started yet"
         if self.is_silent(now):
             return (
                 "unknown",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QWidget
 
 from console.gui.widgets.buttons import Button
@@ -53,7 +54,7 @@ class HeldOrder(QObject):
     def show(self, rows: list[Any]) -> None:
         """Shows ``rows``, in the order of before while that is held."""
         shown = self._model.rows
-        aimed = self._view.aimed_at()
+        aimed = self.aimed_at()
         self.moved = False
         if (aimed >= 0 or (self.is_chosen and not self.only_pointer)) and shown and not self._asked and rows != shown:
             rows = self._held(rows, shown, aimed)
@@ -61,6 +62,11 @@ class HeldOrder(QObject):
             self._asked = False
         if rows is not shown:
             self._view.show_rows(rows)
+
+    def aimed_at(self) -> int:
+        """The place of the row under the pointer; -1 where the pointer is over none."""
+        view = self._view.viewport()
+        return self._view.indexAt(view.mapFromGlobal(QCursor.pos())).row() if view.underMouse() else -1
 
     def _held(self, rows: list[Any], shown: list[Any], aimed: int) -> list[Any]:
         """The rows in the order of before. What is new comes where it moves neither the row at place ``aimed`` nor one above it."""

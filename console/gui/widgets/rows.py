@@ -14,7 +14,6 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QPointF, 
 from PySide6.QtGui import (
     QAction,
     QColor,
-    QCursor,
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
@@ -210,11 +209,6 @@ class RowView(QTreeView):
         """The current row's object, or None."""
         index = self.currentIndex()
         return self._model.rows[index.row()] if index.isValid() and index.row() < len(self._model.rows) else None
-
-    def aimed_at(self) -> int:
-        """The place of the row under the pointer; -1 where the pointer is over none."""
-        view = self.viewport()
-        return self.indexAt(view.mapFromGlobal(QCursor.pos())).row() if view.underMouse() else -1
 
     def show_rows(self, rows: list[Any]) -> None:
         """Swaps the list; the selected row stays selected while it is in it. ``chosen`` is emitted only when it left or came."""

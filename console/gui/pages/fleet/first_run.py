@@ -163,6 +163,9 @@ class FirstRun(QWidget):
             self._line.say(
                 "Nothing needs setting up. An agent shows here within about a second of its start, wherever it was started from."
             )
+        elif switch.preparation.step and switch.heard_at is None:
+            self._title.say("The demo is being prepared.", "text", "")
+            self._line.say(f"This takes some seconds. Now: {switch.preparation.step}")
         else:
             self._title.say("Watchfloor is not running. Agents may still be.", "warn", "triangle")
             self._line.say("Start it with: watchfloor supervisor. Then this page fills automatically.")
