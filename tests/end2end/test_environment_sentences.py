@@ -195,7 +195,7 @@ def test_a_type_has_what_is_written_down_for_it_a_secret_only_where_it_is_marked
         assert any("ABSENT is not in" in words for words in shown.left_out)
         assert [r.kind for r in it.api.audit(limit=50).rows].count("launch.secrets") == 1
         told = subprocess.run(
-            [sys.executable, "-m", "console", "fleet", said["agent"], "--state-dir", str(planted)],
+            [sys.executable, "-m", "console", "agent", "show", said["agent"], "--state-dir", str(planted)],
             capture_output=True,
             text=True,
             check=True,
