@@ -96,13 +96,13 @@ def test_an_inbox_that_is_not_read_does_not_say_that_nothing_waits(make_house: M
     house = make_house("0")
     window = open_window("approvals")
     page = window.page
-    assert isinstance(page, ApprovalsPage) and page.inbox.empty.text().startswith("Nothing waits")
+    assert isinstance(page, ApprovalsPage) and page.inbox.empty.text().startswith("No pending approvals")
     house.supervisor.approvals.unread = "The list of requests cannot be read."
     page._read()
     qtbot.waitUntil(lambda: page.inbox.head.problem.startswith("Not read"))
     qtbot.waitUntil(lambda: page.inbox.empty.text().startswith("Not known"))
     house.supervisor.approvals.unread = ""
-    qtbot.waitUntil(lambda: page.inbox.empty.text().startswith("Nothing waits") and not page.inbox.head.problem)
+    qtbot.waitUntil(lambda: page.inbox.empty.text().startswith("No pending approvals") and not page.inbox.head.problem)
 
 
 # --- budgets and spend ----------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_a_breach_a_question_and_a_kill_reach_a_real_daemon_and_hostile_words_st
             assert over["timeout"] == 0 < seen["Waits for you"]["timeout"], "a breach stays until it is dismissed"
             assert "asks: rm -rf &lt;b&gt;/&lt;/b&gt;" in seen["Waits for you"]["body"]
             window.sync.follower.kill_began.emit("k-0038")
-            qtbot.waitUntil(lambda: session.shown()[0]["summary"] == "Kill pressed")
+            qtbot.waitUntil(lambda: session.shown()[0]["summary"] == "Kill started")
         finally:
             outside.stop()
     assert window.status.accessibleDescription() == "No tray icon: this desktop has no tray"

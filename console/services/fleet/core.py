@@ -32,7 +32,7 @@ def now() -> tuple[float, float]:
 
 def beat_in(period_s: float) -> float:
     """Return the seconds until the next multiple of the period on the loop's clock. Loops of one period so wake together."""
-    return period_s - asyncio.get_running_loop().time() % period_s
+    return period_s - asyncio.get_running_loop().time() % period_s if period_s > 0 else 0.0
 
 
 async def wait_beat(period_s: float) -> None:
