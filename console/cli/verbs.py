@@ -51,7 +51,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "config": ("config:config", "Show each setting, its value and its default."),
         "open": ("windows:open_page", "Open the window on one of its pages."),
         "supervisor": ("windows:supervisor", "Run the daemon in the foreground."),
-        "demo": ("demo_verb:demo", "Watch, cap and stop a real fleet of its own."),
+        "demo": ("demo_verb:demo", "Watch, limit and stop a real fleet of its own."),
         "screenshot": ("windows:screenshot", "Render a page of the window to a PNG."),
         "completion": ("completion:completion", "Print what completes verbs and options in a shell."),
     },

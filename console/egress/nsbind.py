@@ -1,8 +1,7 @@
 """The only part of the portal with privileges: ``python -I -S nsbind.py CHANNEL_FD``.
 
-Without any effective capability it waits for its one order, JSON [pid, start ticks, port, whether to enter its user namespace too]. Then it
-enters the sandbox's network namespace, binds one loopback port there, and hands over the listening socket, a pidfd and a connection to that
-port from inside (SCM_RIGHTS). Each sandbox has a process of its own, so nothing of ours stays in a namespace.
+It waits for its order, JSON [pid, start ticks, port, whether to enter the user namespace too]. Then it enters the network
+namespace, binds one loopback port, and hands over the listening socket, a pidfd and a connection to that port from inside (SCM_RIGHTS).
 """
 
 import ctypes

@@ -159,4 +159,4 @@ def test_dangerous_and_superfluous_entries_are_marked(terminal: Terminal) -> Non
     add(terminal, "a.example.com", "--review-by", "2020-01-01")
     marks = {e["host"]: [m["kind"] for m in e["marks"]] for e in terminal("allowlist", "list", "--json").json["entries"]}
     assert marks == {"storage.googleapis.com": ["multi_tenant"], "*.example.com": [], "a.example.com": ["overlap", "review_due"]}
-    assert "DANGER: anybody may have an account there" in terminal("allowlist", "list").out
+    assert "DANGER: an attacker may have an account there" in terminal("allowlist", "list").out

@@ -224,7 +224,7 @@ def test_programs_that_hang_lie_and_talk_without_end_make_nothing_green_and_show
     kill_id = press(it)
     receipt = finished(it, kill_id)
     assert receipt.verified_zero and rotate_step(receipt).status == "failed"
-    with pytest.raises(Conflict, match="not proven rotated"):  # it runs the rotation once more: nothing gets greener by that
+    with pytest.raises(Conflict, match="of the secrets is not confirmed"):  # the rotation runs again, and nothing gets greener
         it.api.rearm("too early", kill_id)
     view = {i.name: i for i in it.api.rotation().items}
     assert all(view[name].ok for name in OWN), "our own secrets are rotated all the same"
