@@ -114,7 +114,7 @@ def _targets(receipt: Receipt) -> Table:
         table.add_row(
             out.words(target.agent_id, limit=70),
             out.words(target.control_level, limit=20),
-            Text(target.outcome.value.replace("_", " "), _OUTCOME_STYLES[target.outcome]),
+            Text(target.outcome.words, _OUTCOME_STYLES[target.outcome]),
             _ms(target.ms),
             out.words(evidence_words(target), "dim", 300),
         )

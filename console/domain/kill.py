@@ -47,6 +47,11 @@ class Outcome(StrEnum):
     NOT_PROVEN = "not_proven"
     BEST_EFFORT = "best_effort"
 
+    @property
+    def words(self) -> str:
+        """What a person reads. The values are an interface and stay."""
+        return {"proven_zero": "confirmed dead", "not_proven": "not confirmed"}.get(self.value, self.value.replace("_", " "))
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

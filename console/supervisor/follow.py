@@ -301,7 +301,7 @@ class Follower:
             await wait_beat(2.0)
 
     async def _canaries(self) -> None:
-        """The armed light by doing: a canary process in a leaf of its own is killed and proven gone."""
+        """The armed light by doing: a canary process in a leaf of its own is killed and confirmed dead."""
         seen = self.gauges
         while True:
             rests = self._rests()

@@ -155,7 +155,7 @@ def _escaper(target: Target | None) -> Promise:
     claim = "What forks twice, calls setsid and clears its environment dies with its agent"
     before = target.evidence.get("pids_before") if target is not None else None
     count = len(before) if isinstance(before, list) else 0
-    words = f"{count} processes before, {target.outcome.value.replace('_', ' ')}" if target is not None else "it was not among the targets"
+    words = f"{count} processes before, {target.outcome.words}" if target is not None else "it was not among the targets"
     # Its init, itself, and at least two that ran away.
     return _judge(claim, target is not None and target.outcome is Outcome.PROVEN_ZERO and count >= 4, words, words)
 

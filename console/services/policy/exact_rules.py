@@ -24,8 +24,9 @@ from console.domain.permission import PermissionRequest, Verdict
 from console.ledger.store import Ledger
 from console.policy.disk import below
 from console.policy.judge import Call, tool_named
+from console.policy.profiles import WORK
 from console.policy.sequences import matches_of, things_of
-from console.policy.verdicts import Judgement
+from console.policy.verdicts import NO_RULE, Judgement
 from console.services.fleet.core import Core
 from console.services.records.record_writer import Scribe
 
@@ -203,7 +204,8 @@ def why_not(found: Judgement, request: PermissionRequest) -> str:
     secrets = [pattern for pattern in policy_data.sequences() if pattern.name == READS_SECRET]
     if any(seen.step == 0 for match in matches_of(secrets, things) for seen in match.seen):
         return "it reads secrets"
-    return ""
+    asked = next((part.rule for part in found.parts if part.verdict is Verdict.ASK and part.rule not in (NO_RULE, WORK)), "")
+    return f"the rule {asked} asks a person each time" if asked else ""
 
 
 def _pushes(request: PermissionRequest) -> bool:

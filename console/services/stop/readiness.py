@@ -67,7 +67,7 @@ def local_path(seen: Gauges, tick: float) -> m.PathView:
     return m.PathView(
         name="local",
         state="in_doubt" if doubts else "proven",
-        detail="; ".join(doubts) or "canary killed and proven gone",
+        detail="; ".join(doubts) or "canary killed and confirmed dead",
         checked_at=flight.at if flight else None,
         worst_s=LOCAL_WORST_S,
         facts=facts,

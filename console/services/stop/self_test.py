@@ -1,4 +1,4 @@
-"""The armed light by doing: a canary process in a leaf of its own is killed by the guard and proven gone."""
+"""The armed light by doing: a canary process in a leaf of its own is killed by the guard and confirmed dead."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ def _judge(guard: GuardClient, places: Places, kill_id: str, ms: float | None) -
                 (places.guard_dir / "receipts" / f"{kill_id}.json").unlink()
             # in user mode it has the guard's uid: best effort for the guard, but it is our own child and ``wait`` saw its end
             proven = ms is not None and seen.get("total") == 1 and (seen.get("proven") == 1 or seen.get("best_effort") == 1)
-            return proven, f"canary dead in {ms:.0f} ms" if proven and ms is not None else "the canary's end was NOT confirmed dead", ms
+            return proven, f"canary dead in {ms:.0f} ms" if proven and ms is not None else "the canary was NOT confirmed dead", ms
         time.sleep(0.1)
     return False, "the guard did not finish the canary's kill", ms

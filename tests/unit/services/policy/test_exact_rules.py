@@ -144,6 +144,9 @@ async def test_a_rule_that_is_there_never_answers_what_became_dangerous_or_denie
     monkeypatch.setattr(exact_rules, "why_not", lambda _found, _request: "it publishes")
     assert world.verdict() is Verdict.ASK
     monkeypatch.undo()
+    world.places.policy_file.write_text(json.dumps({"permissions": {"allow": ["shell(ls:*)"], "ask": ["shell(make:*)"]}}))
+    assert world.verdict() is Verdict.ASK, "an operator's rule asks each time"
+    assert "shell(make:*) asks a person" in world.desk.offer("q-1").why_not
     world.places.policy_file.write_text(json.dumps({"permissions": {"allow": ["shell(ls:*)"], "deny": ["shell(make:*)"]}}))
     assert world.verdict() is Verdict.DENY
 

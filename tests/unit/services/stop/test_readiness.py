@@ -48,7 +48,7 @@ DOUBTS: dict[str, tuple[dict[str, Any], str]] = {
     "it is silent": ({"guard_tick": NOW - GUARD_FRESH_S - 1}, "not answered for 4 s"),
     "no canary yet": ({"flight": None}, "no canary"),
     "the canary does not die": (
-        {"flight": Flight(False, "the canary's end was NOT confirmed dead", None, 77, 1.7e9, NOW)},
+        {"flight": Flight(False, "the canary was NOT confirmed dead", None, 77, 1.7e9, NOW)},
         "NOT confirmed dead",
     ),
     "the guard is a new one": ({"guard": {**GUARD, "pid": 78}}, "new one"),
