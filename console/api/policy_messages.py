@@ -9,6 +9,8 @@ from pydantic import Field
 from console.api.bodies import SCHEMA_VERSION, Reason, Request, View
 
 DAYS = 14
+COMPARED_DAYS = 7
+"""How far back the profiles are compared."""
 NAMED = 50
 """Calls an answer names; the counts are whole."""
 
@@ -184,6 +186,39 @@ class ProfilesView(View):
     choices: list[ProfileChoice] = []
     own_rules: bool = False
     """There is a policy.json: it holds where no profile was chosen."""
+
+
+class ProfileCount(View):
+    """What one profile would have decided of the recorded calls."""
+
+    name: str
+    allowed: int = 0
+    asked: int = 0
+    denied: int = 0
+
+
+class ProfileCall(View):
+    """A recorded call of which the profiles decide differently."""
+
+    at: float
+    agent_id: str
+    tool: str
+    argument: str
+    verdicts: dict[str, str] = {}
+    """Profile -> allow, ask or deny."""
+
+
+class ProfilesTriedView(View):
+    """GET /api/policy/profiles/compare: each profile on the calls of the last seven days, by the disk as it is now."""
+
+    schema_version: int = SCHEMA_VERSION
+    recorded: int = 0
+    """Calls that were looked at; at most the newest 5,000."""
+    left_out: int = 0
+    """Of them: their agent is gone, or the time was up."""
+    counts: list[ProfileCount] = []
+    calls: list[ProfileCall] = []
+    """The newest that differ, at most NAMED."""
 
 
 class ProfileBody(Request):

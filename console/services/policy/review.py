@@ -131,6 +131,34 @@ class PolicyReview:
             left_out=left_out,
         )
 
+    def compare(self) -> p.ProfilesTriedView:
+        """What each profile would have decided of the recorded calls, by the disk as it is now. Blocks. Raises ConsoleError."""
+        until = time.monotonic() + TRY_S
+        calls = self._scribe.ledger.calls_since(time.time() - p.COMPARED_DAYS * 86400, TRIED_MAX)
+        profiles = [policy_data.profile(name) for name in policy_data.PROFILES]
+        counts = {one.name: p.ProfileCount(name=one.name) for one in profiles}
+        found = p.ProfilesTriedView(recorded=len(calls), counts=list(counts.values()))
+        for index, call in enumerate(calls):
+            agent = self._core.state.agents.get(AgentId(call.agent_id))
+            if time.monotonic() > until:
+                found.left_out += len(calls) - index
+                break
+            if agent is None:
+                found.left_out += 1
+                continue
+            request = PermissionRequest(call.tool, call.argument, call.cwd)
+            verdicts = {one.name: self._desk.judgement(agent, request, tried=one).verdict for one in profiles}
+            for name, verdict in verdicts.items():
+                counts[name].allowed += verdict is Verdict.ALLOW
+                counts[name].asked += verdict is Verdict.ASK
+                counts[name].denied += verdict is Verdict.DENY
+            if len(set(verdicts.values())) > 1 and len(found.calls) < p.NAMED:
+                words = {name: verdict.value for name, verdict in verdicts.items()}
+                found.calls.append(
+                    p.ProfileCall(at=call.at, agent_id=call.agent_id, tool=call.tool, argument=call.argument, verdicts=words)
+                )
+        return found
+
     async def save(self, body: p.PolicySaveBody, by: str) -> p.PolicyView:
         """Puts a file in force: on record first. Raises UsageProblem, Conflict, NotRecorded, ConsoleError."""
         data = body.text.encode("utf-8", "strict")

@@ -32,12 +32,6 @@ def policy_routes(review: PolicyReview, profiles: Profiles, exact: ExactDesk, by
         approval = await asyncio.to_thread(review.approval_or_404, request.path_params["id"])
         return answer(await asyncio.to_thread(review.draft_of, approval))
 
-    async def chosen(_request: Request) -> Response:
-        return answer(profiles.view())
-
-    async def choose(request: Request) -> Response:
-        return answer(await profiles.choose(await body_of(request, p.ProfileBody), by(request)))
-
     async def offered(request: Request) -> Response:
         return answer(await asyncio.to_thread(exact.offer, request.path_params["id"]))
 
@@ -49,13 +43,29 @@ def policy_routes(review: PolicyReview, profiles: Profiles, exact: ExactDesk, by
         return answer(await asyncio.to_thread(review.view))
 
     return [
+        *_profile_routes(review, profiles, by),
         Route("/api/approvals/{id}/rule", offered, methods=["GET"]),
         Route("/api/approvals/{id}/rule", allow, methods=["POST"]),
         Route("/api/policy/exact/remove", remove, methods=["POST"]),
-        Route("/api/policy/profiles", chosen, methods=["GET"]),
-        Route("/api/policy/profiles", choose, methods=["POST"]),
         Route("/api/policy", view, methods=["GET"]),
         Route("/api/policy", save, methods=["POST"]),
         Route("/api/policy/backtest", attempt, methods=["POST"]),
         Route("/api/approvals/{id}/draft", drafted, methods=["GET"]),
+    ]
+
+
+def _profile_routes(review: PolicyReview, profiles: Profiles, by: Callable[[Request], str]) -> list[Route]:
+    async def chosen(_request: Request) -> Response:
+        return answer(profiles.view())
+
+    async def compare(_request: Request) -> Response:
+        return answer(await asyncio.to_thread(review.compare))
+
+    async def choose(request: Request) -> Response:
+        return answer(await profiles.choose(await body_of(request, p.ProfileBody), by(request)))
+
+    return [
+        Route("/api/policy/profiles", chosen, methods=["GET"]),
+        Route("/api/policy/profiles/compare", compare, methods=["GET"]),
+        Route("/api/policy/profiles", choose, methods=["POST"]),
     ]

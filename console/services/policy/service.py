@@ -31,7 +31,7 @@ from console.policy.last_good import Kept
 from console.policy.lint import Severity, lint
 from console.policy.loading import MAX_BYTES, read_settings
 from console.policy.paths import TEXT_MAX, Facts, Files, NoFiles
-from console.policy.profiles import WORK, Standing, observed
+from console.policy.profiles import WORK, Profile, Standing, observed
 from console.policy.scopes import ALL, read_scopes
 from console.policy.shell import Policy
 from console.policy.verdicts import NO_RULE, Judgement, Part
@@ -170,14 +170,14 @@ class PolicyDesk:
         tool = tool_named(Call(request.tool, request.argument, detail=request.detail), policy_data.tools())
         return replace(made, matches=self.sequences.matches(request, tool, found, contained))
 
-    def judgement(self, agent: Agent, request: PermissionRequest, data: bytes | None = None) -> Judgement:
-        """Every part of a verdict, by the rules in force, or by those of ``data`` instead. Blocks. Raises ConsoleError."""
+    def judgement(self, agent: Agent, request: PermissionRequest, data: bytes | None = None, tried: Profile | None = None) -> Judgement:
+        """Every part of a verdict, by the rules in force, or by ``data`` or the profile ``tried`` instead. Blocks. Raises ConsoleError."""
         workspace = self.workspace_of(agent)
         contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
         call = Call(request.tool, request.argument, params=_size(request, workspace, contained), detail=request.detail)
         own = agent.control_level is not ControlLevel.OBSERVED
         context = Context(
-            policy=self._policy(agent, workspace, data),
+            policy=self._policy(agent, workspace, data, tried),
             files=_Container(workspace) if contained else Disk(),
             tools=policy_data.tools(),
             scopes=ALL if agent.scopes is None else read_scopes(agent.scopes),
@@ -217,10 +217,10 @@ class PolicyDesk:
             return working_folder(agent, self._above)
         return self._workspaces / agent.context_id
 
-    def _policy(self, agent: Agent, workspace: Path, data: bytes | None) -> Policy | None:
+    def _policy(self, agent: Agent, workspace: Path, data: bytes | None, tried: Profile | None) -> Policy | None:
         declared, dangers = self._declared_of(agent), self.dangers()
         words = self._words_of(declared)
-        profile = self._profiles.of(agent, self.kept) if self._profiles is not None and data is None else None
+        profile = tried or (self._profiles.of(agent, self.kept) if self._profiles is not None and data is None else None)
         with self._lock:
             good = data if data is not None else policy_data.profile_rules(profile.name) if profile is not None else self.kept.good
             if data is None and profile is None and (self.kept.settings is None or self._last.trouble):

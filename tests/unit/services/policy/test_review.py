@@ -129,3 +129,26 @@ def test_a_draft_is_narrow_or_says_why_not(world: World) -> None:
     assert world.review.draft_of(replace(approval, agent_id=AgentId("gone"))).why_not
     with pytest.raises(NotFound):
         world.review.approval_or_404("q-9")
+
+
+def test_profiles_are_compared_on_the_calls_of_the_last_week(world: World) -> None:
+    world.called("git status", "ssh host", "cat ~/.ssh/id_rsa")
+    world.called("ls", agent="gone")
+    old = JudgedCall(time.time() - 8 * 86400, "a", "c", "shell", "git log", "", "ask", "no rule")
+    world.ledger.add_calls([old])
+    told = world.review.compare()
+    counts = {one.name: (one.allowed, one.asked, one.denied) for one in told.counts}
+    assert (told.recorded, told.left_out) == (4, 1)
+    assert counts["observe"] == (3, 0, 0)
+    assert counts["coding"] == (1, 1, 1)
+    assert counts["strict"] == (1, 0, 2)
+    first = next(one for one in told.calls if one.argument == "ssh host")
+    assert (first.verdicts["coding"], first.verdicts["observe"]) == ("ask", "allow")
+    assert not world.records  # nothing was changed
+
+
+def test_a_comparison_that_takes_too_long_says_what_it_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.called("ls", "wc")
+    monkeypatch.setattr(review, "TRY_S", -1.0)
+    told = world.review.compare()
+    assert (told.recorded, told.left_out, told.calls) == (2, 2, [])

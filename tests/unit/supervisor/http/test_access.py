@@ -44,7 +44,7 @@ UP = {
     "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
     "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
     "GET /api/approvals/{id}/draft", "GET /api/approvals/{id}/rule", "GET /api/policy", "POST /api/policy/backtest",
-    "GET /api/policy/profiles",
+    "GET /api/policy/profiles", "GET /api/policy/profiles/compare",
     "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
     "GET /api/hooks", "GET /api/first-run", "GET /api/hooks/{program}/preview", "GET /api/plans/{agent}",
     "GET /api/mcp", "GET /metrics",
