@@ -19,7 +19,7 @@ def completion(shell: Annotated[str, Argument(metavar="SHELL", help="bash, zsh o
     """Print what completes verbs and options in a shell. Load it at the start of the shell, as the example does."""
     if shell not in SHELLS:
         raise UsageProblem(f"There is no completion for {shell[:40]!r}.", f"Shells: {', '.join(SHELLS)}.")
-    from console.cli import out
+    from console.cli.terminal import out
 
     out.write((FILES / f"watchfloor.{shell}").read_text())
     return 0

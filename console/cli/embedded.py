@@ -10,8 +10,8 @@ from pathlib import Path
 
 import console
 from console.api.client import ApiClient
-from console.cli.plain import plain
-from console.cli.waiting import said_while
+from console.cli.terminal.plain import plain
+from console.cli.terminal.waiting import said_while
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
 from console.killswitch.patience import Patience
 from console.settings.places import Places, find_places

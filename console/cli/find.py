@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module  # noqa: TID251 - of modules in this package alone, each of which the contracts hold
+from importlib import import_module  # noqa: TID251 - of modules in the table of verbs alone, each of which the contracts hold
 
 from console.cli.syntax import Verb, Verbs
 from console.cli.verbs import NOUNS, VERBS
@@ -19,7 +19,7 @@ def find(name: str) -> Verb | Verbs:
 
 def _load(where: str) -> Verb | Verbs:
     module, _, attribute = where.partition(":")
-    found = getattr(import_module(f"console.cli.{module}"), attribute)
+    found = getattr(import_module(module if module.startswith("console.") else f"console.cli.{module}"), attribute)
     return found if isinstance(found, (Verb, Verbs)) else Verb(found)
 
 

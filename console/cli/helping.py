@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from console.cli.folding import terminal_columns
+from console.cli.terminal.folding import terminal_columns
 
 if TYPE_CHECKING:
     from console.cli.syntax import Parameter, Verb, Verbs

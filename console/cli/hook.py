@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from console.cli.options import StateDir, seek_places
-from console.cli.plain import plain
 from console.cli.syntax import Argument
+from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.words import counted
 from console.wording.agent_kinds import PLACES

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 import console
-from console.cli.verbs import GROUPS, OPTIONS, VERBS, WORDS
+from console.cli.verbs import GROUPS, NOT_YET, OPTIONS, VERBS, WORDS
 
 if TYPE_CHECKING:
     from console.cli.syntax import Verb, Verbs
@@ -26,7 +26,7 @@ def main(argv: list[str]) -> int:
     """Runs one verb and returns its documented exit code; never raises, never prints a traceback."""
     if argv in _OWN:
         return _own(" ".join(argv))
-    from console.cli import out
+    from console.cli.terminal import out
     from console.domain.errors import ConsoleError
 
     try:
@@ -57,7 +57,7 @@ def _own(word: str) -> int:
         sys.stdout.write(text)
         sys.stdout.flush()
     except (OSError, AttributeError):  # a reader that went away, a descriptor that is closed: no error of ours
-        from console.cli import out
+        from console.cli.terminal import out
 
         out.write("")
     return 0
@@ -94,10 +94,10 @@ def _run(words: list[str]) -> int:
 
 
 def _verb(name: str, words: list[str]) -> int:
-    from console.cli import later
+    if name in NOT_YET:
+        from console.domain.errors import Unavailable
 
-    if name in later.VERBS:
-        return later.refuse(name)
+        raise Unavailable(f"{name} is not available in this version, because {NOT_YET[name]}.", "watchfloor --help lists what is.")
     if name not in VERBS:
         from console.cli.syntax import did_you_mean
 
@@ -117,16 +117,16 @@ def _call(path: str, verb: Verb, words: list[str]) -> int:
     given = verb.read(path, words)
     if given is not None:
         return verb.function(**given)
-    from console.cli import out
     from console.cli.helping import verb_help
+    from console.cli.terminal import out
 
     out.write(verb_help(path, verb))
     return 0
 
 
 def _of_family(path: str, family: Verbs, words: list[str]) -> int:
-    from console.cli import out
     from console.cli.syntax import HELP_NAMES, did_you_mean
+    from console.cli.terminal import out
 
     if words and words[0] in family.verbs:
         return _found(f"{path} {words[0]}", family.verbs[words[0]], words[1:])
@@ -145,7 +145,7 @@ def _of_family(path: str, family: Verbs, words: list[str]) -> int:
 
 
 def _shown(word: str) -> str:
-    from console.cli.plain import plain
+    from console.cli.terminal.plain import plain
 
     return plain(word, 80)
 
@@ -157,7 +157,7 @@ def _usage(words: str, path: str = PROGRAM) -> UsageProblem:
 
 
 def _our_mistake(error: Exception) -> ConsoleError:
-    from console.cli import out
+    from console.cli.terminal import out
     from console.domain.errors import ConsoleError
 
     if os.environ.get(TRACEBACK_VARIABLE):
@@ -171,7 +171,7 @@ def _our_mistake(error: Exception) -> ConsoleError:
 
 
 def _refuse(error: ConsoleError, argv: list[str]) -> int:
-    from console.cli import out
+    from console.cli.terminal import out
 
     out.complain(error)
     own = argv[: argv.index("--")] if "--" in argv else argv

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from console.cli.plain import plain
+from console.cli.terminal.plain import plain
 from console.domain.errors import UsageProblem
 
 Function = Callable[..., int]

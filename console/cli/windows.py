@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 from console.cli.embedded import ensure_supervisor
-from console.cli.modules import become, folder_arguments
+from console.cli.handover import become, folder_arguments
 from console.cli.options import StateDir
 from console.cli.syntax import Argument, Option, Rest
 from console.domain.assets import resource

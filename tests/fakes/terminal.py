@@ -17,7 +17,7 @@ from typing import Any
 
 import console
 from console.api.client import ApiClient
-from console.cli.demo import witness as demo_witness
+from console.demo import cleanup
 from console.domain.errors import ConsoleError, TimedOut
 from console.egress.children import readable
 from console.settings.places import Places, find_places
@@ -153,7 +153,7 @@ class Terminal:
                     break
             except ConsoleError:
                 break
-        self.guards |= set(demo_witness.guards(self.places.instance_id))
+        self.guards |= set(cleanup.guards(self.places.instance_id))
 
     def run(self, *argv: str, options: tuple[str, ...] = ()) -> str:
         """Starts an agent; its id."""
@@ -168,7 +168,7 @@ class Terminal:
 
     def processes(self) -> list[int]:
         """What the kernel says lives in this instance's agents; a canary of the armed light, which lives for a moment, is none of them."""
-        return [pid for pid in demo_witness.agent_processes(self.places.instance_id) if not _is_canary(pid)]
+        return [pid for pid in cleanup.agent_processes(self.places.instance_id) if not _is_canary(pid)]
 
     def end(self) -> list[str]:
         """Ends agents, supervisor and guard; what could not be ended or removed."""
@@ -176,19 +176,19 @@ class Terminal:
         instance = self.places.instance_id
         # A press that found nobody has started one and may have ended before it answered: it is known by its command line alone.
         self.supervisors |= {pid for pid in processes_with(str(self.places.state_dir)) if _is_supervisor(pid)}
-        left = [demo_witness.end_process(pid, _is_supervisor, 60.0) for pid in self.supervisors]
-        self.guards |= set(demo_witness.guards(instance))
+        left = [cleanup.end_process(pid, _is_supervisor, 60.0) for pid in self.supervisors]
+        self.guards |= set(cleanup.guards(instance))
         for pid in self.processes():  # the first process of a PID namespace does not heed SIGTERM
             with suppress(OSError):
                 handle = os.pidfd_open(pid)
-                if demo_witness.is_agents(pid, instance):
+                if cleanup.is_agents(pid, instance):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                 os.close(handle)
-        left += [demo_witness.end_process(pid, lambda p: demo_witness.is_agents(p, instance)) for pid in self.processes()]
-        left += [demo_witness.end_process(pid, lambda p: demo_witness.is_guard(p, instance), 60.0) for pid in self.guards]
+        left += [cleanup.end_process(pid, lambda p: cleanup.is_agents(p, instance)) for pid in self.processes()]
+        left += [cleanup.end_process(pid, lambda p: cleanup.is_guard(p, instance), 60.0) for pid in self.guards]
         if self.engine:
-            left += demo_witness.remove_containers(instance, self.engine)
-        left += demo_witness.remove_cgroups(instance, 60.0)
+            left += cleanup.remove_containers(instance, self.engine)
+        left += cleanup.remove_cgroups(instance, 60.0)
         for child in self._served:
             child.communicate(timeout=90)
         for born in self._forked:

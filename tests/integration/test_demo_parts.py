@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from console.cli.demo import web as demo_web
-from console.cli.demo import witness as demo_witness
-from console.cli.demo.standins import BUCKET, Bucket, WebHosts, bucket_program, start_bucket, start_web_hosts
 from console.cli.embedded import child_environment
+from console.demo import cleanup
+from console.demo import web as demo_web
+from console.demo.standins import BUCKET, Bucket, WebHosts, bucket_program, start_bucket, start_web_hosts
 from console.domain.errors import Unavailable
 from tests.leaks import SESSION_VARIABLE
 
@@ -50,7 +50,7 @@ def test_the_bucket_is_there_and_gone_after_its_stop(bucket: Bucket) -> None:
 
 
 def test_a_missing_wheel_is_said_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.cli.demo.standins.PACKAGE", "no_such_package")
+    monkeypatch.setattr("console.demo.standins.PACKAGE", "no_such_package")
     with pytest.raises(Unavailable, match="pip install no-such-package"):
         bucket_program()
 
@@ -72,7 +72,7 @@ def test_web_hosts_answer_in_their_own_namespace_alone_and_log_what_arrived(web:
 
 @needs_root
 def test_web_hosts_end_when_whoever_started_them_is_killed(tmp_path: Path) -> None:
-    code = "import sys, time, pathlib; from console.cli.demo.standins import *\n"
+    code = "import sys, time, pathlib; from console.demo.standins import *\n"
     code += "w = start_web_hosts(pathlib.Path(sys.argv[1])); print(w.child.pid, flush=True); time.sleep(60)"
     starter = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "web.log")], stdout=subprocess.PIPE, env=child_environment())
     assert starter.stdout is not None
@@ -82,9 +82,9 @@ def test_web_hosts_end_when_whoever_started_them_is_killed(tmp_path: Path) -> No
     starter.wait()
     starter.stdout.close()
     deadline = time.monotonic() + 60
-    while demo_witness.alive(pid) and time.monotonic() < deadline:
+    while cleanup.alive(pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    ended = not demo_witness.alive(pid)
+    ended = not cleanup.alive(pid)
     if not ended:
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     os.close(handle)
@@ -95,7 +95,7 @@ def test_web_hosts_end_when_whoever_started_them_is_killed(tmp_path: Path) -> No
 def leaf() -> Iterator[tuple[str, Path]]:
     """An instance's agent cgroup with nothing in it."""
     instance = secrets.token_hex(4)
-    mounts = [m for m in demo_witness.cgroup_mounts() if (m / "cgroup.procs").exists() and (m / "cgroup.controllers").exists()]
+    mounts = [m for m in cleanup.cgroup_mounts() if (m / "cgroup.procs").exists() and (m / "cgroup.controllers").exists()]
     folder = mounts[0] / f"watchfloor-{instance}" / "agents" / "a-1"
     folder.mkdir(parents=True)
     yield instance, folder
@@ -112,17 +112,17 @@ def test_the_witness_finds_what_ran_away_and_the_broom_removes_it(leaf: tuple[st
         ["/bin/sh", "-c", 'echo $$ > "$1/cgroup.procs"; env -i setsid "$2" 60 & wait', "sh", str(folder), sleep], start_new_session=True
     )
     deadline = time.monotonic() + 60
-    while len(found := demo_witness.agent_processes(instance)) < 2 and time.monotonic() < deadline:
+    while len(found := cleanup.agent_processes(instance)) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(found) == 2
     assert child.pid in found
-    assert demo_witness.agent_processes(secrets.token_hex(4)) == []
-    assert demo_witness.remove_cgroups(instance, wait_s=0.2) != []  # what holds a process is not removed
+    assert cleanup.agent_processes(secrets.token_hex(4)) == []
+    assert cleanup.remove_cgroups(instance, wait_s=0.2) != []  # what holds a process is not removed
     for pid in found:
-        assert demo_witness.end_process(pid, lambda p: demo_witness.is_agents(p, instance), wait_s=60) == ""
+        assert cleanup.end_process(pid, lambda p: cleanup.is_agents(p, instance), wait_s=60) == ""
     child.wait()
-    assert demo_witness.settled(instance, "/nonexistent.sock", 60) == []
-    assert demo_witness.remove_cgroups(instance) == []
+    assert cleanup.settled(instance, "/nonexistent.sock", 60) == []
+    assert cleanup.remove_cgroups(instance) == []
     assert not folder.exists()
 
 
@@ -136,23 +136,23 @@ def test_the_witness_knows_an_agent_by_its_environment_and_what_shares_its_pid_n
         env={"PATH": os.defpath, "WATCHFLOOR_INSTANCE": instance, SESSION_VARIABLE: os.environ[SESSION_VARIABLE]},
     )
     deadline = time.monotonic() + 60
-    while len(before := demo_witness.watched(instance)) < 3 and time.monotonic() < deadline:
+    while len(before := cleanup.watched(instance)) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(before) == 3  # unshare itself, the shell, and what ran away
     assert child.pid in before
-    assert len(demo_witness.still_alive(before)) == 3
+    assert len(cleanup.still_alive(before)) == 3
     child.kill()
     child.wait()
-    while demo_witness.still_alive(before) and time.monotonic() < deadline:
+    while cleanup.still_alive(before) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert demo_witness.still_alive(before) == []
+    assert cleanup.still_alive(before) == []
 
 
 def test_a_process_that_is_not_what_was_meant_is_not_signalled() -> None:
     child = subprocess.Popen([shutil.which("sleep") or "sleep", "60"])
     try:
-        assert demo_witness.end_process(child.pid, lambda pid: demo_witness.is_guard(pid, "0a0a0a0a")) == ""
-        assert demo_witness.end_process(child.pid, lambda pid: demo_witness.is_agents(pid, "0a0a0a0a")) == ""
+        assert cleanup.end_process(child.pid, lambda pid: cleanup.is_guard(pid, "0a0a0a0a")) == ""
+        assert cleanup.end_process(child.pid, lambda pid: cleanup.is_agents(pid, "0a0a0a0a")) == ""
         assert child.poll() is None
     finally:
         child.kill()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from console.cli import out
 from console.cli.main import main
+from console.cli.terminal import out
 from tests.fakes.verbs import Said, Watchfloor
 
 

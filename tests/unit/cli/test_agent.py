@@ -6,7 +6,7 @@ import pytest
 
 from console.api.environment import EnvironmentView, VariableView
 from console.api.messages import AgentDetailView, AgentView
-from console.cli.agent import environment_lines, show
+from console.cli.agents.agent import environment_lines, show
 from console.domain.conversation import Program, command_line
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import console
-from console.cli import embedded, waiting
+from console.cli import embedded
+from console.cli.terminal import waiting
 from console.domain.errors import ConsoleError, TimedOut
 from console.killswitch import patience
 from console.settings.places import Places

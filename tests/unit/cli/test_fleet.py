@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from console.api.messages import AgentView
-from console.cli import out
-from console.cli.fleet import cost_words, in_tree_order, network_words
+from console.cli.agents.fleet import cost_words, in_tree_order, network_words
+from console.cli.terminal import out
 from console.domain.budget import LIMIT_NAMES
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.cli.folding import fold
+from console.cli.terminal.folding import fold
 
 
 def test_words_go_on_under_where_they_began() -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import console.__main__
-from console.cli import completion, later, out
+from console.cli import completion
 from console.cli import main as door
 from console.cli.find import every_verb
-from console.cli.verbs import GROUPS, VERBS
+from console.cli.terminal import out
+from console.cli.verbs import GROUPS, NOT_YET, VERBS
 from console.domain.errors import ConsoleError, ExitCode
 from console.wording.examples import EXAMPLES
 from tests.fakes.canned_api import CannedApi
@@ -29,7 +30,7 @@ def test_help_lists_every_verb_and_none_of_a_later_version(watchfloor: Watchfloo
     listed = {line.split()[0] for title in GROUPS for line in said.out.split(f"\n{title}:\n")[1].split("\n\n")[0].splitlines()}
     assert said.code == 0
     assert listed == set(VERBS)
-    assert not listed & set(later.VERBS)
+    assert not listed & set(NOT_YET)
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
@@ -112,7 +113,7 @@ def test_a_family_without_its_verb_shows_what_there_is_as_lines(watchfloor: Watc
     assert said.err.splitlines()[-2] == f"error: Missing subcommand: watchfloor {family} needs one of its verbs."
 
 
-@pytest.mark.parametrize("verb", sorted(later.VERBS))
+@pytest.mark.parametrize("verb", sorted(NOT_YET))
 def test_a_verb_of_a_later_version_says_why_it_is_not_there(watchfloor: Watchfloor, verb: str) -> None:
     said = watchfloor(verb, "--what", "ever", "else")
     assert said.code == 1

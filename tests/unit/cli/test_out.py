@@ -13,14 +13,14 @@ import pytest
 
 import console
 from console.api.approval_messages import GrantsView
-from console.cli import out
+from console.cli.terminal import out
 from console.domain.errors import ConsoleError
 
 ROOT = Path(console.__file__).resolve().parent.parent
 
 
 def program(body: str, stdout: int) -> subprocess.CompletedProcess[bytes]:
-    code = f"from console.cli import out\n{body}"
+    code = f"from console.cli.terminal import out\n{body}"
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=stdout, stderr=subprocess.PIPE, check=False)
 
 
@@ -66,7 +66,7 @@ def test_closed_descriptors_are_no_error() -> None:
         [
             "sh",
             "-c",
-            "exec \"$0\" -c \"from console.cli import out; out.say('x'); out.note('y'); raise SystemExit(3)\" >&- 2>&-",
+            "exec \"$0\" -c \"from console.cli.terminal import out; out.say('x'); out.note('y'); raise SystemExit(3)\" >&- 2>&-",
             sys.executable,
         ],
         cwd=ROOT,

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import console
-from console.cli import embedded, panic
+from console.cli import embedded
+from console.cli.stop import panic
 from console.domain.errors import ConsoleError, Denied, TimedOut, TooLarge
 from console.domain.guard import LINE_LIMIT
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target, decided
@@ -166,7 +167,7 @@ def test_unknown_is_never_done() -> None:
 
 def test_the_press_waits_for_no_heavy_import() -> None:
     code = (
-        "import sys\nfrom console.cli import main, panic\n"
+        "import sys\nfrom console.cli import main\nfrom console.cli.stop import panic\n"
         "heavy = {'pydantic', 'httpx', 'sqlalchemy', 'rich', 'console.api.messages'}\n"
         "panic.pressed = lambda *given: print(sorted(heavy & set(sys.modules))) or sys.exit(0)\n"
         "panic.places_to_kill = lambda state_dir: [None]\n"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.cli.plain import moment, plain, plain_block
+from console.cli.terminal.plain import moment, plain, plain_block
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.audit.receipt_seal import key_id_of, seal
-from console.cli.receipt import verify
+from console.cli.stop.receipt import verify
 from console.domain.errors import NotFound
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x03" * 32)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from console.cli.act import kill
-from console.cli.receipts import show_receipt
+from console.cli.stop.kill import kill
+from console.cli.stop.receipt_text import show_receipt
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.kill import Connection, Receipt, Suspect
 

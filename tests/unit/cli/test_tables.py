@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from console.cli import out
-from console.cli.tables import Text, cell_width, lines, new_table
+from console.cli.terminal import out
+from console.cli.terminal.tables import Text, cell_width, lines, new_table
 
 
 def test_a_cell_that_is_too_wide_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:

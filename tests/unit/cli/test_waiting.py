@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from console.cli import waiting
-from console.cli.waiting import said_while
+from console.cli.terminal import waiting
+from console.cli.terminal.waiting import said_while
 
 
 def test_what_is_over_at_once_needs_no_words(capsys: pytest.CaptureFixture[str]) -> None:

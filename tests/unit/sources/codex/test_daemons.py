@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from console.cli.daemons import show_daemons
+from console.cli.stop.daemons import show_daemons
 from console.domain.agent import AgentId, ProcessIdentity
 from console.services.daemons.facts import Asked
 from console.services.daemons.service import DaemonService

@@ -1,0 +1,1 @@
+"""Verbs that show agents: what runs, what it did, what it cost."""

@@ -1,0 +1,103 @@
+"""``watchfloor activity AGENT``: what an agent did: messages, tool calls with verdict and result, spend, children, files."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from console.api.activity import ActivityPage, ActivityRow
+from console.api.client import ApiClient
+from console.cli.link import connect
+from console.cli.options import Json, StateDir
+from console.cli.syntax import Argument, Option
+from console.cli.terminal import out
+from console.cli.terminal.plain import moment, plain, plain_block
+from console.cli.terminal.tables import Text
+
+_LOOK_S = 0.5
+_PAGE = 500
+_LINES = 12
+_WIDE = 2000
+_STYLES = {"error": "red", "message": "bold", "spend": "dim", "note": "dim", "thinking": "dim"}
+
+
+def activity(
+    agent: Annotated[str, Argument(metavar="AGENT")],
+    count: Annotated[int, Option("--rows", "-n", min=1, max=500, help="Entries shown first.")] = 50,
+    search: Annotated[str, Option("--filter", metavar="TEXT", help="Only entries that hold it.")] = "",
+    kind: Annotated[list[str] | None, Option("--kind", help="message, tool_call, file, error ...; repeatable.")] = None,
+    follow: Annotated[bool, Option("--follow", "-f", help="Go on with new ones until Ctrl-C.")] = False,
+    whole: Annotated[bool, Option("--whole", help="All that is kept of each text.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """What an agent did, live: messages, tool calls, verdicts, results, spend, children, files. With --follow and --json: one a line."""
+    kinds = tuple(kind or ())
+    with connect(state_dir) as client:
+        page = _search_on(client, agent, client.activity(agent, limit=count, query=search, kinds=kinds), count, search, kinds)
+        if as_json and not follow:
+            out.emit(
+                page.model_dump(exclude={"schema_version"}) | {"rows": [_whole(client, agent, r, whole).model_dump() for r in page.rows]}
+            )
+            return 0
+        if not as_json:
+            _head(page)
+        last = page.newest
+        for row in page.rows:
+            _show(_whole(client, agent, row, whole), as_json=as_json, whole=whole)
+        while follow and not out.gone():
+            time.sleep(_LOOK_S)
+            page = client.activity(agent, after=last, limit=_PAGE, query=search, kinds=kinds)
+            for row in page.rows:
+                _show(_whole(client, agent, row, whole), as_json=as_json, whole=whole)
+            last = page.rows[-1].seq if len(page.rows) == _PAGE else page.searched_to or max(last, page.newest)
+    return 0
+
+
+def _search_on(client: ApiClient, agent: str, page: ActivityPage, count: int, search: str, kinds: tuple[str, ...]) -> ActivityPage:
+    """A search that ran out of time goes on where it was."""
+    while page.searched_to and len(page.rows) < count:
+        older = client.activity(agent, before=page.searched_to, limit=count - len(page.rows), query=search, kinds=kinds)
+        page = page.model_copy(update={"rows": [*older.rows, *page.rows], "searched_to": older.searched_to, "at_start": older.at_start})
+    return page
+
+
+def _whole(client: ApiClient, agent: str, row: ActivityRow, whole: bool) -> ActivityRow:
+    return client.activity_entry(agent, row.seq).row if whole and row.size > len(row.text) else row
+
+
+def _head(page: ActivityPage) -> None:
+    if page.dropped:
+        out.say(f"{page.dropped:,} older entries were dropped: only so many are kept (setting activity.per_agent).")
+    if page.words:
+        out.say(plain(page.words, 600))
+    if not page.rows:
+        out.say("Nothing is kept of this agent yet." if not page.count else "No entry matches.")
+
+
+def _show(row: ActivityRow, *, as_json: bool, whole: bool) -> None:
+    if as_json:
+        out.emit_line(row.model_dump())
+        return
+    style = "red" if row.failed or row.verdict == "deny" else _STYLES.get(row.kind, "")
+    first, *rest = plain_block(row.text).split("\n") if row.text else [""]
+    out.show(Text(f"{moment(row.at, 'seconds')}  {_title(row)}  {first[:_WIDE]}".rstrip(), style))
+    shown = rest if whole else rest[:_LINES]
+    for line in shown:
+        out.show(Text(f"          {line[:_WIDE]}", style))
+    left = row.left_out + max(0, row.size - len(row.text))
+    if len(shown) < len(rest) or left:
+        more = f"{len(rest) - len(shown):,} more lines" if len(shown) < len(rest) else ""
+        out.say(f"          … {', '.join(w for w in (more, f'{left:,} more characters' if left else '') if w)}")
+
+
+def _title(row: ActivityRow) -> str:
+    parts = [row.kind.replace("_", " ")]
+    parts += [plain(word, 60) for word in (row.who, row.tool, row.verdict) if word]
+    if row.ref:
+        parts.append(plain(f"in {row.ref}" if row.kind == "tool_call" else row.ref, 200))
+    if row.kind == "spend":
+        parts.append("unpriced" if row.cost_usd is None else f"${row.cost_usd:,.4f}")
+    if row.audit:
+        parts.append(f"(audit {row.audit})")
+    return " ".join(parts)

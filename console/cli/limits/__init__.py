@@ -1,0 +1,1 @@
+"""Verbs that limit agents: approvals, budgets, network and allowlist."""

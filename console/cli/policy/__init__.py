@@ -1,0 +1,1 @@
+"""Verbs on rules: checked, explained, edited, exchanged."""

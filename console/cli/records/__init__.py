@@ -1,0 +1,1 @@
+"""Verbs on what is kept: log, rollback records, sessions, secrets, settings."""

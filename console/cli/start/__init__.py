@@ -1,0 +1,1 @@
+"""Verbs that start agents, talk to them and take them over."""

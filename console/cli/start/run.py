@@ -1,0 +1,209 @@
+"""``watchfloor run``: starts an agent, and with --wait streams what it writes and ends with its exit code."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+from console.api.client import LAUNCH_S, ApiClient
+from console.api.messages import LaunchBody, LaunchedView
+from console.api.program_client import START_S
+from console.cli.embedded import ensure_supervisor
+from console.cli.link import build
+from console.cli.options import DangerousOk, Json, StateDir
+from console.cli.stop.rearm import hint
+from console.cli.syntax import Argument, Option, Typed, Verb
+from console.cli.terminal import out
+from console.cli.terminal.plain import plain, plain_block
+from console.cli.terminal.waiting import said_while
+from console.domain.agent import AgentId, ContextId, LaunchRequest
+from console.domain.budget import parse_limits
+from console.domain.errors import ExitCode, NotFound, UsageProblem
+from console.wording.agent_kinds import EXAMPLE, STARTABLE
+
+_LOOK_S = 0.2
+_PROGRAMS = " or ".join(STARTABLE)
+_IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
+
+
+def run(
+    typed: Typed,
+    command: Annotated[list[str] | None, Argument(metavar="-- COMMAND ...", help="What to run.")] = None,
+    again: Annotated[str | None, Option(metavar="AGENT", help="Start this agent of before a kill again, as it was.")] = None,
+    parent: Annotated[str | None, Option(metavar="ID", help="The agent that spawns it; without: a root agent.")] = None,
+    context: Annotated[str | None, Option("--session", metavar="ID", help="Session to run in; without: a new one.")] = None,
+    sandbox: Annotated[str, Option(metavar="KIND", help="none, bubblewrap, docker or gvisor.")] = "none",
+    sensitivity: Annotated[str, Option(metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")] = "PUBLIC",
+    network: Annotated[str | None, Option(metavar="MODE", help="FULL, PROXIED or NONE, if stricter than LEVEL asks.")] = None,
+    limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A limit of the agent, e.g. cost=2.50; repeatable.")] = None,
+    tree_limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A limit of its whole tree; repeatable.")] = None,
+    unmeasured: Annotated[bool, Option("--unmeasured", help="Accept a limit on cost that nothing measures here.")] = False,
+    name: Annotated[str, Option(metavar="WORDS", help="What people call it; without: the command.")] = "",
+    agent_type: Annotated[str, Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
+    project: Annotated[str, Option(metavar="NAME", help="A project whose budget is charged too, in addition to its session's.")] = "",
+    scope: Annotated[list[str] | None, Option(metavar="NAME", help="Grant only such effects, e.g. READ_FS; repeatable.")] = None,
+    wait: Annotated[bool, Option("--wait", help="Stream its output; end with its exit code.")] = False,
+    agent: Annotated[str | None, Option(metavar="PROGRAM", help=f"{_PROGRAMS}: start it; behind -- stands its prompt.")] = None,
+    model: Annotated[str, Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
+    once: Annotated[bool, Option("--once", help="With --agent: it answers the prompt and ends. It takes no messages.")] = False,
+    batch: Annotated[str | None, Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="With --agent or --batch: what it could do at worst; start nothing.")] = False,
+    in_dry_run: Annotated[
+        bool, Option("--in-dry-run", help="Start it in dry-run: its calls are checked and planned, not executed.")
+    ] = False,
+    dangerous_ok: DangerousOk = "",
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Launch an agent. Prints its id and returns once it runs (exit 1: it cannot); starts an embedded supervisor when none runs."""
+    argv = tuple(command or ())
+    if wait and as_json:
+        raise UsageProblem("--wait streams what the agent writes, so --json cannot be used with it.", "Leave one of them out.")
+    if again is not None:
+        _as_it_was(typed)
+        return _again(again, state_dir, dangerous_ok, as_json=as_json, wait=wait)
+    if agent is not None or batch is not None:
+        if parent is not None:
+            raise UsageProblem("--parent does not go with --agent: a program is started as a root.", "Leave it out.")
+        given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox, "sensitivity": sensitivity.upper()}
+        given |= {"agent_type": agent_type, "network_mode": None if network is None else network.upper(), "model": model, "once": once}
+        given |= {"limits": parse_limits(limit or ()), "tree_limits": parse_limits(tree_limit or ()), "project": project}
+        given |= {"scopes": None if scope is None else [name.upper() for name in scope], "dry_run": in_dry_run, "unmeasured": unmeasured}
+        return _program(agent, batch, argv, given, (state_dir, dangerous_ok), dry_run=dry_run, as_json=as_json, wait=wait)
+    if model or once or dry_run:
+        raise UsageProblem("--model, --once and --dry-run go with --agent or --batch.", f"Name a program: --agent {EXAMPLE}.")
+    LaunchRequest(
+        argv,
+        name=name,
+        parent_id=None if parent is None else AgentId(parent),
+        context_id=None if context is None else ContextId(context),
+        agent_type=agent_type,
+        project=project,
+    ).check()
+    body = build(
+        LaunchBody,
+        argv=list(argv),
+        name=name or Path(argv[0]).name[:200],
+        parent_id=parent,
+        context_id=context,
+        sandbox=sandbox,
+        sensitivity=sensitivity.upper(),
+        network_mode=None if network is None else network.upper(),
+        limits=parse_limits(limit or ()),
+        tree_limits=parse_limits(tree_limit or ()),
+        agent_type=agent_type,
+        project=project,
+        scopes=None if scope is None else [name.upper() for name in scope],
+        wait_output=wait,
+        dangerous_ok=dangerous_ok,
+        dry_run=in_dry_run,
+        unmeasured=unmeasured,
+    )
+    with ApiClient(ensure_supervisor(state_dir)) as client:
+        hint(client)
+        with said_while(*_IT_RUNS):
+            launched = client.launch(body)
+        _tell(launched, as_json=as_json, wait=wait)
+        return _follow(client, launched.id) if wait else _begun(launched)
+
+
+verb = Verb(run, words_last=True)
+
+
+def _program(
+    agent: str | None,
+    batch: str | None,
+    argv: tuple[str, ...],
+    given: dict[str, Any],
+    instance: tuple[str | None, str],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    wait: bool,
+) -> int:
+    """One program with the prompt behind ``--``, or all of a file, for which the command line's options are the defaults.
+
+    ``instance``: its state directory, and why the operator confirms what the words name.
+    """
+    from console.cli.start import run_program
+
+    if batch is not None and (argv or wait):
+        raise UsageProblem("--batch takes neither a prompt nor --wait.", "The prompts stand in the file.")
+    items = (
+        run_program.batch_of(batch, given | ({"agent": agent} if agent is not None else {}))
+        if batch is not None
+        else [run_program.item_of(agent or "", " ".join(argv), **given)]
+    )
+    with ApiClient(ensure_supervisor(instance[0])) as client:
+        with said_while("the supervisor to look and start", f"after {START_S:.0f} s"):
+            code, started = run_program.start(items, client, dangerous_ok=instance[1], dry_run=dry_run, as_json=as_json)
+        return _follow(client, started) if wait and started else code
+
+
+def _as_it_was(given: Typed) -> None:
+    """Raises UsageProblem for anything beside ``--again`` that would change what runs, or whether: it would be left out in silence."""
+    for key, word in given.items():
+        if key not in ("again", "wait", "state_dir", "as_json", "dangerous_ok"):
+            named = word if word.startswith("--") and key != "command" else "command"
+            raise UsageProblem(f"--again takes no {named}: it runs the agent as it was.", "Leave it out.")
+
+
+def _again(agent_id: str, state_dir: str | None, dangerous_ok: str, *, as_json: bool, wait: bool) -> int:
+    """The same command in the same session, with the same caps: after a rearm, one by one, by a person's choice."""
+    with ApiClient(ensure_supervisor(state_dir)) as client:
+        with said_while(*_IT_RUNS):
+            launched = client.again(agent_id, dangerous_ok)
+        _tell(launched, as_json=as_json, wait=wait)
+        return _follow(client, launched.id) if wait else _begun(launched)
+
+
+def _tell(launched: LaunchedView, *, as_json: bool, wait: bool) -> None:
+    if as_json:
+        out.emit_view(launched)
+        return
+    for words in launched.notes:
+        out.note(f"note: {plain(words, 500)}")
+    if wait:
+        out.note(f"agent {plain(launched.id)} runs")
+    else:
+        out.say(plain(launched.id))
+
+
+def _begun(launched: LaunchedView) -> int:
+    """0 once its program runs; a program that could not be executed is a failed launch, whose agent is in the fleet all the same."""
+    if not launched.not_begun:
+        return int(ExitCode.DONE)
+    out.note(f"agent {plain(launched.id)} did not start: {plain(launched.not_begun, 500)}")
+    return int(ExitCode.FAILURE)
+
+
+def _follow(client: ApiClient, agent_id: str) -> int:
+    """Stream the output until the agent has ended. Ctrl-C stops the stream only: a line tells that the agent still runs."""
+    offset = 0
+    try:
+        while not out.gone():
+            piece = client.output(agent_id, offset)
+            out.write(plain_block(piece.text))
+            moved = piece.offset > offset
+            offset = piece.offset
+            if not piece.live and offset >= piece.total:
+                return _ended(client, agent_id, piece.exit_code)
+            if not moved:
+                time.sleep(_LOOK_S)
+    except KeyboardInterrupt:
+        out.note(f"\nagent {agent_id} still runs; stop it with: watchfloor kill {agent_id}")
+        raise
+    return 1
+
+
+def _ended(client: ApiClient, agent_id: str, code: int | None) -> int:
+    try:
+        agent = client.agent(agent_id).agent
+    except NotFound:
+        return 1 if code is None else code
+    if agent.state not in ("ended", "failed"):
+        out.note(f"agent {agent_id}: {agent.state.replace('_', ' ')}{': ' + plain(agent.state_reason, 500) if agent.state_reason else ''}")
+    if code is None:
+        return 1
+    return 128 - code if code < 0 else code

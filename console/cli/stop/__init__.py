@@ -1,0 +1,1 @@
+"""Verbs that stop agents, show the receipt and rearm."""

@@ -1,0 +1,119 @@
+"""``run --agent`` and ``--batch``: items from the command line and from files, what is printed, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.cli.start.run_program import batch_of, item_of
+from console.domain.errors import UsageProblem
+from tests.fakes.canned_api import CannedApi
+from tests.fakes.verbs import Watchfloor
+
+STATUS = {"instance": "i", "host": "h", "version": "1", "state_dir": "/", "mode": "root", "killed": False, "pid": 1}
+REACH = [{"what": "files", "words": "\x1b[31mits workspace", "amber": True}]
+STARTED = {"id": "a-1", "control_level": "managed", "network_mode": "FULL", "reach": REACH, "notes": ["note"]}
+
+
+@pytest.fixture
+def ready(api: CannedApi) -> CannedApi:
+    api.say("GET /api/status", STATUS)
+    return api
+
+
+def started(api: CannedApi) -> list[Any]:
+    return [a.body["items"] for a in api.asked if a.path == "/api/programs"]
+
+
+def test_one_program_gets_the_prompt_behind_the_dashes_and_says_its_reach_on_stderr(watchfloor: Watchfloor, ready: CannedApi) -> None:
+    ready.say("POST /api/programs", {"items": [STARTED]})
+    said = watchfloor("run", "--agent", "codex", "--model", "m", "--limit", "cost=2.5", "--sandbox", "bubblewrap", "--", "do", "it --now")
+    assert (said.code, said.out) == (0, "a-1\n") and "its workspace (!)" in said.err and "\x1b" not in said.err
+    (items,) = started(ready)
+    want = {"agent": "codex", "prompt": "do it --now", "model": "m", "limits": {"cost_usd": 2.5}, "sandbox": "bubblewrap", "once": False}
+    assert items[0].items() >= want.items()
+
+
+def test_a_dry_run_starts_nothing_and_ends_with_the_refusals_code(watchfloor: Watchfloor, ready: CannedApi) -> None:
+    ready.say("POST /api/programs/preview", {"items": [{"agent": "codex", "reach": REACH}]})
+    said = watchfloor("run", "--agent", "codex", "--dry-run", "--", "p")
+    assert said.code == 0 and "at worst" in said.out and started(ready) == []
+    ready.say("POST /api/programs/preview", {"items": [{"agent": "codex", "why_not": "Memory is short: 5 MiB", "exit_code": 1}]})
+    said = watchfloor("run", "--agent", "codex", "--dry-run", "--", "p")
+    assert said.code == 1 and "5 MiB" in said.out
+
+
+def test_a_dry_run_whose_words_name_a_danger_ends_as_the_start_would(watchfloor: Watchfloor, ready: CannedApi) -> None:
+    ready.say("POST /api/programs/preview", {"items": [{"agent": "codex", "dangers": ["force push (prompt)"]}]})
+    said = watchfloor("run", "--agent", "codex", "--dry-run", "--", "p")
+    assert said.code == 4 and "force push (prompt): refused until it is confirmed" in said.out
+    assert watchfloor("run", "--agent", "codex", "--dry-run", "--json", "--", "p").code == 4
+    assert watchfloor("run", "--agent", "codex", "--dry-run", "--dangerous-ok", " ", "--", "p").code == 4
+    said = watchfloor("run", "--agent", "codex", "--dry-run", "--dangerous-ok", "reviewed", "--", "p")
+    assert said.code == 0 and "confirmed with --dangerous-ok" in said.out
+
+
+def test_what_did_not_start_is_said_and_ends_with_its_code(watchfloor: Watchfloor, ready: CannedApi, tmp_path: Path) -> None:
+    file = tmp_path / "b.jsonl"
+    file.write_text('{"agent": "codex", "prompt": "a"}\n{"agent": "claude-code", "prompt": "b", "once": true}\n')
+    ready.say("POST /api/programs", {"items": [STARTED, {"error": "No room.", "exit_code": 4}]})
+    said = watchfloor("run", "--batch", str(file), "--sensitivity", "internal")
+    assert said.code == 4 and said.out == "a-1\n" and "item 2 was not started: No room." in said.err
+    (items,) = started(ready)
+    assert (
+        [i["agent"] for i in items] == ["codex", "claude-code"] and {i["sensitivity"] for i in items} == {"INTERNAL"} and items[1]["once"]
+    )
+
+
+WRONG = [
+    ("--agent", "bash", "--", "x"), ("--agent", "", "--", "x"), ("--batch", ""), ("--agent", "codex"),
+    ("--agent", "codex", "--parent", "a", "--", "x"), ("--model", "m", "--", "x"),
+    ("--batch", "/nonexistent"), ("--batch", "/dev/null"), ("--batch", "/dev/null", "--", "x"), ("--dry-run", "--", "x"),
+    ("--agent", "codex", "--limit", "cost=-1", "--", "x"), ("--agent", "codex", "--wait", "--json", "--", "x"),
+    ("--again", "a-1", "--dry-run"), ("--again", "a-1", "--network", "NONE"), ("--again", "a-1", "--limit", "cost=1"),
+    ("--again", "a-1", "--agent", "codex"), ("--again", "a-1", "--name", ""), ("--again", "a-1", "--", "x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv", WRONG)
+def test_what_makes_no_sense_is_refused_before_anything_is_asked(watchfloor: Watchfloor, ready: CannedApi, argv: tuple[str, ...]) -> None:
+    assert watchfloor("run", *argv).code == 2
+    assert [a.path for a in ready.asked if a.method == "POST"] == []
+
+
+def test_an_unknown_program_a_missing_prompt_and_an_empty_file_are_said_in_our_words(tmp_path: Path) -> None:
+    for agent, prompt, word in (("gemini", "p", "'gemini' is no program"), ("codex", " ", "no prompt")):
+        with pytest.raises(UsageProblem, match=word) as refused:
+            item_of(agent, prompt)
+        assert "--agent" in refused.value.remedy
+    file = tmp_path / "empty.yaml"
+    file.write_text("# nothing\n")
+    with pytest.raises(UsageProblem, match="holds no item"):
+        batch_of(str(file), {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["- 1\n", "[", "{a", '{"agent": "codex", "prompt": "x"}\n{"agent"', "- {agent: codex, prompt: x, argv: [a]}",
+     "!!python/object:os.system x",
+     "- {agent: codex}\n", "\n".join(json.dumps({"agent": "codex", "prompt": "p"}) for _ in range(51)), "a: &a [x]\nb: [*a, *a]\n"],
+)  # fmt: skip
+def test_a_broken_batch_is_refused_whole(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "b"
+    file.write_text(text)
+    with pytest.raises(UsageProblem):
+        batch_of(str(file), {})
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageProblem):
+        batch_of(str(file), {})
+
+
+def test_the_command_lines_options_are_a_batchs_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "b.yaml"
+    file.write_text("- {prompt: one}\n- {prompt: two, sandbox: docker, agent: codex}\n")
+    one, two = batch_of(str(file), {"agent": "claude-code", "sandbox": "bubblewrap"})
+    assert (one.agent, one.sandbox, two.agent, two.sandbox) == ("claude-code", "bubblewrap", "codex", "docker")
+    assert item_of("codex", "p", once=True).once
