@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api import policy_data
 from console.api import policy_messages as p
 from console.api import policy_page as v
 from tests.fakes.approval_routes import HOSTILE, FakeApprovals
@@ -47,6 +48,33 @@ def hostile_rules(now: float = 0.0) -> p.PolicyView:
     view.rules += [p.RuleRow(rule=text[:1000], list="allow", hits=10**15, last_at=1e300, finding=text[:500]) for text in HOSTILE]
     view.file = HOSTILE[0]
     return view
+
+
+def profiles() -> p.ProfilesView:
+    """The three, as the product has them; none is chosen."""
+    known = [policy_data.profile(name) for name in policy_data.PROFILES]
+    return p.ProfilesView(profiles=[p.ProfileRow(name=one.name, title=one.title, why=one.why) for one in known])
+
+
+WEEK = ("git push origin main", "npm install left-pad", "make test")
+
+
+def compared(now: float = 0.0, texts: tuple[str, ...] = WEEK) -> p.ProfilesTriedView:
+    """What each would have decided of a week's calls."""
+    now = now or time.time()
+    counts = [
+        p.ProfileCount(name="strict", allowed=412, asked=903, denied=61),
+        p.ProfileCount(name="coding", allowed=1290, asked=79, denied=7),
+        p.ProfileCount(name="observe", allowed=1376),
+    ]
+    calls = [
+        p.ProfileCall(
+            at=now - 600 * at, agent_id="cve-lookup", tool="shell", argument=text,
+            verdicts={"strict": "deny" if at == 1 else "ask", "coding": "ask" if at < 2 else "allow", "observe": "allow"},
+        )
+        for at, text in enumerate(texts)
+    ]  # fmt: skip
+    return p.ProfilesTriedView(recorded=1402, left_out=26, counts=counts, calls=calls)
 
 
 def findings() -> v.LintView:
@@ -102,6 +130,7 @@ class FakePolicy:
         self._approvals = approvals
         approvals.policy = rules()
         self.findings, self.sequences, self.tools = findings(), sequences(), tools()
+        self.profiles, self.compared = profiles(), compared()
         self.calls = [
             v.JudgedRow(
                 at=time.time() - at * 60,
@@ -134,7 +163,23 @@ class FakePolicy:
             Route("/api/policy/sequences", self._sequences, methods=["GET"]),
             Route("/api/policy/calls", self._calls, methods=["GET"]),
             Route("/api/policy/explain", self._explain, methods=["POST"]),
+            Route("/api/policy/profiles", self._profiles, methods=["GET"]),
+            Route("/api/policy/profiles/compare", self._compare, methods=["GET"]),
+            Route("/api/policy/profiles", self._choose, methods=["POST"]),
         ]
+
+    async def _profiles(self, _request: Request) -> Response:
+        return self._say(self.profiles)
+
+    async def _compare(self, _request: Request) -> Response:
+        return self._say(self.compared)
+
+    async def _choose(self, request: Request) -> Response:
+        body = p.ProfileBody.model_validate_json(await request.body())
+        left = [one for one in self.profiles.choices if one.agent_type != body.agent_type]
+        made = p.ProfileChoice(agent_type=body.agent_type, profile=body.profile, reason=body.reason, by="ada", at=time.time())
+        self.profiles = self.profiles.model_copy(update={"choices": [*left, made]})
+        return self._say(self.profiles)
 
     async def _lint(self, _request: Request) -> Response:
         return self._say(self.findings)

@@ -18,6 +18,7 @@ from console.gui.pages.policy import tools
 from console.gui.pages.policy.backtest import changed_words
 from console.gui.pages.policy.header import head_facts
 from console.gui.pages.policy.page import PolicyPage
+from console.gui.pages.policy.profiles import ChooseDialog
 from console.gui.pages.policy.rules import cell_words, mark_words
 from console.gui.pages.policy.words import AskedCall, asked_call, explain_argument, kind_words, means
 from console.gui.widgets.safe_text import is_plain
@@ -365,3 +366,55 @@ def test_rules_are_told_in_words() -> None:
     ]  # fmt: skip
     assert means("shell(*)") == "Every command." and means("shell(pwd)") == "Exactly the command pwd"
     assert "to delete" in means("file(delete:/x/**)").lower() and means("network(outbound:a.b)") == "To reach a.b"
+
+
+def test_profiles_stand_side_by_side_and_one_is_chosen_with_a_reason(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    window = open_window("policy")
+    page = page_of(window)
+    page.tabs.rules.view.setFocus()
+    key(window, Qt.Key.Key_P)
+    tab = page.tabs.profiles
+    qtbot.waitUntil(lambda: tab.tried is not None and tab.view is not None)
+    strict, coding, observe = tab.cards
+    assert "Judges Claude Code, Codex" in coding.judges.text() and "no agents" in strict.judges.text()
+    assert "Would ask 79, 6 %" in coding.counts.accessibleName()
+    assert [row.argument for row in tab.model.rows] == ["git push origin main", "npm install left-pad", "make test"]
+    assert "26 calls of 1,402 left out" in tab.left_out.text() and tab.left_out.isVisible()
+    tab.kind.setFocus()
+    key(window, Qt.Key.Key_Down)
+    assert tab.kind.currentData() == "codex" and observe.choose.text() == "Choose for Codex…"
+    observe.choose.setFocus()
+    key(window, Qt.Key.Key_Space)
+    dialog = window.findChild(ChooseDialog)
+    assert dialog is not None and any("No tool call is blocked" in one.text() for one in dialog.findChildren(QLabel))
+    assert not dialog.main.isEnabled()
+    QTest.keyClicks(dialog.reason, "a trial for a week")
+    dialog.main.click()
+    qtbot.waitUntil(lambda: "Judges Codex" in observe.judges.text())
+    assert house.supervisor.policy.profiles.choices[0].reason == "a trial for a week"
+    assert "Codex" not in coding.judges.text() and not observe.choose.isEnabled()
+
+
+def test_a_comparison_without_calls_and_one_that_fails_say_so(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    house.supervisor.policy.compared = p.ProfilesTriedView(counts=[p.ProfileCount(name=name) for name in ("strict", "coding", "observe")])
+    page = page_of(open_window("policy"))
+    page.do("policy.profiles")
+    tab = page.tabs.profiles
+    qtbot.waitUntil(lambda: tab.tried is not None and tab.view is not None)
+    assert tab.empty.isVisible() and "nothing to compare" in tab.empty.text()
+    assert "none" in tab.cards[0].counts.accessibleName()
+    house.supervisor.policy.broken = "The ledger cannot be read."
+    tab.read()
+    qtbot.waitUntil(lambda: "ledger cannot be read" in tab.problem.text() and tab.problem.isVisible())
+
+
+def test_hostile_calls_and_types_are_shown_as_text_among_the_profiles(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
+    house.supervisor.policy.compared = fake.compared(texts=tuple(text[:1000] for text in HOSTILE))
+    odd = p.ProfileChoice(agent_type="<b>x</b>\u202e", profile="strict", reason="r", by="b", at=1.0)
+    house.supervisor.policy.profiles = fake.profiles().model_copy(update={"choices": [odd], "own_rules": True})
+    page = page_of(open_window("policy"))
+    page.do("policy.profiles")
+    tab = page.tabs.profiles
+    qtbot.waitUntil(lambda: tab.tried is not None and tab.view is not None)
+    assert tab.own.isVisible() and is_plain(tab.cards[0].judges.text()) and is_plain(tab.kind.itemText(tab.kind.count() - 1))
+    assert len(tab.model.rows) == len(HOSTILE)

@@ -47,6 +47,18 @@ class PolicyRequests:
         """What a change would have decided otherwise; nothing is changed."""
         return self._link.send("POST", "/api/policy/backtest", p.PolicyTryView, body, timeout_s=TRY_S)
 
+    def profiles(self) -> Pending[p.ProfilesView]:
+        """The profiles, and what was chosen."""
+        return self._link.get("/api/policy/profiles", p.ProfilesView)
+
+    def compare_profiles(self) -> Pending[p.ProfilesTriedView]:
+        """What each profile would have decided of the calls of the last week; nothing is changed."""
+        return self._link.send("GET", "/api/policy/profiles/compare", p.ProfilesTriedView, timeout_s=TRY_S)
+
+    def choose_profile(self, body: p.ProfileBody) -> Pending[p.ProfilesView]:
+        """Chooses a profile for a type of agents; the supervisor puts it on record first."""
+        return self._link.send("POST", "/api/policy/profiles", p.ProfilesView, body, timeout_s=SAVE_S)
+
     def remove_exact(self, body: p.ExactRemoveBody) -> Pending[p.PolicyView]:
         """Ends a rule that was made of an approval."""
         return self._link.send("POST", "/api/policy/exact/remove", p.PolicyView, body, timeout_s=SAVE_S)

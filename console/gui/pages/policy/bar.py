@@ -12,6 +12,7 @@ from console.gui.widgets.text import Text
 
 TABS = {
     "rules": "Rules",
+    "profiles": "Profiles",
     "lint": "Lint",
     "explain": "Explain",
     "matrix": "Matrix",

@@ -13,6 +13,7 @@ from console.gui.pages.policy.backtest import Backtest
 from console.gui.pages.policy.bar import TABS, Bar
 from console.gui.pages.policy.explain import Explainer
 from console.gui.pages.policy.listing import Listing
+from console.gui.pages.policy.profiles import ProfilesTab
 from console.gui.pages.policy.reader import PolicyReader
 from console.gui.pages.policy.sequences import SequenceTables
 from console.gui.widgets.rows import RowPainter
@@ -36,9 +37,9 @@ class PolicyTabs(QWidget):
         self.lint = self._listing("Lint findings", findings, findings.paint_finding)
         self.matrix = self._listing("Tools", tools, tools.paint_tool)
         self.sequences = SequenceTables(desk.fleet, self)
-        self.explain, self.backtest = Explainer(desk, self), Backtest(desk, self)
+        self.profiles, self.explain, self.backtest = ProfilesTab(desk, self), Explainer(desk, self), Backtest(desk, self)
         self.stack = QStackedWidget(self)
-        for part in (self.rules, self.lint, self.explain, self.matrix, self.sequences, self.backtest):
+        for part in (self.rules, self.profiles, self.lint, self.explain, self.matrix, self.sequences, self.backtest):
             self.stack.addWidget(part)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -83,8 +84,8 @@ class PolicyTabs(QWidget):
 
     def focus(self) -> None:
         """Into the list or the field in front."""
-        fronts = (self.rules.view, self.lint.view, self.explain.call, self.matrix.view, self.sequences.patterns, self.backtest.field)
-        fronts[self.stack.currentIndex()].setFocus()
+        lists = (self.rules.view, self.profiles.kind, self.lint.view, self.explain.call, self.matrix.view, self.sequences.patterns)
+        (*lists, self.backtest.field)[self.stack.currentIndex()].setFocus()
 
     def filter(self) -> None:
         """What the words in the bar keep."""
@@ -100,6 +101,8 @@ class PolicyTabs(QWidget):
         self.stack.setCurrentIndex(list(TABS).index(self.name()))
         self.bar.search.setEnabled(self.has_filter())
         self.filter()
+        if self.name() == "profiles":
+            self.profiles.read()
         self.turned.emit()
 
     def show_answer(self, tab: str) -> None:

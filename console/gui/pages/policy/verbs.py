@@ -8,6 +8,7 @@ VERBS = (
     ActionSpec("policy.move", "Move in the list", "", "move", cap="↑ ↓"),
     ActionSpec("policy.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
     ActionSpec("policy.rules", "The rules in force", "R", "rules"),
+    ActionSpec("policy.profiles", "Compare and choose profiles", "P", "profiles"),
     ActionSpec("policy.lint", "What the lint found", "L", "lint"),
     ActionSpec("policy.explain", "Explain a call: each part, rule and step", "E", "explain"),
     ActionSpec("policy.matrix", "Tools, actions and scopes", "M", "matrix"),

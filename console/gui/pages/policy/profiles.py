@@ -1,0 +1,267 @@
+"""The three profiles side by side: what each would have decided in the last week, which agents it judges, and the choice of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from console.api import policy_messages as p
+from console.domain.errors import ConsoleError
+from console.domain.profile import CODING, OBSERVE, OWN
+from console.gui.pages.interface import Desk
+from console.gui.pages.policy.words import UNKNOWN, VERDICTS, paint_shape
+from console.gui.theme import fonts
+from console.gui.widgets.buttons import Button
+from console.gui.widgets.choice import Choice
+from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.facts import Card, Fact, Facts
+from console.gui.widgets.reading import empty_note
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.text import Text
+from console.gui.widgets.words import age, count, plural
+from console.wording.agent_kinds import TITLES
+
+ORDER = ("strict", "coding", "observe")
+STACKED = 620
+"""Narrower than this the cards stand below each other."""
+WATCHED = "No tool call is blocked, and each is recorded with what would have happened. Kills, limits and network modes hold as ever."
+DIFFER = "Calls of the last week of which the profiles decide differently"
+NO_CALLS = "No call was recorded in the last week by an agent that is still known, so there is nothing to compare."
+SAME = "The profiles decide alike on every call of the last week."
+OWN_WORDS = "Rules of your own (policy.json) judge the agents for which no profile is chosen."
+COLUMNS = (
+    Column("call", "Call", share=8),
+    *(Column(name, name.capitalize(), 84) for name in ORDER),
+    Column("at", "When", 110, hide_below=560),
+)
+
+
+def in_force(kind: str, view: p.ProfilesView) -> str:
+    """The profile by which agents of this kind are judged, or ``own``."""
+    chosen = next((one.profile for one in view.choices if one.agent_type == kind), "")
+    return chosen or (OWN if view.own_rules else CODING)
+
+
+def kinds_of(view: p.ProfilesView) -> list[str]:
+    """Every kind of coding agent, and every other type for which a profile was chosen."""
+    return [*TITLES, *(one.agent_type for one in view.choices if one.agent_type not in TITLES)]
+
+
+def judged_words(name: str, view: p.ProfilesView) -> str:
+    """Which agents a profile judges."""
+    kinds = [safe_text(TITLES.get(kind, kind), 40) for kind in kinds_of(view) if in_force(kind, view) == name]
+    return f"Judges {', '.join(kinds)}" if kinds else "Judges no agents now"
+
+
+def count_facts(found: p.ProfileCount | None) -> list[Fact]:
+    """What it would have decided; none: not known yet."""
+    if found is None:
+        return [Fact("Calls of the last week", "being counted…", "ring")]
+    total = found.allowed + found.asked + found.denied
+    if not total:
+        return [Fact("Calls of the last week", "none", "ring")]
+
+    def part(number: int) -> str:
+        return f"{count(number)}, {100 * number / total:.0f} %"
+
+    return [
+        Fact("Would allow", part(found.allowed), "check"),
+        Fact("Would ask", part(found.asked), "triangle", "warn" if found.asked else "text2"),
+        Fact("Would deny", part(found.denied), "ban", "danger" if found.denied else "text2"),
+    ]
+
+
+class ProfileCard(Card):
+    """One profile. ``asked`` with its name: a person wants to choose it."""
+
+    asked = Signal(str)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__("warn" if name == OBSERVE else "", parent)
+        self.name = name
+        self.title, self.what, self.why = (
+            Text(name.capitalize(), 15, fonts.SEMIBOLD),
+            Text("", 12, fonts.REGULAR, "text2", wrap=True),
+            Text("", 12, fonts.REGULAR, "text2", wrap=True),
+        )
+        self.counts = Facts(24)
+        self.judges = Text("", 12, fonts.MEDIUM, "text2", wrap=True)
+        self.choose = Button("", small=True, parent=self)
+        self.choose.clicked.connect(lambda: self.asked.emit(self.name))
+        for part in (self.title, self.what, self.why):
+            self.column.addWidget(part)
+        self.column.addSpacing(8)
+        self.column.addWidget(self.counts)
+        self.column.addSpacing(8)
+        self.column.addStretch(1)
+        self.column.addWidget(self.judges)
+        self.column.addSpacing(6)
+        self.column.addWidget(self.choose, 0, Qt.AlignmentFlag.AlignLeft)
+
+    def say(self, view: p.ProfilesView, tried: p.ProfilesTriedView | None, kind: str) -> None:
+        """``kind``: the agents for which one would be chosen."""
+        row = next((one for one in view.profiles if one.name == self.name), None)
+        self.what.setText(row.title if row is not None else "This supervisor does not know this profile.")
+        self.why.setText(row.why if row is not None else "")
+        self.counts.say(count_facts(next((one for one in tried.counts if one.name == self.name), None) if tried is not None else None))
+        self.judges.setText(judged_words(self.name, view))
+        whom = safe_text(TITLES.get(kind, kind), 30)
+        self.choose.setText(f"Choose for {whom}…")
+        self.choose.allow(
+            f"It judges {whom} already." if in_force(kind, view) == self.name else "" if row is not None else "Not known here."
+        )
+
+
+class ChooseDialog(Dialog):
+    """Asks for the reason, and chooses. ``then`` gets what holds from now on."""
+
+    def __init__(self, desk: Desk, kind: str, profile: str, then: Callable[[p.ProfilesView], None], parent: QWidget) -> None:
+        whom = TITLES.get(kind, kind)
+        super().__init__(f"Judge every call of {safe_text(whom, 40)} by the profile {profile}?", "Choose", "primary", parent)
+        self._desk, self._kind, self._profile, self._then = desk, kind, profile, then
+        self.paragraph("It holds from the next call on, for agents that run now as well.")
+        if profile == OBSERVE:
+            self.paragraph(WATCHED, "warn", "triangle")
+        self.reason = self.ask_reason(needed=True)
+        self.main.clicked.connect(self._send)
+        self.reason.setFocus()
+
+    def _send(self) -> None:
+        self.main.setEnabled(False)
+        body = p.ProfileBody(agent_type=self._kind, profile=self._profile, reason=self.reason.text().strip())
+        self._desk.requests.policy.choose_profile(body).while_alive(self).then(self._chosen).failed(self.refused)
+
+    def _chosen(self, view: p.ProfilesView) -> None:
+        self._then(view)
+        self.accept()
+
+
+class ProfilesTab(QWidget):
+    """Asks when it comes to the front; the comparison may take some seconds."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self.view: p.ProfilesView | None = None
+        self.tried: p.ProfilesTriedView | None = None
+        self.kind = Choice(self)
+        self.kind.setMinimumWidth(160)
+        self.kind.setAccessibleName("Agents for which a profile is chosen")
+        self.kind.currentIndexChanged.connect(lambda _at: self._show())
+        self.own = Text(OWN_WORDS, 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
+        self.cards = [ProfileCard(name, self) for name in ORDER]
+        self.left_out = Text("", 12, fonts.REGULAR, "text2", wrap=True)
+        self.model = RowModel(COLUMNS, cell_words, self)
+        self.calls = RowView(self.model, self._paint, lambda row: f"{row.at}\0{row.agent_id}\0{row.argument}", self)
+        self.calls.setAccessibleName(DIFFER)
+        self.empty = empty_note(self.calls, NO_CALLS)
+        self._build()
+
+    def _build(self) -> None:
+        head = QHBoxLayout()
+        head.addWidget(Text("Choose for", 12, fonts.MEDIUM, "text2"))
+        head.addWidget(self.kind)
+        head.addStretch(1)
+        self._cards = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        self._cards.setSpacing(12)
+        for card in self.cards:
+            card.asked.connect(self.choose)
+            self._cards.addWidget(card, 1)
+        inner = QWidget(self)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(16, 12, 16, 8)
+        column.setSpacing(10)
+        column.addLayout(head)
+        for part in (self.own, self.problem):
+            part.hide()
+            column.addWidget(part)
+        column.addLayout(self._cards)
+        column.addWidget(Text(DIFFER, 13, fonts.SEMIBOLD))
+        column.addWidget(self.left_out)
+        column.addWidget(self.calls, 1)
+        self.calls.setMinimumHeight(150)
+        area = QScrollArea(self)
+        area.setWidgetResizable(True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(inner)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(area)
+
+    # --- asking --------------------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Asks for the choices, and for what each profile would have decided."""
+        asks = self._desk.requests.policy
+        asks.profiles().while_alive(self).then(self.take).failed(self._failed)
+        asks.compare_profiles().while_alive(self).then(self._tried).failed(self._failed)
+
+    def choose(self, profile: str) -> None:
+        """Asks for the reason."""
+        kind = self.kind.currentData()
+        if kind and self.view is not None:
+            ChooseDialog(self._desk, kind, profile, self.take, self.window()).open()
+
+    def take(self, view: p.ProfilesView) -> None:
+        """What is chosen, read or just chosen."""
+        self.view = view
+        kinds, before = kinds_of(view), self.kind.currentData()
+        if [self.kind.itemData(at) for at in range(self.kind.count())] != kinds:
+            self.kind.blockSignals(True)
+            self.kind.clear()
+            for kind in kinds:
+                self.kind.addItem(safe_text(TITLES.get(kind, kind), 40), kind)
+            self.kind.setCurrentIndex(kinds.index(before) if before in kinds else 0)
+            self.kind.blockSignals(False)
+        self.problem.hide()
+        self._show()
+
+    def _tried(self, tried: p.ProfilesTriedView) -> None:
+        self.tried = tried
+        self._show()
+
+    def _failed(self, error: ConsoleError) -> None:
+        self.problem.setText(f"Not known now: {error}")
+        self.problem.show()
+
+    # --- showing -------------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        view, tried = self.view, self.tried
+        if view is not None:
+            self.own.setVisible(view.own_rules)
+            for card in self.cards:
+                card.say(view, tried, self.kind.currentData() or "")
+        if tried is None:
+            return
+        rows: Sequence[p.ProfileCall] = tried.calls
+        self.calls.show_rows(list(rows))
+        self.empty.setText(SAME if tried.recorded > tried.left_out else NO_CALLS)
+        self.empty.setVisible(not rows)
+        words = f"{plural(tried.left_out, 'call')} of {count(tried.recorded)} left out: the agent is not known any more, or time was up."
+        self.left_out.setText(words)
+        self.left_out.setVisible(bool(tried.left_out))
+
+    def _paint(self, canvas: Canvas, row: p.ProfileCall) -> None:
+        canvas.text("call", f"{row.tool}  {row.argument}", mono=True)
+        for name in ORDER:
+            paint_shape(canvas, name, VERDICTS.get(row.verdicts.get(name, ""), UNKNOWN))
+        canvas.text("at", age(row.at, self._desk.clock()), "text2")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        down, across = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
+        self._cards.setDirection(down if self.width() < STACKED else across)
+
+
+def cell_words(row: p.ProfileCall, key: str) -> str:
+    """What a cell says to a tooltip, a screen reader and the clipboard."""
+    if key in ORDER:
+        return VERDICTS.get(row.verdicts.get(key, ""), UNKNOWN)[0]
+    return f"{row.tool} {row.argument}" if key == "call" else ""
