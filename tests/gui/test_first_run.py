@@ -16,10 +16,10 @@ from pytestqt.qtbot import QtBot
 from console.api.messages import AgentView, SourceView
 from console.gui.app import show_lines
 from console.gui.notices import Notices
-from console.gui.pages.fleet.first_cards import audit_fact
-from console.gui.pages.fleet.hook_dialog import HookDialog
+from console.gui.pages.first_run.cards import audit_fact
+from console.gui.pages.first_run.hook import HookDialog
+from console.gui.pages.first_run.sources import HEAD, ROW, SourceTable, now_words, tally, whole_words
 from console.gui.pages.fleet.page import FleetPage
-from console.gui.pages.fleet.sources_table import HEAD, ROW, SourceTable, now_words, tally, whole_words
 from console.gui.pages.kill_switch.page import KillSwitchPage
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window

@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
 
 from console.api.messages import AgentDetailView, Delta, EgressView
 from console.gui.actions import ActionSpec
+from console.gui.pages.first_run.overview import FIRST_KEYS, FirstRun
 from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs
 from console.gui.pages.fleet.adopt import AdoptDialog, why_not_adopt
 from console.gui.pages.fleet.detail import DetailPane
-from console.gui.pages.fleet.first_run import FIRST_KEYS, FirstRun
 from console.gui.pages.fleet.rows import Mood
 from console.gui.pages.fleet.table import FleetTable
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QWidget
 from console.api.first_run_messages import DefaultView
 from console.api.messages import StatusView
 from console.gui.models.switch import Light, Switch
-from console.gui.pages.fleet.path_lines import PathLines
+from console.gui.pages.first_run.path_lines import PathLines
 from console.gui.theme import fonts
 from console.gui.widgets.facts import Card, Fact, Facts
 from console.gui.widgets.text import Text

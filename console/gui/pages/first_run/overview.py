@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout,
 from console.api.first_run_messages import FirstRunView
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
-from console.gui.pages.fleet.first_cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard
-from console.gui.pages.fleet.hook_dialog import HookDialog
-from console.gui.pages.fleet.sources_table import SourceTable, tally
+from console.gui.pages.first_run.cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard
+from console.gui.pages.first_run.hook import HookDialog
+from console.gui.pages.first_run.sources import SourceTable, tally
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
