@@ -16,16 +16,16 @@ from console.api.bodies import Request as Request
 from console.api.bodies import StartBody
 from console.api.bodies import View as View
 from console.api.environment import EnvironmentView
-from console.api.rearm_messages import RearmProof
-from console.api.record_messages import AcknowledgeLossBody as AcknowledgeLossBody
-from console.api.record_messages import AuditPage as AuditPage
-from console.api.record_messages import AuditRow as AuditRow
-from console.api.record_messages import AuditVerdict as AuditVerdict
-from console.api.record_messages import DiffLine as DiffLine
-from console.api.record_messages import RestoreBody as RestoreBody
-from console.api.record_messages import RollbackDetailView as RollbackDetailView
-from console.api.record_messages import RollbackPage as RollbackPage
-from console.api.record_messages import RollbackRow as RollbackRow
+from console.api.rearm import RearmProof
+from console.api.records import AcknowledgeLossBody as AcknowledgeLossBody
+from console.api.records import AuditPage as AuditPage
+from console.api.records import AuditRow as AuditRow
+from console.api.records import AuditVerdict as AuditVerdict
+from console.api.records import DiffLine as DiffLine
+from console.api.records import RestoreBody as RestoreBody
+from console.api.records import RollbackDetailView as RollbackDetailView
+from console.api.records import RollbackPage as RollbackPage
+from console.api.records import RollbackRow as RollbackRow
 
 # --- fleet -----------------------------------------------------------------------------------------------------------
 
@@ -520,7 +520,7 @@ class Delta(View):
     Kinds:
 
     * ``agents`` {upsert: [AgentView], patch: [[id, changed fields]], remove: [id], spend_today_usd, burn_usd_per_h}. An agent is sent
-      whole once, then only what changed: api/fleet_changes.py.
+      whole once, then only what changed: api/agents/fleet_changes.py.
     * ``kill`` {state, receipt}
     * ``egress`` EgressView
     * ``audit`` {newest, total}

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import console
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.errors import ConsoleError, TimedOut, Unreachable

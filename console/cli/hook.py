@@ -17,7 +17,7 @@ from console.domain.words import counted
 from console.wording.agent_kinds import PLACES
 
 if TYPE_CHECKING:
-    from console.api.hook_messages import HooksView
+    from console.api.policy.hooks import HooksView
 
 BLOCK = int(ExitCode.USAGE)
 GRACE_S = 10

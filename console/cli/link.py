@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from console.api.reading import ReadingClient
+from console.api.client.reading import ReadingClient
 from console.cli.options import seek_places
 from console.domain.errors import Unreachable, UsageProblem
 from console.settings.places import Places, choose_state_dir
@@ -13,14 +13,14 @@ from console.settings.places import Places, choose_state_dir
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from console.api.client import ApiClient
+    from console.api.client.api_client import ApiClient
 
 B = TypeVar("B", bound="BaseModel")
 
 
 def connect(state_dir: str | None, timeout_s: float = 10) -> ApiClient:
     """A client of the instance. Raises Unreachable when there is none; the first request tells whether it answers."""
-    from console.api.client import ApiClient
+    from console.api.client.api_client import ApiClient
 
     return ApiClient(_served(state_dir), timeout_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from console.api.reading import ReadingClient
+from console.api.client.reading import ReadingClient
 from console.cli.agents.agent_type import discovery_lines
 from console.cli.hook import hook_words, installed_in
 from console.cli.options import Json, StateDir, existing_places
@@ -19,8 +19,8 @@ from console.killswitch.client import GuardClient
 from console.settings.places import Places
 
 if TYPE_CHECKING:
-    from console.api.hook_messages import HooksView
     from console.api.messages import KillSwitchView, StatusView
+    from console.api.policy.hooks import HooksView
 
 _PASSPHRASE = {
     "not_set": "no passphrase is set for rearm: the typed id of the kill is enough; set one: watchfloor secrets passphrase set",

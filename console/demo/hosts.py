@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.api.messages import StatusView
 from console.cli.embedded import child_environment
 from console.cli.terminal.plain import plain

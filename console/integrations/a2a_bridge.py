@@ -27,9 +27,9 @@ from a2a.types.a2a_pb2 import AgentCard, CancelTaskRequest, Message, SendMessage
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 from starlette.applications import Starlette
 
-from console.api.approval_messages import ApprovalRow
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.api.messages import AgentView, LaunchBody
+from console.api.policy.approvals import ApprovalRow
 from console.domain.errors import Conflict, ConsoleError, NotFound, TimedOut, Unreachable
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict

@@ -17,8 +17,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
-from console.api.hook_messages import HookBody, HookVerdict
-from console.api.rotation_messages import TokenView
+from console.api.policy.hooks import HookBody, HookVerdict
+from console.api.secrets import TokenView
 from console.credentials.tokens import Tokens
 from console.domain import event as e
 from console.domain.agent import AgentId

@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api.agents.first_run import DefaultView, FirstRunView
 from console.api.armed import ArmedView
-from console.api.first_run_messages import DefaultView, FirstRunView
-from console.api.hook_messages import HooksView, ProgramHook
 from console.api.messages import SourceView
+from console.api.policy.hooks import HooksView, ProgramHook
 from console.domain.errors import ConsoleError
 from console.domain.network import Sensitivity, mapping_of
 from console.policy.last_good import Kept

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api.ladder import SwitchBody
-from console.api.rearm_messages import RearmProof
+from console.api.rearm import RearmProof
 from console.credentials.tokens import Tokens
 from console.domain.agent import AgentId
 from console.domain.command import Record

@@ -32,7 +32,7 @@ from PySide6.QtCore import QModelIndex, QSortFilterProxyModel, Qt  # noqa: E402 
 from PySide6.QtGui import QStandardItem, QStandardItemModel  # noqa: E402
 from PySide6.QtWidgets import QApplication, QTreeView, QTreeWidget, QTreeWidgetItem  # noqa: E402
 
-from console.api.fleet_changes import CHUNK, read_changes  # noqa: E402
+from console.api.agents.fleet_changes import CHUNK, read_changes  # noqa: E402
 from console.api.messages import AgentView  # noqa: E402
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind  # noqa: E402
 from console.domain.budget import Limits  # noqa: E402

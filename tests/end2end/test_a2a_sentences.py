@@ -31,9 +31,9 @@ from a2a.types.a2a_pb2 import (
 from a2a.utils.errors import A2AError, TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError
 from google.protobuf.json_format import MessageToDict
 
-from console.api.approval_messages import ApprovalRow, DecideBody
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.api.messages import LaunchBody
+from console.api.policy.approvals import ApprovalRow, DecideBody
 from console.domain.kill import Outcome, Receipt
 from console.integrations.a2a_bridge import ENDED, Bridge, application
 from tests.fakes.instance import PATIENCE_S, Instance, until

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.activity import ActivityRow
+from console.api.agents.activity import ActivityRow
 from tests.fakes.instance import Instance, until
 
 TREE = Path(__file__).parents[1] / "data" / "claude-code" / "projects-tree"

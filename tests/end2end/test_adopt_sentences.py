@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from console.api import budgets as b
-from console.api.adopt_messages import AdoptBody, CandidatesView
+from console.api.agents.adopt import AdoptBody, CandidatesView
 from console.domain.errors import Conflict
 from console.killswitch import processes
 from console.killswitch.closure import Closure, strike

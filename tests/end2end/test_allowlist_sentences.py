@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.api.messages import AllowlistEntryBody
 from tests.fakes.instance import until
 from tests.fakes.terminal import Terminal, open_terminal

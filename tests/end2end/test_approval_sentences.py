@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from console.api.approval_messages import ApprovalRow, DecideBody, Decided, EndGrantBody
-from console.api.policy_messages import PolicySaveBody, PolicyTryBody
+from console.api.policy.approvals import ApprovalRow, DecideBody, Decided, EndGrantBody
+from console.api.policy.rules import PolicySaveBody, PolicyTryBody
 from console.domain.errors import Conflict, Killed, UsageProblem
 from tests.fakes.instance import Instance, until
 

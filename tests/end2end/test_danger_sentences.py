@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from console.api.agents.programs import ProgramItem, ProgramsBody
 from console.api.messages import LaunchBody
-from console.api.program_messages import ProgramItem, ProgramsBody
 from console.domain.errors import Unconfirmed
 from console.settings.options import Options, merged, save_options
 from tests.fakes.instance import Instance, until

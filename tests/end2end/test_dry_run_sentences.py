@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from console.api.approval_messages import ApprovalRow, DecideBody, Decided
-from console.api.dry_run_messages import DryRunBody, PlanBody, PlanDecidedView, PlanView
+from console.api.policy.approvals import ApprovalRow, DecideBody, Decided
+from console.api.policy.dry_run import DryRunBody, PlanBody, PlanDecidedView, PlanView
 from console.domain.errors import Conflict, Killed
 from tests.fakes.instance import Instance, until
 from tests.fakes.standing import end_all

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from console.api.approval_messages import DecideBody
-from console.api.record_messages import RestoreBody, RollbackRow
+from console.api.policy.approvals import DecideBody
+from console.api.records import RestoreBody, RollbackRow
 from tests.fakes.instance import Instance, until
 
 RULES = {

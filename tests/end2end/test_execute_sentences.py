@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from console.api.approval_messages import ApprovalRow, DecideBody
-from console.api.dry_run_messages import PlanBody
+from console.api.policy.approvals import ApprovalRow, DecideBody
+from console.api.policy.dry_run import PlanBody
 from console.killswitch.cgroups import find_mounts
 from console.killswitch.client import GuardClient
 from console.killswitch.processes import cgroup_line, command_line

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from console.api.approval_messages import ApprovalRow, DecideBody, Decided
+from console.api.policy.approvals import ApprovalRow, DecideBody, Decided
 from console.settings.options import Options, merged, save_options
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from console.api.approval_messages import ApprovalRow, DecideBody
-from console.api.sandbox_messages import MeantBody, RegisterDataBody
+from console.api.network import MeantBody, RegisterDataBody
+from console.api.policy.approvals import ApprovalRow, DecideBody
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.postgres import Postgres
 from tests.fakes.standing import standing_instance

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from console.api.policy_page import ToolsView
-from console.api.wire import Wire
+from console.api.client.wire import Wire
+from console.api.policy.page import ToolsView
 from tests.fakes.instance import Instance, until
 
 ASK = "v = agent.permission({tool!r}, {argument!r}); print({word!r}, v['verdict'], v['reason'], flush=True)\n"

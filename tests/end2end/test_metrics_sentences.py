@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from console.api import budgets as b
-from console.api.approval_messages import DecideBody
+from console.api.policy.approvals import DecideBody
 from tests.fakes.instance import Instance, until
 from tests.fakes.standing import standing_instance
 

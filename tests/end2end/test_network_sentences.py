@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.api.messages import AllowlistEntryBody, UrlTestBody
-from console.api.sandbox_messages import MeantBody, RegisterDataBody, StricterBody
+from console.api.network import MeantBody, RegisterDataBody, StricterBody
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
 from tests.fakes.instance import Instance, until
 from tests.fakes.standing import end_all, standing_instance

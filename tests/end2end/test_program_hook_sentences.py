@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from console.api.approval_messages import ApprovalRow, DecideBody, Decided
-from console.api.program_messages import ProgramItem, ProgramsBody
-from console.api.sandbox_messages import MeantBody, RegisterDataBody
+from console.api.agents.programs import ProgramItem, ProgramsBody
+from console.api.network import MeantBody, RegisterDataBody
+from console.api.policy.approvals import ApprovalRow, DecideBody, Decided
 from tests.end2end.test_hook_sentences import results
 from tests.end2end.test_program_sentences import instance_with, told
 from tests.fakes.instance import Instance, until

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
+from console.api.agents.programs import ProgramItem, ProgramsBody
 from console.api.messages import AllowlistEntryBody
-from console.api.program_messages import ProgramItem, ProgramsBody
-from console.api.record_messages import AuditRow
+from console.api.records import AuditRow
 from console.cli.main import main
 from console.domain.errors import Conflict, Denied, Killed
 from console.settings.options import Options, merged, save_options

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.rearm_messages import RearmProof
+from console.api.rearm import RearmProof
 from console.domain.errors import Conflict, ConsoleError, Denied
 from console.killswitch.client import GuardClient
 from tests.fakes.instance import Instance, files_below

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from console.api.adopt_messages import AdoptBody
+from console.api.agents.adopt import AdoptBody
 from console.api.budgets import BudgetBody
 from console.killswitch import processes
 from console.settings.options import Options, merged, save_options

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.rotation_messages import RotationBody, RotationValueBody, TokenBody
+from console.api.secrets import RotationBody, RotationValueBody, TokenBody
 from console.domain.errors import Conflict, Killed, NotFound, TokenRefused, UsageProblem
 from console.domain.kill import Receipt, Step
 from console.killswitch.client import GuardClient

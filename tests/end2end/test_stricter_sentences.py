@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.api.ladder import LadderBody
-from console.api.sandbox_messages import MeantBody, ModeChangeView, RegisterDataBody, StricterBody
+from console.api.network import MeantBody, ModeChangeView, RegisterDataBody, StricterBody
 from console.domain.errors import Conflict, Denied
 from tests.fakes.instance import Instance, until
 from tests.fakes.standing import standing_instance

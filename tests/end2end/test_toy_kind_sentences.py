@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.adopt_messages import AdoptBody
+from console.api.agents.adopt import AdoptBody
 from console.domain.kill import Outcome
 from tests.fakes.instance import ROOT, Instance, until
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.context_messages import ContextActBody, ContextView
+from console.api.agents.sessions import ContextActBody, ContextView
 from console.domain.errors import Denied, NotFound, TooMany
 from tests.fakes.instance import Instance, free_port, until
 

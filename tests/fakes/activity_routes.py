@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.activity import ActivityEntryView, ActivityPage
+from console.api.agents.activity import ActivityEntryView, ActivityPage
 from console.api.messages import ErrorView, OutputView
 from console.domain.activity import Entry, Kind
 from console.ledger.activity import ActivityStore

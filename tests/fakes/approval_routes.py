@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import approval_messages as a
-from console.api import policy_messages as p
 from console.api.messages import ErrorView
+from console.api.policy import approvals as a
+from console.api.policy import rules as p
 from console.domain.agent import AgentId, ContextId
 from console.domain.approval import Approval, digest_of
 from console.domain.permission import PermissionRequest

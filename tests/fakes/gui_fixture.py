@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+from console.api.agents.agent_types import SourcesFileView, SourcesView
 from console.api.environment import EnvironmentView, VariableView
 from console.api.messages import (
     AgentDetailView,
@@ -19,7 +20,6 @@ from console.api.messages import (
     SourceView,
     StatusView,
 )
-from console.api.sources import SourcesFileView, SourcesView
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
 from console.domain.verdict import code_words
 

@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 from docker import APIClient
 from docker.errors import DockerException
 
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.api.ladder import ScopeBody
 from console.api.messages import AgentView, KillSwitchView, LaunchBody
-from console.api.policy_messages import ProfileBody
-from console.api.rearm_messages import RearmProof
+from console.api.policy.rules import ProfileBody
+from console.api.rearm import RearmProof
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt
 from console.egress.children import readable

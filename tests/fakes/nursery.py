@@ -147,7 +147,7 @@ def warm_up() -> None:
     """What each supervisor computes alike before it is ready: what is built in about policies, and the patterns of it and of routes."""
     from starlette.routing import compile_path
 
-    from console.api import policy_data
+    from console.api.policy import policy_data
     from console.policy.loading import read_settings
 
     for read in (policy_data.catalogue, policy_data.tools, policy_data.dangers, policy_data.sequences):

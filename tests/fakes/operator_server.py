@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from console.api import messages as m
-from console.api import rearm_messages as rm
+from console.api import rearm as rm
 from console.domain.kill import Receipt
 from console.services.rearm.service import killed_view
 from console.settings.places import Places, find_places, make_run_dir

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api import allowlist_review as rv
 from console.api import messages as m
-from console.api import review_messages as rv
 from console.domain.errors import ConsoleError
 from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
 from console.egress.url_test import judge_url

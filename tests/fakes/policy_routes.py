@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import policy_data
-from console.api import policy_messages as p
-from console.api import policy_page as v
+from console.api.policy import page as v
+from console.api.policy import policy_data
+from console.api.policy import rules as p
 from tests.fakes.approval_routes import HOSTILE, FakeApprovals
 from tests.fakes.view_answers import refuse, say
 

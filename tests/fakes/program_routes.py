@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import first_run_messages as fr
 from console.api import messages as m
-from console.api import program_messages as pm
+from console.api.agents import first_run as fr
+from console.api.agents import programs as pm
 from console.domain.activity import Entry, Kind
 from console.services.launch.programs import TEMPLATES
 from tests.fakes.view_answers import refuse, say

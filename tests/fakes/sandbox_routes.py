@@ -10,8 +10,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
-from console.api import sandbox_messages as s
-from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView
+from console.api import network as s
+from console.api.agents.adopt import AdoptBody, AdoptedView, Candidate, CandidatesView
 from tests.fakes.view_answers import refuse, say
 
 if TYPE_CHECKING:

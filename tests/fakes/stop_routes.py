@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from console.api import context_messages as w
 from console.api import ladder as la
 from console.api import messages as m
 from console.api import persistence as p
-from console.api import rotation_messages as ro
-from console.api.daemons import DaemonView
+from console.api import secrets as ro
+from console.api.agents import sessions as w
+from console.api.agents.daemons import DaemonView
 from console.domain.ladder import Reach, Scope
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.view_answers import refuse, say

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import console
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.demo import cleanup
 from console.domain.errors import ConsoleError, TimedOut
 from console.egress.children import readable

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.api.ladder import LadderBody, ScopeBody
 from console.api.messages import LaunchBody
 from console.domain.errors import ConsoleError

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from console.api.dry_run_messages import PlanBody
+from console.api.policy.dry_run import PlanBody
 from console.domain.errors import ConsoleError
 from tests.fakes.instance import until
 from tests.fakes.invariants import check_invariants

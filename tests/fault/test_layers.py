@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 
 from console.api import budgets as b
-from console.api import policy_data
-from console.api.review_messages import ImportBody
+from console.api.allowlist_review import ImportBody
+from console.api.policy import policy_data
 from console.audit.verify import verify_file
 from console.domain.errors import ConsoleError
 from console.services.hooks.installation import SOURCE

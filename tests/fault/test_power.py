@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.rotation_messages import TokenBody
+from console.api.secrets import TokenBody
 from console.credentials.api_key import ApiKey
 from console.credentials.keyring_store import Store
 from console.credentials.tokens import Tokens

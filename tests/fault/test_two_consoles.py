@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.domain.errors import ConsoleError
 from tests.fakes.instance import until
 from tests.fakes.invariants import check_invariants

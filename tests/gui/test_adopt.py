@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from console.api.daemons import DaemonView
+from console.api.agents.daemons import DaemonView
 from console.gui.pages.fleet.adopt import AdoptDialog
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.theme.tokens import DARK

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from console.api import budgets as b
-from console.api.approval_messages import ApprovalRow, ApprovalsView
 from console.api.messages import AgentView, StatusView
+from console.api.policy.approvals import ApprovalRow, ApprovalsView
 from console.domain.kill import Outcome, Target
 from console.domain.verdict import verdict
 from console.gui.models import switch as switch_model

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from console.api.dry_run_messages import PlanCallView, PlanView, PreviewLine
+from console.api.policy.dry_run import PlanCallView, PlanView, PreviewLine
 from console.gui.pages.activity.danger import DangerDialog
 from console.gui.pages.activity.page import ActivityPageView
 from console.gui.pages.fleet.dry_run import DryRunCard, PlanDialog, plan_text
@@ -81,7 +81,7 @@ def test_confirmed_planned_seen_whole_and_approved(places: Places, open_window: 
 
 def test_a_message_that_names_one_is_confirmed_below_the_feed(places: Places, open_window: Callable[..., Window], qtbot: QtBot) -> None:
     with Instance(places.state_dir) as it:
-        from console.api.program_messages import ProgramItem, ProgramsBody
+        from console.api.agents.programs import ProgramItem, ProgramsBody
 
         agent = it.api.start_programs(ProgramsBody(items=[ProgramItem(agent="claude-code", prompt="Begin")])).items[0].id
         window = open_window("fleet")

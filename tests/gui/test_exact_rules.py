@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from console.api.policy_messages import ExactOffer
+from console.api.policy.rules import ExactOffer
 from console.gui.pages.approvals import answers
 from console.gui.pages.approvals.exact_rule import ExactRuleDialog
 from console.gui.pages.approvals.page import ApprovalsPage

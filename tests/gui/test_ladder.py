@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from console.api.daemons import DaemonView
+from console.api.agents.daemons import DaemonView
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.kill_switch.chooser import ScopeDialog
 from console.gui.pages.kill_switch.page import KillSwitchPage

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
+from console.api.agents.programs import ProgramItem, ProgramPreview, ReachView
 from console.api.messages import LaunchBody
-from console.api.program_messages import ProgramItem, ProgramPreview, ReachView
 from console.gui.pages.fleet.agent_form import hidden_words
 from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.fleet.page import FleetPage

@@ -12,7 +12,7 @@ import pytest
 from PySide6.QtWidgets import QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
-from console.api.approval_messages import ApprovalRow
+from console.api.policy.approvals import ApprovalRow
 from console.gui.models.fleet import NEWS, Fleet, Row
 from console.gui.models.switch import Switch
 from console.gui.pages.approvals.words import call_line

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
-from console.api.activity import ActivityRow
+from console.api.agents.activity import ActivityRow
 from console.domain.activity import Entry, Kind
 from console.gui.pages.activity import book
 from console.gui.pages.activity.book import Book, Item

@@ -13,8 +13,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from console.api.approval_messages import ApprovalRow
 from console.api.messages import AgentView
+from console.api.policy.approvals import ApprovalRow
 from console.gui.pages.approvals.book import Item
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.page import ApprovalsPage

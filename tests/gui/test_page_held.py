@@ -9,8 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
+from console.api.agents.agent_types import SourcesFileView
 from console.api.messages import AgentDetailView, HardeningView
-from console.api.sources import SourcesFileView
 from console.gui.pages.fleet.held import measure_head, measure_lines, type_lines, variable_head, variable_lines
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.kill_switch.lists import hosts_note

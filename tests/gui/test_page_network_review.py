@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from console.api.allowlist_review import BacktestGroup, BacktestView
 from console.api.messages import MarkView
-from console.api.review_messages import BacktestGroup, BacktestView
 from console.gui.pages.network.history import RevertDialog
 from console.gui.pages.network.page import NetworkPage
 from console.gui.pages.network.remove import RemoveDialog

@@ -10,9 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from console.api import policy_messages as p
-from console.api import policy_page as v
 from console.api.messages import AgentView
+from console.api.policy import page as v
+from console.api.policy import rules as p
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.policy import tools
 from console.gui.pages.policy.backtest import changed_words

@@ -12,10 +12,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from console.api.agents.sessions import ContextView
 from console.api.armed import ArmedView, PathView
-from console.api.context_messages import ContextView
 from console.api.persistence import FindingView, PersistenceReport
-from console.api.rotation_messages import RotationItemView, RotationView
+from console.api.secrets import RotationItemView, RotationView
 from console.domain.errors import ConsoleError
 from console.domain.kill import Connection, Outcome, Receipt, Suspect
 from console.gui.pages.fleet.page import FleetPage

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from console.api.activity import ActivityRow
+from console.api.agents.activity import ActivityRow
 from console.api.ladder import ScopeBody
 from console.api.messages import AgentView
 from console.gui.models.fleet import Fleet, Row

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from console.api.program_messages import EndedView
+from console.api.agents.programs import EndedView
 from console.gui.pages.activity.end import EndDialog
 from console.gui.pages.activity.page import ActivityPageView
 from console.gui.widgets.safe_text import is_plain

@@ -13,7 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from console.api.rearm_messages import KilledView, RearmView
+from console.api.rearm import KilledView, RearmView
 from console.gui import app as console_app
 from console.gui.pages.budgets.page import BudgetsPage
 from console.gui.pages.fleet.page import FleetPage

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from console.api.adopt_messages import AdoptBody
-from console.api.approval_messages import ApprovalRow, DecideBody, Decided
+from console.api.agents.adopt import AdoptBody
 from console.api.messages import AgentView
+from console.api.policy.approvals import ApprovalRow, DecideBody, Decided
 from console.sources.codex.trust import key_of, trusted_hash
 from console.sources.kind import Lacks
 from console.sources.kinds import HOOKS, KINDS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from console.api.activity import ActivityPage, ActivityRow
-from console.api.client import ApiClient
+from console.api.agents.activity import ActivityPage, ActivityRow
+from console.api.client.api_client import ApiClient
 from console.cli.link import connect
 from console.cli.options import Json, StateDir
 from console.cli.syntax import Argument, Option

@@ -12,8 +12,8 @@ from console.cli.terminal.plain import plain
 from console.domain.errors import ExitCode, NotFound
 
 if TYPE_CHECKING:
+    from console.api.agents.agent_types import SourcesView
     from console.api.messages import SourceView
-    from console.api.sources import SourcesView
 
 
 def sources(state_dir: StateDir = None, as_json: Json = False) -> int:

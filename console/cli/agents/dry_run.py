@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from console.api.dry_run_messages import DryRunBody, PlanBody, PlanCallView, PlansView, PlanView
+from console.api.policy.dry_run import DryRunBody, PlanBody, PlanCallView, PlansView, PlanView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.syntax import Argument, Option

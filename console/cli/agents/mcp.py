@@ -13,7 +13,7 @@ from console.cli.terminal.plain import plain
 from console.domain.errors import ExitCode
 
 if TYPE_CHECKING:
-    from console.api.activity import McpToolView
+    from console.api.agents.activity import McpToolView
 
 app = Verbs("MCP servers, by what agents were seen to call.")
 

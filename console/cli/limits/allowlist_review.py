@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+from console.api.allowlist_review import BacktestBody, BacktestGroup, BacktestView, EntryChangeView, ImportBody, RevertBody
 from console.api.messages import AllowlistEntryBody, AllowlistEntryView
-from console.api.review_messages import BacktestBody, BacktestGroup, BacktestView, EntryChangeView, ImportBody, RevertBody
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.syntax import Argument, Option, Verbs

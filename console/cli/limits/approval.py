@@ -14,8 +14,8 @@ from console.cli.terminal.tables import new_table
 from console.domain.errors import Conflict, Denied, NotFound
 
 if TYPE_CHECKING:
-    from console.api.approval_messages import ApprovalDetailView, ApprovalRow, ApprovalsView, DecideBody, DecideView
-    from console.api.client import ApiClient
+    from console.api.client.api_client import ApiClient
+    from console.api.policy.approvals import ApprovalDetailView, ApprovalRow, ApprovalsView, DecideBody, DecideView
 
 app = Verbs("What waits for approval: see it whole, approve it once or for its session, or deny it.")
 Which = Annotated[list[str], Argument(metavar="APPROVAL...", help="Ids, as approval list shows them.")]
@@ -126,7 +126,7 @@ def revoke(
     as_json: Json = False,
 ) -> int:
     """Take back all that a session was given."""
-    from console.api.approval_messages import EndGrantBody
+    from console.api.policy.approvals import EndGrantBody
 
     with connect(state_dir) as client:
         view = client.end_grants(build(EndGrantBody, session=session, reason=reason))
@@ -146,7 +146,7 @@ def rule(
     as_json: Json = False,
 ) -> int:
     """Allow exactly this call in its workspace for 30 days. Never what is dangerous, reads secrets or has shell operators."""
-    from console.api.policy_messages import ExactBody
+    from console.api.policy.rules import ExactBody
 
     with connect(state_dir) as client:
         offer = client.offered_rule(approval)
@@ -184,7 +184,7 @@ def _once(rows: list[ApprovalRow]) -> list[tuple[ApprovalRow, int]]:
 
 def _body(client: ApiClient, which: list[str], digest: str, *, equal: bool = False, **fields: str) -> DecideBody:
     """Bound to what the supervisor says these requests are now, or to the digest the caller names."""
-    from console.api.approval_messages import DecideBody, Decided
+    from console.api.policy.approvals import DecideBody, Decided
 
     waiting = {row.id: row for row in client.approvals().waiting}
     for name in which:

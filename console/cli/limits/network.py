@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from console.api.messages import AgentView
-from console.api.sandbox_messages import MeantBody, ModeChangeView, ModeHistoryView, RegisterDataBody, StricterBody, StricterView
+from console.api.network import MeantBody, ModeChangeView, ModeHistoryView, RegisterDataBody, StricterBody, StricterView
 from console.cli.agents.fleet import network_words
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.cli.options import Json
 from console.cli.policy import exchange, rules, sequences
 from console.cli.policy.exchange import bounded, read_bytes

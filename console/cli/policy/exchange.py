@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.cli.options import Json
 from console.cli.syntax import Argument, Option, Verbs
 from console.cli.terminal import out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from console.api.policy_messages import DAYS, ExactRemoveBody, PolicySaveBody, PolicyTryBody, PolicyTryView, ProfileBody
+from console.api.policy.rules import DAYS, ExactRemoveBody, PolicySaveBody, PolicyTryBody, PolicyTryView, ProfileBody
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.syntax import Argument, Option, Verbs

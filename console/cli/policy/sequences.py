@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.cli.options import Json, StateDir, seek_places
 from console.cli.syntax import Option, Verbs
 from console.cli.terminal import out

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.audit.anchors import Anchor, anchor_of
 from console.audit.reading import AuditReader
 from console.audit.record import Record

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Annotated
 
-from console.api.rotation_messages import RotationBody, RotationValueBody, RotationView
+from console.api.secrets import RotationBody, RotationValueBody, RotationView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.syntax import Argument, Verbs

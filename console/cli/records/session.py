@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from console.api.context_messages import ContextActBody, ContextsView, ContextView
+from console.api.agents.sessions import ContextActBody, ContextsView, ContextView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.syntax import Argument, Option

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView
+from console.api.agents.adopt import AdoptBody, AdoptedView, Candidate, CandidatesView
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir
 from console.cli.stop.daemons import show_daemons

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-from console.api.client import LAUNCH_S, ApiClient
+from console.api.client.agent_routes import START_S
+from console.api.client.api_client import LAUNCH_S, ApiClient
 from console.api.messages import LaunchBody, LaunchedView
-from console.api.program_client import START_S
 from console.cli.embedded import ensure_supervisor
 from console.cli.link import build
 from console.cli.options import DangerousOk, Json, StateDir

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from console.api import program_messages as pm
-from console.api.client import ApiClient
+from console.api.agents import programs as pm
+from console.api.client.api_client import ApiClient
 from console.cli.link import build
 from console.cli.stop.rearm import hint
 from console.cli.terminal import out

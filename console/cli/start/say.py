@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-from console.api.program_messages import EndedView, SaidView
+from console.api.agents.programs import EndedView, SaidView
 from console.cli.link import connect
 from console.cli.options import DangerousOk, Json, StateDir
 from console.cli.syntax import Argument, Option

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.api.ladder import LadderBody, ScopeBody
 from console.api.messages import ActView
 from console.cli.link import build, connect

@@ -12,7 +12,7 @@ from console.domain.verdict import not_watched_words
 from console.domain.words import counted
 
 if TYPE_CHECKING:
-    from console.api.daemons import DaemonView
+    from console.api.agents.daemons import DaemonView
 
 NAMED = 20
 

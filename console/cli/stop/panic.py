@@ -23,7 +23,7 @@ from console.killswitch.press import press_and_wait, press_without_guard
 from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
-    from console.api.client import ApiClient
+    from console.api.client.api_client import ApiClient
     from console.killswitch import relocation
 
 FINISH_S = 20.0
@@ -124,7 +124,7 @@ def finished(places: Places, local: Receipt, wait_s: float = FINISH_S) -> Receip
 
     ``local`` calls itself complete: the guard's own part of it is. That says nothing of rotation, remote write and evidence.
     """
-    from console.api.client import ApiClient  # after the press; see the module's docstring
+    from console.api.client.api_client import ApiClient  # after the press; see the module's docstring
     from console.cli.embedded import answers, start_supervisor
 
     deadline = time.monotonic() + wait_s

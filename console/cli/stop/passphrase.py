@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from console.api.client import ApiClient
-from console.api.rearm_messages import PassphraseBody, PassphraseView
+from console.api.client.api_client import ApiClient
+from console.api.rearm import PassphraseBody, PassphraseView
 from console.cli.link import connect
 from console.cli.options import Json, StateDir, operator
 from console.cli.stop.secret_input import Fd, File, is_person, read_passphrase, typed

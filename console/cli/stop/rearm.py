@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from console.api.client import ApiClient
-from console.api.rearm_messages import AgainView, KilledView, RearmProof, RearmView, Signature
+from console.api.client.api_client import ApiClient
+from console.api.rearm import AgainView, KilledView, RearmProof, RearmView, Signature
 from console.cli.embedded import child_environment
 from console.cli.link import connect
 from console.cli.options import Json, Reason, StateDir, operator

@@ -20,7 +20,7 @@ LAST_S = 2.0
 
 def after_watch(places: Places, receipt: Receipt, *, quiet: bool) -> Receipt:
     """Waits until the watch is over; what is known of returns then is in the receipt. Works with the supervisor down."""
-    from console.api.client import ApiClient
+    from console.api.client.api_client import ApiClient
 
     if not receipt.watch_until:
         return receipt

@@ -15,7 +15,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from console.api.fleet_changes import FleetChanges, changes_of, read_changes
+from console.api.agents.fleet_changes import FleetChanges, changes_of, read_changes
 from console.api.messages import Delta
 
 Incoming = SimpleQueue[tuple[int, bytes | None] | None]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtNetwork import QNetworkReply
 
-from console.api.fleet_changes import FleetChanges
+from console.api.agents.fleet_changes import FleetChanges
 from console.gui.link.decode import Decoder, Read
 from console.gui.link.http import Link
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 
-from console.api.fleet_changes import NEAR, QUIET, FleetChanges
+from console.api.agents.fleet_changes import NEAR, QUIET, FleetChanges
 from console.api.messages import AgentView
 from console.gui.models.row import Row
 

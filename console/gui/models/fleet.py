@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from console.api.fleet_changes import FleetChanges
+from console.api.agents.fleet_changes import FleetChanges
 from console.api.messages import AgentView
 from console.gui.models.facts import Facts, News
 from console.gui.models.order import children_of, ranks_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from console.api.messages import AgentView
-from console.api.sandbox_messages import ModeChangeView, ModeHistoryView
+from console.api.network import ModeChangeView, ModeHistoryView
 from console.gui.models.row import LIVE, is_exposed, view_mode
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.words import took

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from console.api.fleet_changes import NEAR
+from console.api.agents.fleet_changes import NEAR
 from console.api.messages import AgentView
 from console.domain.agent import AgentState
 from console.gui.widgets.safe_text import safe_text

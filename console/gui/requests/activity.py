@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.api.activity import ActivityEntryView, ActivityPage
+from console.api.agents.activity import ActivityEntryView, ActivityPage
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 

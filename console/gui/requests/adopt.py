@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.api.adopt_messages import AdoptBody, AdoptedView, CandidatesView
+from console.api.agents.adopt import AdoptBody, AdoptedView, CandidatesView
 from console.gui.link.http import Link
 from console.gui.link.pending import Pending
 

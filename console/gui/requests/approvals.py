@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from console.api import approval_messages as a
-from console.api import policy_messages as p
+from console.api.policy import approvals as a
+from console.api.policy import rules as p
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 

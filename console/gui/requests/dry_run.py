@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.api import dry_run_messages as dm
+from console.api.policy import dry_run as dm
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 

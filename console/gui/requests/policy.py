@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from console.api import policy_messages as p
-from console.api import policy_page as v
+from console.api.policy import page as v
+from console.api.policy import rules as p
 from console.gui.link.http import Link
 from console.gui.link.pending import Pending
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from console.api import first_run_messages as fr
 from console.api import messages as m
-from console.api import program_messages as pm
+from console.api.agents import first_run as fr
+from console.api.agents import programs as pm
 from console.gui.link.http import Link, segment
 from console.gui.link.pending import Pending
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from console.api import context_messages as w
+from console.api import allowlist_review as rv
 from console.api import ladder as la
 from console.api import messages as m
+from console.api import network as sb
 from console.api import persistence as p
-from console.api import rearm_messages as rm
-from console.api import review_messages as rv
-from console.api import rotation_messages as ro
-from console.api import sandbox_messages as sb
-from console.api import sources as so
+from console.api import rearm as rm
+from console.api import secrets as ro
+from console.api.agents import agent_types as so
+from console.api.agents import sessions as w
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link, segment

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject
 
-from console.api.approval_messages import ApprovalRow
+from console.api.policy.approvals import ApprovalRow
 from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.activity import ActivityEntryView, ActivityPage, ActivityRow, McpToolView, McpView
+from console.api.agents.activity import ActivityEntryView, ActivityPage, ActivityRow, McpToolView, McpView
 from console.domain.activity import KINDS, Kept
 from console.domain.agent import AgentId
 from console.domain.errors import NotFound, UsageProblem

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.adopt_messages import AdoptBody
+from console.api.agents.adopt import AdoptBody
 from console.services.adoption.service import AdoptDesk
 from console.services.routes.request_identity import caller_of
 from console.services.routes.responses import answer, body_of

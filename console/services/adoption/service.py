@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from console.api import adopt_messages as v
+from console.api.agents import adopt as v
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
 from console.domain.command import Record

@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import dry_run_messages as dm
-from console.api.approval_messages import ApprovalPart
+from console.api.policy import dry_run as dm
+from console.api.policy.approvals import ApprovalPart
 from console.domain import dry_run as d
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from console.api.approval_messages import BlastLine
+from console.api.policy.approvals import BlastLine
 from console.domain.agent import Agent
 from console.domain.approval import Approval, AskedPart
 from console.domain.network import Sensitivity

@@ -12,7 +12,7 @@ import time
 from starlette.requests import Request
 from starlette.responses import Response
 
-from console.api.asking_messages import AskBody, AskedView, AskView
+from console.api.policy.asking import AskBody, AskedView, AskView
 from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.approval import Approval, ApprovalState, digest_of

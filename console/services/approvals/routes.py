@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import approval_messages as a
+from console.api.policy import approvals as a
 from console.services.approvals.service import ApprovalDesk
 from console.services.routes.responses import answer, body_of
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, replace
 from statistics import median
 
-from console.api import approval_messages as a
+from console.api.policy import approvals as a
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ContextId
 from console.domain.approval import Approval, ApprovalScope, ApprovalState, Grant, Questions, questions, session_digest

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from console.api import messages as m
-from console.api.reserving import ReserveBody, ReservedView, SettleBody
+from console.api.budgets import ReserveBody, ReservedView, SettleBody
 from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import RESERVABLE, Reservation, Usage, checked_increment

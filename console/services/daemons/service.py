@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.api.daemons import DaemonView
+from console.api.agents.daemons import DaemonView
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt
 from console.killswitch.kill.respawners import words

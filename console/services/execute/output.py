@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from console.api.execute_messages import ExecuteOutput
+from console.api.agents.execute import ExecuteOutput
 
 PIECE = 32 * 1024
 SMALL = 4096

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from console.api.execute_messages import ExecuteBody
+from console.api.agents.execute import ExecuteBody
 from console.domain.agent import AgentId
 from console.services.execute.service import ExecuteDesk, Running
 from console.services.routes.responses import body_of

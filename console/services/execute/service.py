@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from console.api.execute_messages import ExecuteBegun, ExecuteBody, ExecuteEnded
+from console.api.agents.execute import ExecuteBegun, ExecuteBody, ExecuteEnded
 from console.api.messages import View
 from console.credentials.keyring_store import Store
 from console.domain import command as c

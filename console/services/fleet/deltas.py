@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from console.api.fleet_changes import CHUNK
+from console.api.agents.fleet_changes import CHUNK
 from console.domain.agent import AgentId
 from console.services.fleet.core import Core
 from console.services.fleet.views import agent_fields

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.domain.errors import UsageProblem
 from console.domain.permission import PermissionRequest
 from console.policy.tools.catalogue import tool_of

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import console
-from console.api.first_run_messages import HookPreview
+from console.api.agents.first_run import HookPreview
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
 from console.settings.durable import make_folder, replace_file
 from console.settings.options import load_options

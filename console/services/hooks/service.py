@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.hook_messages import AgentHook, HookBody, HooksView, HookVerdict, ProgramHook
+from console.api.policy.hooks import AgentHook, HookBody, HooksView, HookVerdict, ProgramHook
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel
 from console.domain.conversation import started_as

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from console.api import messages as m
-from console.api import program_messages as pm
+from console.api.agents import programs as pm
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.sandbox.interface import Sandbox

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from console.api import program_messages as pm
+from console.api.agents import programs as pm
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut

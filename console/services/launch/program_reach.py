@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 
-from console.api.program_messages import ReachView
+from console.api.agents.programs import ReachView
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.conversation import started_as
 from console.domain.network import LOOSEST, NetworkMode, Sensitivity, higher, stricter_mode

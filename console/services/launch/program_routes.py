@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import program_messages as pm
+from console.api.agents import programs as pm
 from console.api.messages import LaunchBody
 from console.services.launch.program_ending import Endings
 from console.services.launch.programs import Programs

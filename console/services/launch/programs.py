@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.api import program_messages as pm
+from console.api.agents import programs as pm
 from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.conversation import Program, checked_model, checked_text, command_line
 from console.domain.errors import Conflict, ConsoleError, Unavailable

@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TypeVar
 
-from console.api import policy_data
-from console.api.sources import SourcesFileView, SourcesView
+from console.api.agents.agent_types import SourcesFileView, SourcesView
+from console.api.policy import policy_data
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.environment import check_agent_type

@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from console.api import sandbox_messages as s
+from console.api import network as s
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.command import Record

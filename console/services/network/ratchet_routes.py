@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import sandbox_messages as s
+from console.api import network as s
 from console.services.network.ratchet import TightenDesk
 from console.services.routes.responses import answer, body_of
 

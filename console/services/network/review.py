@@ -7,8 +7,8 @@ import time
 from collections import Counter
 from dataclasses import replace
 
+from console.api import allowlist_review as r
 from console.api import messages as m
-from console.api import review_messages as r
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.allowlist_file import read_file, write_file

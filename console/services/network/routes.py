@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api import allowlist_review as r
 from console.api import messages as m
-from console.api import review_messages as r
 from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk
 from console.services.routes.responses import answer, body_of, number_in

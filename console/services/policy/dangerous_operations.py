@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.command import Record
 from console.domain.conversation import started_as

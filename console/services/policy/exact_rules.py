@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from console.api import policy_data
-from console.api import policy_messages as p
+from console.api.policy import policy_data
+from console.api.policy import rules as p
 from console.domain.agent import Agent, AgentId
 from console.domain.approval import Approval, ApprovalState, digest_of, exact_key, has_operators
 from console.domain.command import Record

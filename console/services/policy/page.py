@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from console.api import policy_data
-from console.api import policy_page as v
+from console.api.policy import page as v
+from console.api.policy import policy_data
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.errors import ConsoleError, Denied, NotFound
 from console.domain.lineage import Mark

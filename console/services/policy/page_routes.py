@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import policy_page as v
+from console.api.policy import page as v
 from console.domain.errors import UsageProblem
 from console.services.policy.page import PolicyLook
 from console.services.routes.responses import answer, body_of

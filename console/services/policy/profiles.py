@@ -8,8 +8,8 @@ import threading
 import time
 from typing import Protocol
 
-from console.api import policy_data
-from console.api import policy_messages as p
+from console.api.policy import policy_data
+from console.api.policy import rules as p
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record
 from console.domain.environment import check_agent_type

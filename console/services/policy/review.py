@@ -7,8 +7,8 @@ import hashlib
 import json
 import time
 
-from console.api import policy_data
-from console.api import policy_messages as p
+from console.api.policy import policy_data
+from console.api.policy import rules as p
 from console.domain.agent import Agent, AgentId
 from console.domain.approval import Approval
 from console.domain.command import Record

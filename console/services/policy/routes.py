@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import policy_messages as p
+from console.api.policy import rules as p
 from console.services.policy.exact_rules import ExactDesk
 from console.services.policy.profiles import Profiles
 from console.services.policy.review import PolicyReview

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.domain.errors import Denied, UsageProblem
 from console.domain.lineage import Match
 from console.domain.permission import PermissionRequest

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
 from console.domain.approval import AskedPart
 from console.domain.errors import ConsoleError

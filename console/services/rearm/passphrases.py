@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from console.api import rearm_messages as rm
+from console.api import rearm as rm
 from console.domain.agent import ControlLevel
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, Denied, UsageProblem

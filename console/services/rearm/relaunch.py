@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from console.api import rearm_messages as rm
+from console.api import rearm as rm
 from console.domain.agent import Agent, AgentId, AgentState, LaunchRequest
 from console.domain.budget import tightest
 from console.domain.command import Record

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
-from console.api import rearm_messages as rm
+from console.api import rearm as rm
 from console.services.fleet.core import Core
 from console.services.rearm.passphrases import Passphrases
 from console.services.rearm.relaunch import Relaunch

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.api import rearm_messages as rm
+from console.api import rearm as rm
 from console.credentials.rotation import unfinished
 from console.credentials.tokens import Tokens
 from console.domain import event as e

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from console.api.client import ApiClient
-from console.api.key_messages import RetiredKeyView, RetireKeyBody, RetirementBody
+from console.api.client.api_client import ApiClient
+from console.api.secrets import RetiredKeyView, RetireKeyBody, RetirementBody
 from console.audit.log import AuditLog
 from console.audit.on_record import retired_keys
 from console.audit.retirement import FLEET, HOST, KIND, Retirement, key_id, retire, worth

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
-from console.api.key_messages import RetireKeyBody
+from console.api.secrets import RetireKeyBody
 from console.domain.command import Record
 from console.services.records.audit_log import AuditDesk
 from console.services.records.key_retirement import apply

@@ -11,7 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from console.api.rotation_messages import RotationItemView, RotationView
+from console.api.secrets import RotationItemView, RotationView
 from console.credentials.again import LOST, due, keep_result, present_again, stand_in
 from console.credentials.marker import Again, Last, RotationItem, load_last, olds
 from console.credentials.plan import OWN_ITEMS, CommandItem, CommandVerifier, FileItem, HttpItem, Item, KeyringItem, Plan, load_plan

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import rotation_messages as rm
+from console.api import secrets as rm
 from console.credentials.api_key import PREFIX, ApiKey
 from console.credentials.keyring_store import Store
 from console.domain.agent import AgentId

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api import context_messages as v
+from console.api.agents import sessions as v
 from console.domain.errors import NotFound
 from console.services.routes.responses import answer, body_of
 from console.services.sessions.workspaces import Contexts

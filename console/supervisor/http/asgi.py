@@ -70,7 +70,7 @@ class Door:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            headers=[("server", f"watchfloor/{console.__version__}")],  # api/reading.py goes by it
+            headers=[("server", f"watchfloor/{console.__version__}")],  # api/client/reading.py goes by it
             timeout_keep_alive=KEEP_S,
         )
         self._config.load()

@@ -8,7 +8,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from console.api.fleet_changes import QUIET, changes_of, read_changes
+from console.api.agents.fleet_changes import QUIET, changes_of, read_changes
 from console.api.messages import AgentView
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.api import messages as m
-from console.api.wire import Wire, error_from, segment
+from console.api.client.wire import Wire, error_from, segment
 from console.domain.errors import (
     Conflict,
     ConsoleError,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from console.api.agents.agent_types import SourcesView
 from console.api.messages import SourceView
-from console.api.sources import SourcesView
 from console.cli.agents import agent_type
 
 OTLP = SourceView(source="otlp", available=True, state="listening", sees=2, reason="Listens on \x1b[31mhttp://127.0.0.1:4318\nevil")

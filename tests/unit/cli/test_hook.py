@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.hook_messages import HooksView, ProgramHook
+from console.api.policy.hooks import HooksView, ProgramHook
 from console.cli.hook import hook_words, installed_in
 from console.wording.agent_kinds import PLACES
 from tests.fakes.instance import ROOT

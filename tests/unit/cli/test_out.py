@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import console
-from console.api.approval_messages import GrantsView
+from console.api.policy.approvals import GrantsView
 from console.cli.terminal import out
 from console.domain.errors import ConsoleError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalsView, GrantRow
+from console.api.policy.approvals import ApprovalDetailView, ApprovalPart, ApprovalsView, GrantRow
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import case_of
 from console.gui.pages.approvals.hostile import top_findings, visible

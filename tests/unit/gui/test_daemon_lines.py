@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.api.daemons import DaemonView
+from console.api.agents.daemons import DaemonView
 from console.api.ladder import LadderPreview
 from console.domain.kill import Daemon, Receipt, Return
 from console.gui.pages.kill_switch.rung_words import daemon_words

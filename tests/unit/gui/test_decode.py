@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from console.api.fleet_changes import FleetChanges
+from console.api.agents.fleet_changes import FleetChanges
 from console.api.messages import Delta
 from console.gui.link.decode import Decoder, Incoming, Read, read_block
 

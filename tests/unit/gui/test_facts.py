@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Thread
 
-from console.api.fleet_changes import FleetChanges, changes_of
+from console.api.agents.fleet_changes import FleetChanges, changes_of
 from console.api.messages import AgentView
 from console.gui.models.facts import Facts, News
 from console.gui.models.fleet import Fleet

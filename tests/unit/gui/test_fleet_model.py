@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from console.api.fleet_changes import changes_of
+from console.api.agents.fleet_changes import changes_of
 from console.api.messages import AgentView
 from console.gui.models.fleet import FILTERS, Fleet, is_full, needs_attention, view_mode
 from tests.fakes.gui_fixture import many_agents, mockup_agents

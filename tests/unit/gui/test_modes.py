@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from console.api.messages import AgentView
-from console.api.sandbox_messages import ModeHistoryView
+from console.api.network import ModeHistoryView
 from console.gui.models.fleet import Row
 from console.gui.models.modes import is_open, moments, network_chip, oldest_first, segments, spoken
 from console.gui.pages.fleet.modes import line_of, more_words, parts_of

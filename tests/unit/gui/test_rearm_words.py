@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.api.rearm_messages import KilledView
+from console.api.rearm import KilledView
 from console.gui.pages.kill_switch.rearm import killed_words
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.api.policy_data import default_rules
+from console.api.policy.policy_data import default_rules
 from console.policy.loading import read_settings
 from console.policy.positions import lines_of
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.domain.errors import UsageProblem
 from console.domain.permission import Verdict
 from console.policy.lint import Severity, lint

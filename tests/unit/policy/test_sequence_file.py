@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.domain.errors import UsageProblem
 from console.policy.sequence_file import in_force, read_sequences
 

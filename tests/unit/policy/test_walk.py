@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.policy_data import default_rules
+from console.api.policy.policy_data import default_rules
 from console.domain.permission import Verdict
 from console.policy import disk, walk
 from console.policy.disk import Disk

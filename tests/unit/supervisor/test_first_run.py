@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from console.api import policy_data
 from console.api.armed import ArmedView, PathView
-from console.api.hook_messages import HooksView, ProgramHook
+from console.api.policy import policy_data
+from console.api.policy.hooks import HooksView, ProgramHook
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.last_good import Kept
 from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview

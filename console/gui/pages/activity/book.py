@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from console.api.activity import ActivityRow
+from console.api.agents.activity import ActivityRow
 
 PAGE = 200
 TRIM_FROM, TRIM_TO = 20_000, 15_000

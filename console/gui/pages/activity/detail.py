@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.activity import ActivityRow
+from console.api.agents.activity import ActivityRow
 from console.gui.pages.activity.book import Item
 from console.gui.pages.activity.rows import lines_of, money
 from console.gui.theme import fonts

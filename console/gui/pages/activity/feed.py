@@ -8,7 +8,7 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.activity import ActivityPage
+from console.api.agents.activity import ActivityPage
 from console.domain.errors import ConsoleError
 from console.gui.pages.activity.book import PAGE, Book, Item
 from console.gui.pages.activity.rows import COLUMNS, HEIGHT, painter_of, turn_words, words_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.activity import ActivityEntryView
+from console.api.agents.activity import ActivityEntryView
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec

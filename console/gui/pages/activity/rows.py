@@ -8,7 +8,7 @@ from time import time as now
 
 from PySide6.QtCore import QPointF, QRectF
 
-from console.api.activity import ActivityRow
+from console.api.agents.activity import ActivityRow
 from console.gui.pages.activity.book import Item
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap

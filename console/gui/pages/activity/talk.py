@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
+from console.api.agents.programs import EndedView, SaidView
 from console.api.messages import AgentDetailView
-from console.api.program_messages import EndedView, SaidView
 from console.domain.conversation import checked_text
 from console.domain.errors import ConsoleError, Unconfirmed
 from console.gui.pages.activity.danger import DangerDialog

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from console.api.approval_messages import ApprovalRow, ApprovalsView
+from console.api.policy.approvals import ApprovalRow, ApprovalsView
 from console.gui.pages.approvals.words import gone_words
 
 

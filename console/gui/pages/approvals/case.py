@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalRow, BlastLine, Decided, GrantRow
+from console.api.policy.approvals import ApprovalDetailView, ApprovalPart, ApprovalRow, BlastLine, Decided, GrantRow
 from console.gui.pages.approvals.book import alike
 from console.gui.pages.approvals.hostile import Shown
 from console.gui.pages.approvals.words import is_bound, title_of, whole_input

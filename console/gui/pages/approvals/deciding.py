@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from console.api.approval_messages import ApprovalRow, GrantRow, GrantsView
+from console.api.policy.approvals import ApprovalRow, GrantRow, GrantsView
 from console.gui.pages.approvals.answer_bar import AnswerBar
 from console.gui.pages.approvals.answers import CONFIRM, SCOPES, Answer, Answers
 from console.gui.pages.approvals.book import Book, Item

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.approval_messages import EndGrantBody, GrantRow, GrantsView
+from console.api.policy.approvals import EndGrantBody, GrantRow, GrantsView
 from console.gui.pages.approvals.book import alike
 from console.gui.pages.approvals.case import Case
 from console.gui.pages.interface import Desk

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.approval_messages import ApprovalRow
-from console.api.policy_messages import ExactBody, ExactOffer, ExactRule
+from console.api.policy.approvals import ApprovalRow
+from console.api.policy.rules import ExactBody, ExactOffer, ExactRule
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog

@@ -8,7 +8,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.approval_messages import ApprovalRow, GrantRow
+from console.api.policy.approvals import ApprovalRow, GrantRow
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.rows import (
     DECIDED_COLUMNS,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
-from console.api.approval_messages import ApprovalRow, GrantRow
+from console.api.policy.approvals import ApprovalRow, GrantRow
 from console.gui.pages.approvals.book import Item
 from console.gui.pages.approvals.words import call_line, clock_words, end_words, is_late
 from console.gui.theme import fonts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QPlainTextEdit, QScrollArea, QWidget
 
-from console.api.policy_messages import DraftView, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
+from console.api.policy.rules import DraftView, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QToolTip, QWidget
 
-from console.api.approval_messages import BlastLine, TreeCost
+from console.api.policy.approvals import BlastLine, TreeCost
 from console.gui.pages.approvals.hostile import Finding
 from console.gui.pages.approvals.words import clock_words, is_late
 from console.gui.theme import fonts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from console.api.approval_messages import ApprovalDetailView, ApprovalPart, ApprovalRow, GrantRow
+from console.api.policy.approvals import ApprovalDetailView, ApprovalPart, ApprovalRow, GrantRow
 from console.domain.agent import AgentId
 from console.domain.approval import digest_of
 from console.domain.permission import PermissionRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.first_run_messages import DefaultView
+from console.api.agents.first_run import DefaultView
 from console.api.messages import StatusView
 from console.gui.models.switch import Light, Switch
 from console.gui.pages.first_run.path_lines import PathLines

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from console.api.first_run_messages import FirstRunView
+from console.api.agents.first_run import FirstRunView
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
 from console.gui.pages.first_run.cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard

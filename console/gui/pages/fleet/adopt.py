@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QCheckBox, QLayout, QLineEdit, QWidget
 
-from console.api.adopt_messages import AdoptBody, AdoptedView, Candidate, CandidatesView, OrphanBody
+from console.api.agents.adopt import AdoptBody, AdoptedView, Candidate, CandidatesView, OrphanBody
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.models.fleet import Row
 from console.gui.pages.interface import Desk

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
+from console.api.agents.programs import ProgramItem, TemplateView
 from console.api.messages import LaunchBody
-from console.api.program_messages import ProgramItem, TemplateView
 from console.domain.budget import parse_limit
 from console.domain.conversation import checked_model, checked_text
 from console.domain.errors import UsageProblem

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
-from console.api.dry_run_messages import DryRunBody, DryRunView, PlanBody, PlanCallView, PlanDecidedView, PlansView, PlanView
 from console.api.messages import AgentView
+from console.api.policy.dry_run import DryRunBody, DryRunView, PlanBody, PlanCallView, PlanDecidedView, PlansView, PlanView
 from console.domain.errors import ConsoleError
 from console.gui.pages.approvals.hostile import visible
 from console.gui.pages.interface import Desk

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from console.api.agents.agent_types import SourcesFileView, SourcesView
 from console.api.environment import EnvironmentView
 from console.api.messages import AgentDetailView, HardeningView
-from console.api.sources import SourcesFileView, SourcesView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from console.api.messages import AgentView
-from console.api.sandbox_messages import ModeHistoryView
+from console.api.network import ModeHistoryView
 from console.domain.errors import ConsoleError
 from console.gui.models.modes import Moment, Segment, moments, segments, spoken
 from console.gui.pages.interface import Desk

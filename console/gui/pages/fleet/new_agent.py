@@ -7,9 +7,9 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
 
-from console.api.context_messages import ContextsView
+from console.api.agents.programs import ProgramPreview, ProgramPreviews, ProgramsStarted, ProgramsView
+from console.api.agents.sessions import ContextsView
 from console.api.messages import LaunchBody, LaunchedView
-from console.api.program_messages import ProgramPreview, ProgramPreviews, ProgramsStarted, ProgramsView
 from console.domain.errors import ConsoleError, Denied
 from console.gui.pages.fleet.agent_form import AgentForm, hidden_words
 from console.gui.pages.fleet.dangers import DangerBox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from console.api.program_messages import ProgramPreview, ProgramsView, ReachView
+from console.api.agents.programs import ProgramPreview, ProgramsView, ReachView
 from console.gui.theme import fonts
 from console.gui.widgets.text import Text
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.activity import ActivityEntryView, ActivityPage
+from console.api.agents.activity import ActivityEntryView, ActivityPage
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
 from console.gui.pages.activity.book import Book, Item

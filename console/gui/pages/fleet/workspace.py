@@ -7,7 +7,7 @@ from typing import Literal
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.context_messages import ContextsView, ContextView
+from console.api.agents.sessions import ContextsView, ContextView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts

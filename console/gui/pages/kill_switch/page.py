@@ -6,7 +6,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.api.messages import PathView
-from console.api.rotation_messages import RotationView
+from console.api.secrets import RotationView
 from console.gui.actions import ActionSpec
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QLineEdit, QWidget
 
-from console.api.rearm_messages import PassphraseBody, PassphraseView
+from console.api.rearm import PassphraseBody, PassphraseView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
 from console.api.messages import KillSwitchView, LaunchedView
-from console.api.rearm_messages import AgainView, KilledView, RearmProof, RearmView
+from console.api.rearm import AgainView, KilledView, RearmProof, RearmView
 from console.domain.errors import ConsoleError
 from console.domain.verdict import verdict
 from console.gui.models.switch import Switch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.rotation_messages import RotationItemView, RotationView
+from console.api.secrets import RotationItemView, RotationView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog

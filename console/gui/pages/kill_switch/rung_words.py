@@ -6,7 +6,7 @@ from collections import Counter
 from textwrap import wrap
 from typing import Literal, get_args
 
-from console.api.adopt_messages import CandidatesView
+from console.api.agents.adopt import CandidatesView
 from console.api.ladder import LadderAgent, LadderPreview, ScopeBody
 from console.api.messages import ActView
 from console.domain.ladder import count_age

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.review_messages import BacktestGroup, BacktestView
+from console.api.allowlist_review import BacktestGroup, BacktestView
 from console.domain.errors import ConsoleError
 from console.gui.theme import fonts
 from console.gui.widgets.facts import Card, Fact, Facts

@@ -8,8 +8,8 @@ from enum import Enum
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api.allowlist_review import BacktestBody, BacktestView
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, MarkView, UrlTestBody, UrlTestView
-from console.api.review_messages import BacktestBody, BacktestView
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.backtest import BacktestCard

@@ -6,8 +6,8 @@ from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from console.api.allowlist_review import AllowlistHistoryView, AllowlistVersionView, BacktestBody, RevertBody
 from console.api.messages import AllowlistChangedView
-from console.api.review_messages import AllowlistHistoryView, AllowlistVersionView, BacktestBody, RevertBody
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.backtest import BacktestCard

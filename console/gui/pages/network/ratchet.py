@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QLayout, QLineEdit, QWidget
 
-from console.api.sandbox_messages import StricterView, SwitchedAgent
+from console.api.network import StricterView, SwitchedAgent
 from console.domain.errors import ConsoleError
 from console.gui.link.pending import Pending
 from console.gui.pages.interface import Desk

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
 from console.api.messages import AgentView
-from console.api.sandbox_messages import MeantBody, RegisterDataBody, StricterView
+from console.api.network import MeantBody, RegisterDataBody, StricterView
 from console.gui.link.pending import Pending
 from console.gui.models.modes import mode_words
 from console.gui.pages.interface import Desk

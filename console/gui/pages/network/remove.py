@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
+from console.api.allowlist_review import BacktestBody
 from console.api.messages import AllowlistChangedView, AllowlistEntryView
-from console.api.review_messages import BacktestBody
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.backtest import BacktestCard

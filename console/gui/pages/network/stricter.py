@@ -7,7 +7,7 @@ from typing import Literal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.api.messages import AgentView
-from console.api.sandbox_messages import MeantBody, StricterBody, StricterView
+from console.api.network import MeantBody, StricterBody, StricterView
 from console.gui.link.pending import Pending
 from console.gui.models.modes import SEVERITY, asked_mode
 from console.gui.pages.interface import Desk

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, QTimer, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
-from console.api.policy_messages import DAYS, ChangedCall, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
+from console.api.policy.rules import DAYS, ChangedCall, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.pages.policy.words import UNKNOWN, VERDICTS

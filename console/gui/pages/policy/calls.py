@@ -6,8 +6,8 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from console.api.policy_messages import RuleRow
-from console.api.policy_page import JudgedRow, JudgedView
+from console.api.policy.page import JudgedRow, JudgedView
+from console.api.policy.rules import RuleRow
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.pages.policy.rules import decided_as, key_of, use_of

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
 
-from console.api.policy_page import ExplainBody, ExplainedPart, ExplainView
+from console.api.policy.page import ExplainBody, ExplainedPart, ExplainView
 from console.domain.errors import ConsoleError
 from console.gui.models.fleet import Row
 from console.gui.pages.interface import Desk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from console.api.policy_page import LintFinding, LintView
+from console.api.policy.page import LintFinding, LintView
 from console.gui.pages.policy.words import SEVERITIES, UNKNOWN, VERDICTS, matches, paint_shape
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line

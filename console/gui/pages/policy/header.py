@@ -8,7 +8,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
-from console.api.policy_messages import DAYS, PolicyView
+from console.api.policy.rules import DAYS, PolicyView
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.marks import draw_text

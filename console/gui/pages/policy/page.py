@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.policy_messages import ChangedCall, RuleRow
-from console.api.policy_page import JudgedRow, LintFinding, MarkRow, SequenceRow, ToolRow
+from console.api.policy.page import JudgedRow, LintFinding, MarkRow, SequenceRow, ToolRow
+from console.api.policy.rules import ChangedCall, RuleRow
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.policy import findings, rules, sequences, tools
 from console.gui.pages.policy.bar import TABS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.policy_page import JudgedRow
+from console.api.policy.page import JudgedRow
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Rule

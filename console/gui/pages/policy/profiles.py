@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from console.api import policy_messages as p
+from console.api.policy import rules as p
 from console.domain.errors import ConsoleError
 from console.domain.profile import CODING, OBSERVE, OWN
 from console.gui.pages.interface import Desk

@@ -6,8 +6,8 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from console.api.policy_messages import PolicyView
-from console.api.policy_page import LintView, SequencesView, ToolsView
+from console.api.policy.page import LintView, SequencesView, ToolsView
+from console.api.policy.rules import PolicyView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.widgets.words import clock

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.policy_messages import ExactRemoveBody, ExactRule, PolicyView
+from console.api.policy.rules import ExactRemoveBody, ExactRule, PolicyView
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
 

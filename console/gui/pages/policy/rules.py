@@ -8,7 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QRectF
 
-from console.api.policy_messages import DAYS, ExactRule, PolicyView, RuleRow
+from console.api.policy.rules import DAYS, ExactRule, PolicyView, RuleRow
 from console.gui.pages.policy.words import ORDER, UNKNOWN, VERDICTS, kind_words, matches, means, paint_shape
 from console.gui.theme import fonts
 from console.gui.widgets.facts import ChipSpec

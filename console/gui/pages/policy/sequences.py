@@ -9,7 +9,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
-from console.api.policy_page import MarkRow, SequenceRow, SequencesView
+from console.api.policy.page import MarkRow, SequenceRow, SequencesView
 from console.gui.models.fleet import Fleet
 from console.gui.pages.policy.words import matches
 from console.gui.theme import fonts

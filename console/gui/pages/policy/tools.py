@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from console.api.policy_page import ToolRow, ToolsView
+from console.api.policy.page import ToolRow, ToolsView
 from console.gui.models.fleet import Row
 from console.gui.pages.policy.words import matches
 from console.gui.widgets.facts import ChipSpec

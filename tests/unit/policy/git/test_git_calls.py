@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.policy_data import default_rules
+from console.api.policy.policy_data import default_rules
 from console.domain.permission import Verdict
 from console.policy.disk import Disk
 from console.policy.git.calls import Trigger

@@ -194,7 +194,7 @@ def test_the_longest_text_is_read_in_bounded_steps(text: str, monkeypatch: pytes
 
 
 def test_the_parser_is_not_loaded_before_a_statement_is_read() -> None:
-    code = "import sys, console.policy.judge, console.api.policy_data as p; p.tools(); assert 'sqlglot' not in sys.modules"
+    code = "import sys, console.policy.judge, console.api.policy.policy_data as p; p.tools(); assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 

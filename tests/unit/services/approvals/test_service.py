@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from console.api import approval_messages as a
+from console.api.policy import approvals as a
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, ContextId, ControlLevel, LaunchRequest, ProcessIdentity

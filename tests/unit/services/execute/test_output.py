@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from console.api.execute_messages import ExecuteOutput
+from console.api.agents.execute import ExecuteOutput
 from console.services.execute import output as output_module
 from console.services.execute.output import PIECE, CallOutput
 

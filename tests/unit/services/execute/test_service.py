@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from console.api.execute_messages import ExecuteBody
+from console.api.agents.execute import ExecuteBody
 from console.credentials.redaction import Redactor
 from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, Denied, Killed, NotRecorded, TooMany, Unavailable

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.api.fleet_changes import CHUNK, changes_of
+from console.api.agents.fleet_changes import CHUNK, changes_of
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, SandboxKind
 from console.domain.budget import Usage
 from console.enforcement.engine import Engine

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.domain.errors import UsageProblem
 from console.policy.tools.catalogue import tool_of
 from console.services.hooks.calls import ARGUMENT_MAX, read_call

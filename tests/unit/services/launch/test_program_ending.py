@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from console.api.program_messages import EndBody, EndedView
+from console.api.agents.programs import EndBody, EndedView
 from console.domain.agent import AgentState
 from console.domain.errors import Denied, NotFound, NotRecorded, TimedOut, Unreachable
 from console.services.conversation.messaging import ended_key

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.api.program_messages import ProgramItem, ProgramsBody
+from console.api.agents.programs import ProgramItem, ProgramsBody
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.errors import Conflict, ConsoleError, Denied, Unavailable, UsageProblem

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from console.api import sandbox_messages as s
+from console.api import network as s
 from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, ContextId

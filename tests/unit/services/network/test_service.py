@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from console.api import allowlist_review as r
 from console.api import messages as m
-from console.api import review_messages as r
 from console.domain.command import Record
 from console.domain.errors import Conflict, Denied, NotRecorded, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from console.api import policy_data
-from console.api.policy_messages import ExactBody, ExactRemoveBody, ExactRule
+from console.api.policy import policy_data
+from console.api.policy.rules import ExactBody, ExactRemoveBody, ExactRule
 from console.domain.agent import AgentId, ContextId
 from console.domain.approval import Approval, ApprovalState, AskedPart, digest_of
 from console.domain.command import Record

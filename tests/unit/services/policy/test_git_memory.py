@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from console.api import policy_data
-from console.api.policy_data import default_rules
+from console.api.policy import policy_data
+from console.api.policy.policy_data import default_rules
 from console.domain.agent import Agent, ControlLevel, ProcessIdentity
 from console.domain.permission import PermissionRequest
 from console.ledger.store import Ledger

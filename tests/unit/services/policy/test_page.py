@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from console.api import policy_data
-from console.api import policy_page as v
-from console.api.policy_messages import PolicySaveBody, PolicyTryBody
+from console.api.policy import page as v
+from console.api.policy import policy_data
+from console.api.policy.rules import PolicySaveBody, PolicyTryBody
 from console.domain.errors import NotFound
 from console.domain.lineage import Mark
 from console.enforcement.lineages import nodes_of

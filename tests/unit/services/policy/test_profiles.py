@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from console.api import policy_data
-from console.api.policy_messages import ProfileBody
+from console.api.policy import policy_data
+from console.api.policy.rules import ProfileBody
 from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
 from console.domain.approval import Approval, ApprovalState
 from console.domain.errors import ConsoleError, NotFound, NotRecorded, UsageProblem

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from console.api import policy_data
-from console.api.policy_messages import PolicySaveBody, PolicyTryBody
+from console.api.policy import policy_data
+from console.api.policy.rules import PolicySaveBody, PolicyTryBody
 from console.domain.agent import AgentId, ContextId
 from console.domain.approval import Approval
 from console.domain.command import Record

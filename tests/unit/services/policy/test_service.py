@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from console.api import policy_data
+from console.api.policy import policy_data
 from console.domain.agent import Agent, ControlLevel, ProcessIdentity, SandboxKind
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity

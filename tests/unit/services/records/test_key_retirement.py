@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from console.api.key_messages import RetireKeyBody, RetirementBody
+from console.api.secrets import RetireKeyBody, RetirementBody
 from console.audit.log import AuditLog
 from console.audit.on_record import retired_keys
 from console.audit.retirement import FLEET, HOST, KIND, key_id, retire

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from console.api.daemons import DaemonView
+from console.api.agents.daemons import DaemonView
 from console.api.messages import SCHEMA_VERSION, Request, View
 
 LACKS = (

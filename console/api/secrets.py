@@ -1,4 +1,4 @@
-"""Messages about secrets: the rotation plan, what rotations came to, and single tokens. Views never hold a value but the one asked for."""
+"""Messages about secrets: the rotation plan, what rotations came to, single tokens, and signing keys that leaked."""
 
 from __future__ import annotations
 
@@ -95,3 +95,34 @@ class RevokedView(View):
     schema_version: int = SCHEMA_VERSION
     agent: str
     connections_cut: int = 0
+
+
+class RetirementBody(Request):
+    """What a key that remains has signed (console/audit/retirement.py); of a fleet's key, whose private part no supervisor sees."""
+
+    role: str = Field(max_length=10)
+    key_id: str = Field(max_length=16)
+    public: str = Field(max_length=64)
+    by: str = Field(max_length=64)
+    signature: str = Field(max_length=128)
+
+
+class RetireKeyBody(Request):
+    """POST /api/keys/retire."""
+
+    key_id: str = Field(pattern=r"^[0-9a-f]{16}$")
+    reason: Reason
+    retirement: RetirementBody | None = None
+    """Without: the host's own key, which the supervisor replaces itself."""
+
+
+class RetiredKeyView(View):
+    """It is on record, and this host trusts it no more."""
+
+    schema_version: int = SCHEMA_VERSION
+    role: str
+    key_id: str
+    by: str
+    """Id of the key that remains and signed it."""
+    worth: str
+    """What signatures of the retired key are worth, in words."""

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from console.api.approval_messages import ApprovalPart
 from console.api.bodies import SCHEMA_VERSION, Id, Reason, Request, View
+from console.api.policy.approvals import ApprovalPart
 
 
 class DryRunBody(Request):

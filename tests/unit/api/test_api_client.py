@@ -10,7 +10,7 @@ import pytest
 
 from console.api import ladder as la
 from console.api import messages as m
-from console.api.client import ApiClient
+from console.api.client.api_client import ApiClient
 from console.domain.errors import ConsoleError, NotFound, Unreachable, UsageProblem
 from console.domain.kill import Receipt
 from console.settings.places import Places

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from console.api.client import ApiClient
-from console.api.program_messages import ProgramItem, ProgramsBody
+from console.api.agents.programs import ProgramItem, ProgramsBody
+from console.api.client.api_client import ApiClient
 from console.domain.errors import Denied
 from console.settings.places import find_places
 from tests.fakes.canned_api import canned_api

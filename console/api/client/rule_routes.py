@@ -1,11 +1,12 @@
-"""Asks the supervisor for approvals: one method a route."""
+"""The client's routes to approvals, rules, dry runs and their plans."""
 
 from __future__ import annotations
 
-from console.api import approval_messages as a
-from console.api import policy_messages as p
-from console.api.hook_messages import HooksView
-from console.api.wire import Wire, segment
+from console.api.client.wire import Wire, segment
+from console.api.policy import approvals as a
+from console.api.policy import dry_run as dm
+from console.api.policy import rules as p
+from console.api.policy.hooks import HooksView
 
 TRY_S = 30.0
 
@@ -74,3 +75,24 @@ class ApprovalRoutes:
     def end_grants(self, body: a.EndGrantBody) -> a.GrantsView:
         """POST /api/approvals/grants/end. Raises NotFound."""
         return self._wire.ask(a.GrantsView, "POST", "/api/approvals/grants/end", body=body)
+
+
+CHANGE_S = 30.0
+
+
+class DryRunRoutes:
+    """Who is in dry-run, what it planned, and the decision on that."""
+
+    _wire: Wire
+
+    def dry_run(self, body: dm.DryRunBody) -> dm.DryRunView:
+        """POST /api/dry-run."""
+        return self._wire.ask(dm.DryRunView, "POST", "/api/dry-run", body=body, timeout_s=CHANGE_S)
+
+    def plans(self, agent_id: str) -> dm.PlansView:
+        """GET /api/plans/{agent}."""
+        return self._wire.ask(dm.PlansView, "GET", f"/api/plans/{segment(agent_id)}", timeout_s=CHANGE_S)
+
+    def decide_plan(self, body: dm.PlanBody) -> dm.PlanDecidedView:
+        """POST /api/plans; Conflict when the plan is not the one that was shown."""
+        return self._wire.ask(dm.PlanDecidedView, "POST", "/api/plans", body=body, timeout_s=CHANGE_S)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from console.api.wire import Wire, segment
+from console.api.client.wire import Wire, segment
 from console.settings.places import Places
 
 if TYPE_CHECKING:
-    from console.api.approval_messages import ApprovalsView
-    from console.api.hook_messages import HooksView
     from console.api.ladder import LadderPreview
     from console.api.messages import AgentDetailView, FleetView, KillSwitchView, StatusView
+    from console.api.policy.approvals import ApprovalsView
+    from console.api.policy.hooks import HooksView
 
 
 class ReadingClient:
@@ -64,7 +64,7 @@ class ReadingClient:
         """GET /api/hooks."""
 
         def view() -> type[HooksView]:
-            from console.api.hook_messages import HooksView
+            from console.api.policy.hooks import HooksView
 
             return HooksView
 
@@ -74,7 +74,7 @@ class ReadingClient:
         """GET /api/approvals."""
 
         def view() -> type[ApprovalsView]:
-            from console.api.approval_messages import ApprovalsView
+            from console.api.policy.approvals import ApprovalsView
 
             return ApprovalsView
 

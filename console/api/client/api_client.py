@@ -12,27 +12,36 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from console.api import context_messages as w
 from console.api import ladder as la
 from console.api import messages as m
+from console.api import network as sb
 from console.api import persistence as p
-from console.api import rearm_messages as rm
-from console.api import rotation_messages as s
-from console.api import sandbox_messages as sb
-from console.api.activity_client import ActivityRoutes
-from console.api.adopt_client import AdoptRoutes
-from console.api.allowlist_client import AllowlistRoutes
-from console.api.approval_client import ApprovalRoutes
-from console.api.budget_client import BudgetRoutes
-from console.api.dry_run_client import DryRunRoutes
-from console.api.key_client import KeyRoutes
-from console.api.program_client import ProgramRoutes
-from console.api.sources import SourcesView
-from console.api.wire import CHANGE_S, V, Wire, segment
+from console.api import rearm as rm
+from console.api import secrets as s
+from console.api.agents import sessions as w
+from console.api.agents.agent_types import SourcesView
+from console.api.client.agent_routes import ActivityRoutes, AdoptRoutes, ProgramRoutes
+from console.api.client.limit_routes import AllowlistRoutes, BudgetRoutes
+from console.api.client.rule_routes import ApprovalRoutes, DryRunRoutes
+from console.api.client.wire import CHANGE_S, V, Wire, segment
+from console.api.secrets import RetiredKeyView, RetireKeyBody
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
 from console.domain.precedence import ahead
 from console.settings.places import Places
+
+RETIRE_S = 30.0
+
+
+class KeyRoutes:
+    """Taking a key out."""
+
+    _wire: Wire
+
+    def retire_key(self, body: RetireKeyBody) -> RetiredKeyView:
+        """POST /api/keys/retire; NotFound, Conflict (the rest could not sign any more), NotRecorded: then it is as it was."""
+        return self._wire.ask(RetiredKeyView, "POST", "/api/keys/retire", body=body, timeout_s=RETIRE_S)
+
 
 LAUNCH_S = 300.0
 """A first container launch builds its image."""

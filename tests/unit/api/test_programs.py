@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from console.api.program_messages import MOST_ITEMS, ProgramItem, ProgramsBody, SayBody
+from console.api.agents.programs import MOST_ITEMS, ProgramItem, ProgramsBody, SayBody
 from console.domain.conversation import MOST_MESSAGE
 
 

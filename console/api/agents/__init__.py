@@ -1,0 +1,1 @@
+"""Messages about agents: what they did, how they start, are taken over and shown."""

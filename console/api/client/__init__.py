@@ -1,0 +1,1 @@
+"""The way from window and command line to a supervisor."""

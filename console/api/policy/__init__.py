@@ -1,0 +1,1 @@
+"""Messages about rules, approvals and hooks, and what a policy is made from."""
