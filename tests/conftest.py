@@ -55,6 +55,7 @@ def _begin(config: pytest.Config) -> None:
     folder.chmod(0o711)
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
+    os.environ["WATCHFLOOR_ETC"] = str(folder / "no-etc")  # the settings of this host's administrator are not the tests' own
     mark = secrets.token_hex(8)
     os.environ[SESSION_VARIABLE] = mark
     config.stash[_SESSION] = Session(mark, folder)

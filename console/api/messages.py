@@ -500,6 +500,8 @@ class StatusView(View):
     audit_verified: int | None = None
     """Up to which record the log was verified then; None: it was not."""
     operator: str = ""
+    configuration: str = ""
+    """What is wrong with the files of the settings, or what of them takes effect at the next start; empty: nothing."""
     notices: list[str] = []
     armed: ArmedView | None = None
     """The armed light, path by path."""

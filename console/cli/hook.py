@@ -41,9 +41,9 @@ def hook(
         places = seek_places(state_dir)
         if places is None:
             raise ConsoleError("There is no instance here; nothing is allowed without one.", "Name its folder with --state-dir.")
-        from console.settings.options import load_options
+        from console.settings.layers import in_force
 
-        wait = load_options(places.settings_file).approvals.ttl_s + GRACE_S
+        wait = in_force(places).options.approvals.ttl_s + GRACE_S
         from importlib.util import find_spec
 
         found = find_spec(_STANDALONE)

@@ -48,7 +48,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Program": {
         "remote": ("remote", "Watch for remote kill orders, and release them."),
-        "config": ("records.config:config", "Show each setting, its value and its default."),
+        "config": ("records.config:app", "Show and check the settings, and where each is from."),
         "open": ("windows:open_page", "Open the window on one of its pages."),
         "supervisor": ("windows:supervisor", "Run the daemon in the foreground."),
         "demo": ("console.demo.verb:demo", "Watch, limit and stop a real fleet of its own."),

@@ -25,7 +25,7 @@ SUPERVISOR_UID = 0
 
 def arguments(state_dir: Path) -> list[str]:
     """What the guard is started with. OSError when the instance's file can be neither read nor made; ValueError when it is damaged."""
-    kept = settings(state_dir / "settings.json")
+    kept = settings(state_dir)
     kill, remote = _section(kept, "kill"), _section(kept, "remote")
     words = [f"--state-dir={state_dir}", f"--run-dir={state_dir / 'run'}", f"--instance={instance(state_dir)}"]
     words += [f"--engine-socket={kept.get('engine_socket') or ENGINE}", f"--passphrase-file={PASSPHRASE}"]
@@ -36,16 +36,21 @@ def arguments(state_dir: Path) -> list[str]:
     return words
 
 
-def settings(file: Path) -> dict[str, Any]:
-    """settings.json as it is. A broken one reads as empty and is named on stderr: without a guard nothing could be stopped."""
-    try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        print(f"{file} cannot be used, the guard starts with its defaults: {error}", file=sys.stderr)
-        return {}
-    return kept if isinstance(kept, dict) else {}
+def settings(state_dir: Path) -> dict[str, Any]:
+    """What was in force at the supervisor's last good start, with the administrator's files; before the first one what settings.json says.
+
+    A broken file reads as empty and is named on stderr: without a guard nothing could be stopped.
+    """
+    for file in (state_dir / "settings-in-force.json", state_dir / "settings.json"):
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as error:
+            print(f"{file} cannot be used, the guard starts with its defaults: {error}", file=sys.stderr)
+            return {}
+        return kept if isinstance(kept, dict) else {}
+    return {}
 
 
 def instance(state_dir: Path) -> str:

@@ -1,10 +1,9 @@
-"""Watchfloor's own options as data: type, default and one sentence each. Layers: default < settings.json of the instance < command line."""
+"""Watchfloor's own options as data: type, default and one sentence each. settings/layers.py joins it with the files."""
 
 from __future__ import annotations
 
 import json
 import os
-import secrets
 import socket
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,15 +14,18 @@ from console.domain.budget import parse_limit
 from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
 from console.domain.guard import RETURN_WATCH_S
-from console.settings.durable import sync_folder
+from console.settings.durable import replace_file
 
+ENGINE = "/var/run/docker.sock"
+MODE = 0o644
+"""Of files of settings: the guard of the host's own instance reads them under another account. Nothing in them is a secret."""
 ScopeName = Literal[
     "READ_FS", "WRITE_FS", "DELETE_FS", "READ_DB", "WRITE_DB", "SEND_EMAIL", "CALL_API", "RUN_CODE", "SPEND_MONEY", "DEPLOY"
 ]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class SpawnOptions(_Section):
@@ -328,10 +330,13 @@ class Options(_Section):
 
     def engine(self) -> str:
         """Path of the engine's socket."""
-        if self.engine_socket:
-            return self.engine_socket
-        named = os.environ.get("DOCKER_HOST", "")
-        return named.removeprefix("unix://") if named.startswith("unix://") else "/var/run/docker.sock"
+        return self.engine_socket or docker_host() or ENGINE
+
+
+def docker_host() -> str:
+    """The socket that DOCKER_HOST names; empty: it names none."""
+    named = os.environ.get("DOCKER_HOST", "")
+    return named.removeprefix("unix://") if named.startswith("unix://") else ""
 
 
 def load_options(path: Path) -> Options:
@@ -375,19 +380,13 @@ def _twice(text: str) -> str:
 
 def merged(options: Options, changes: dict[str, Any]) -> Options:
     """Options with dotted changes (``{"remote.bucket": "b"}``) applied and checked again."""
-    data = options.model_dump()
+    data = options.model_dump(exclude_unset=True)
     for dotted, value in changes.items():
         section, _, name = dotted.rpartition(".")
-        (data[section] if section else data)[name] = value
+        (data.setdefault(section, {}) if section else data)[name] = value
     return Options.model_validate(data)
 
 
 def save_options(path: Path, options: Options) -> None:
-    """Writes settings.json (new file, fsync, rename)."""
-    draft = path.with_name(f".settings-{secrets.token_hex(4)}")
-    with draft.open("x") as out:
-        out.write(json.dumps(options.model_dump(), indent=2))
-        out.flush()
-        os.fsync(out.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
+    """Writes settings.json: what was set, and no default, which would hide what the administrator's files say."""
+    replace_file(path, json.dumps(options.model_dump(mode="json", exclude_unset=True), indent=2).encode(), MODE)

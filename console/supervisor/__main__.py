@@ -18,8 +18,8 @@ from typing import Any
 
 from console.domain.errors import ConsoleError
 from console.killswitch.notify import ALIVE, READY, STOPPING, notify, watchdog_s
+from console.settings.layers import Effective, change, in_force
 from console.settings.named_folder import real_folder
-from console.settings.options import Options, load_options, merged, save_options
 from console.settings.places import Places, find_places
 from console.supervisor.verbs.printing import complain
 
@@ -69,24 +69,21 @@ NAMES = {
 }
 
 
-def _options(places: Places, given: argparse.Namespace) -> Options:
-    """settings.json with what the command line says; kept, so that other verbs see the same."""
+def _settings(places: Places, given: argparse.Namespace) -> Effective:
+    """All layers, with what the command line says; kept in the account's file, so that other verbs see the same."""
     import json
 
-    from pydantic import ValidationError
-
-    options = load_options(places.settings_file)
     changes: dict[str, Any] = {dotted: value for name, dotted in NAMES.items() if (value := getattr(given, name)) is not None}
     try:
         if given.egress_hosts:
             changes["egress.hosts"] = json.loads(Path(given.egress_hosts).read_text())
-        if not changes:
-            return options
-        options = merged(options, changes)
-    except (OSError, ValueError, ValidationError) as error:
+    except (OSError, ValueError) as error:
         raise ConsoleError(f"An option is not valid: {str(error)[:200]}.", "python -m console.supervisor serve --help") from error
-    save_options(places.settings_file, options)
-    return options
+    now = in_force(places)
+    if changes and not now.faults:  # while a file is broken nothing else is read, and nothing is written
+        change(places, changes)
+        now = in_force(places)
+    return now
 
 
 def _log_to(places: Places) -> None:
@@ -110,7 +107,8 @@ def serve(given: argparse.Namespace) -> int:
         raise ConsoleError("This process runs inside an agent's cgroup: a supervisor does not start there.", "Start it outside any agent.")
     move_home(places.instance_id)
     # Written before the rest is loaded, which takes longest: "keys init" at the same moment waits for what it says.
-    options = _options(places, given)
+    settings = _settings(places, given)
+    options = settings.options
     from console.supervisor.adapters import keep_trials_in
     from console.supervisor.compose import Supervisor
     from console.supervisor.embedded import linger
@@ -126,7 +124,7 @@ def serve(given: argparse.Namespace) -> int:
     _log_to(places)
     keep_trials_in(places)
     try:
-        supervisor = Supervisor(places, options)
+        supervisor = Supervisor(places, settings)
 
         async def run() -> None:
             loop = asyncio.get_running_loop()

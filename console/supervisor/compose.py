@@ -26,6 +26,7 @@ from console.services.approvals.service import ApprovalDesk
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.charts import Charts
 from console.services.budgets.service import BudgetDesk
+from console.services.configuration.service import SettingsDesk
 from console.services.conversation.messaging import Conversations
 from console.services.evidence.case import Evidence
 from console.services.execute.judgement import CallJudging
@@ -71,6 +72,7 @@ from console.services.stop.line import StopLine
 from console.services.stop.observed_targets import keep_naming, keep_telling
 from console.services.stop.orphan_containers import OrphanContainers
 from console.services.stop.service import StopDesk
+from console.settings.layers import Effective
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
 from console.supervisor.agent_door import AgentDoors
@@ -94,8 +96,8 @@ THREADS = 32
 class Supervisor:
     """One instance's supervisor. ``run`` returns when it was asked to end."""
 
-    def __init__(self, places: Places, options: Options) -> None:
-        self.places, self.options = places, options
+    def __init__(self, places: Places, settings: Effective) -> None:
+        self.places, self.options = places, (options := settings.options)
         self.ended_idle = False
         self.end = asyncio.Event()
         """Set: ``run`` ends."""
@@ -104,6 +106,7 @@ class Supervisor:
         self.core = Core(Engine(_state_of(options)), _Ports(self), meters=meters)
         self.machinery = it = Machinery(places, options, self.core, self._relay_died)
         notice, above = it.notice, self.core.state.agents.get
+        self.settings = SettingsDesk(places, settings, it.scribe, notice)
         self.audit = AuditDesk(it.scribe, places)
         self.types = types = TypeSources(it.ledger, places, options)
         self.dangers = dangers = DangerDesk(places, it.scribe, notice)
@@ -229,6 +232,7 @@ class Supervisor:
         hooks = Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600)
         await hooks.open()
         self.machinery.tell_losses(lost)
+        await asyncio.to_thread(self.settings.begin)
         if lost:
             await asyncio.to_thread(self.audit.see_losses)
         on_ready()
@@ -237,6 +241,7 @@ class Supervisor:
         self.stop_line.precedence.stand()
         self.runner.task(self.runner.look_after())
         self.runner.task(self._keep_contexts())
+        self.runner.task(self.settings.keep_looking())
         self.runner.task(keep_adopted(self.core, self.machinery.guard))
         orphans = OrphanContainers(self.core, self.machinery.guard, self.machinery.scribe, self.places, self.options, self.stop)
         self.runner.task(orphans.keep_tidy())
@@ -265,7 +270,7 @@ class Supervisor:
     def _operators_app(self) -> App:
         it, core, tokens = self.machinery, self.core, self.machinery.tokens
         status = StatusService(
-            core, self.places, self.options, it.notices, self.follower, self.stop, self.audit, remote=it.remote, engines=self._engines()
+            core, self.places, self.settings, it.notices, self.follower, self.stop, self.audit, remote=it.remote, engines=self._engines()
         )
         rearming = Rearming(core, it.scribe, it.guard, self.places, self.stop, remote=it.remote, tokens=tokens, rotator=it.rotator)
         routes = OperatorRoutes(
@@ -414,6 +419,7 @@ class _Ports:
         self._it.runner.run(command)
 
     def check(self, request: LaunchRequest) -> None:
+        self._it.settings.refuse_start()
         parent = self._it.core.state.agents.get(request.parent_id) if request.parent_id else None
         self._it.machinery.contexts.check(request.context_id or (parent.context_id if parent else ""))
 

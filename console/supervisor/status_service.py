@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 from console import __version__
 from console.api import messages as m
 from console.domain.budget_day import until_midnight
+from console.services.configuration.service import SettingsDesk
 from console.services.fleet.core import Core, now
 from console.services.fleet.views import agent_view, receipt_row
 from console.services.notices.shown import Notices
 from console.services.records.audit_log import AuditDesk
 from console.services.stop.service import StopDesk
-from console.settings.options import Options
 from console.settings.places import Places
 from console.supervisor.follow import Follower
 
@@ -33,7 +33,7 @@ class StatusService:
         self,
         core: Core,
         places: Places,
-        options: Options,
+        settings: SettingsDesk,
         notices: Notices,
         follower: Follower,
         stop: StopDesk,
@@ -43,7 +43,7 @@ class StatusService:
         engines: PartLooks,
     ) -> None:
         """``engines``: whether each part that runs agents, or their network, is available."""
-        self._core, self._places, self._options, self._notices = core, places, options, notices
+        self._core, self._places, self._settings, self._notices = core, places, settings, notices
         self._follower, self._stop, self._audit, self._remote, self._engines = follower, stop, audit, remote, engines
 
     def fleet(self) -> m.FleetView:
@@ -65,14 +65,14 @@ class StatusService:
 
     async def status(self) -> m.StatusView:
         """The instance in one view."""
-        root = os.geteuid() == 0
+        root, options = os.geteuid() == 0, self._settings.settings.options
         note = "" if root else "user mode: agents run under your own user id, so what holds them is best effort against one another"
         records = await asyncio.to_thread(self._audit.total)
         guard = self._follower.guard_status
         verdict, losses = self._audit.verdict, self._audit.losses
         return m.StatusView(
             instance=self._places.instance_id,
-            host=self._options.host(),
+            host=options.host(),
             version=__version__,
             state_dir=str(self._places.state_dir),
             mode="root" if root else "user",
@@ -84,7 +84,7 @@ class StatusService:
             guard_pid=guard.get("pid"),
             guard_ok=bool(guard.get("ok")),
             guard_detail=str(guard.get("error", "")),
-            stand_ins=self._options.stand_ins,
+            stand_ins=options.stand_ins,
             sources=self._follower.source_views(),
             engines=await self._engines.words(),
             audit_records=records,
@@ -94,6 +94,7 @@ class StatusService:
             audit_checked_at=verdict.checked_at if verdict else None,
             audit_verified=verdict.records if verdict else None,
             operator=f"uid {os.geteuid()}",
+            configuration=self._settings.trouble,
             notices=self._notices.lines(10) + [str(n) for n in guard.get("notices", [])],
             armed=self._follower.armed(),
         )

@@ -128,7 +128,9 @@ _watchfloor_has() {
     "remote") words="-h --help watch release" ;;
     "remote watch") words="-h --help --once --standby --state-dir --json" ;;
     "remote release") words="-h --help --reason --review --order --key -y --yes --state-dir --json" ;;
-    "config") words="-h --help --state-dir --json" ;;
+    "config") words="-h --help show check" ;;
+    "config show") words="-h --help --origin --state-dir --json" ;;
+    "config check") words="-h --help --state-dir --json" ;;
     "open") words="-h --help --state-dir" ;;
     "supervisor") words="-h --help --state-dir" ;;
     "demo") words="-h --help --headless --seconds --agents --theme --state-dir" ;;

@@ -1,61 +1,124 @@
-"""``watchfloor config`` and ``watchfloor logs``: settings and newest log lines of an instance. Neither needs a supervisor."""
+"""``watchfloor config`` and ``watchfloor logs``: settings and newest log lines of an instance. Looking needs no supervisor."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel
-
-from console.cli.options import Json, StateDir, existing_places
-from console.cli.syntax import Argument, Option
+from console.cli.options import Json, StateDir, existing_places, seek_places
+from console.cli.syntax import Argument, Option, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
-from console.cli.terminal.tables import new_table
-from console.domain.errors import ConsoleError, NotFound
-from console.settings.options import Options, load_options
+from console.cli.terminal.tables import Text, new_table
+from console.domain.errors import ConsoleError, ExitCode, NotFound
+from console.settings.admin_files import Fault, shown
+from console.settings.layers import Effective, Setting, check_file, in_force, own_values, read_administrated
 from console.settings.places import Places
+from console.settings.table import KEYS
 
+app = Verbs("Settings: what is in force, where it comes from, and what is wrong with the files.")
 _LINE = 2000
 """Letters of a line that are printed."""
 
 
-def config(
+@app.command("show")
+def show(
     name: Annotated[str, Argument(metavar="NAME", help="One setting, or the beginning of its name; without it, every setting.")] = "",
+    origin: Annotated[bool, Option("--origin", help="Also show where each value comes from: file and line.")] = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Show each setting with its value and its default. The supervisor reads them when it starts."""
-    places = existing_places(state_dir)
-    defaults = _values(Options(), "")
-    rows = {key: value for key, value in _values(load_options(places.settings_file), "").items() if key.startswith(name)}
+    """Show each setting with its value and default, and which ones the administrator of this host locks."""
+    places = seek_places(state_dir)
+    now = in_force(places)
+    rows = [row for key, row in now.settings.items() if key.startswith(name)]
     if not rows:
-        raise NotFound(f"There is no setting {plain(name, 80)}.", "watchfloor config lists them.")
+        raise NotFound(f"There is no setting {plain(name, 80)}.", "watchfloor config show lists them.")
     if as_json:
-        out.emit({"file": str(places.settings_file), "settings": rows})
+        out.emit(_as_json(places, now, rows))
         return 0
-    table = new_table("SETTING", "VALUE", "DEFAULT")
-    for key, value in rows.items():
-        is_own = value != defaults.get(key)
-        shown = json.dumps(defaults.get(key)) if is_own else "the same"
-        table.add_row(out.words(key), out.words(json.dumps(value), "bold" if is_own else "", 200), out.words(shown, limit=200))
+    table = new_table("SETTING", "VALUE", "DEFAULT", "LOCKED", *(["ORIGIN"] if origin else []))
+    for row in rows:
+        table.add_row(*_cells(row), *([out.words(row.origin, limit=120)] if origin else []))
     out.show(table)
-    out.say(f"Change them in {places.settings_file}, then start the supervisor again.")
+    _say_faults(now)
+    if places is not None and not now.faults:
+        out.say_folded(f"Settings of this account are in {plain(places.settings_file, 500)}. They take effect when the supervisor starts.")
     return 0
 
 
-def _values(section: BaseModel, lead: str) -> dict[str, Any]:
-    """Dotted name -> value; a section is taken apart."""
-    found: dict[str, Any] = {}
-    for key in type(section).model_fields:
-        value = getattr(section, key)
-        if isinstance(value, BaseModel):
-            found |= _values(value, f"{lead}{key}.")
-        else:
-            found[lead + key] = section.model_dump(mode="json", include={key})[key]
-    return found
+def _cells(row: Setting) -> list[Text]:
+    default, is_own = row.key.default, row.value != row.key.default
+    shown = json.dumps(default) if is_own else "the same"
+    style = "bold" if is_own else ""
+    lock = out.words(row.lock, "yellow", 120) if row.lock is not None else out.words("-")
+    return [out.words(row.key.name), out.words(json.dumps(row.value), style, 200), out.words(shown, limit=200), lock]
+
+
+def _as_json(places: Places | None, now: Effective, rows: list[Setting]) -> dict[str, Any]:
+    origins = {
+        row.key.name: {
+            "layer": row.origin.layer,
+            "file": row.origin.file,
+            "line": row.origin.line,
+            "locked_by": str(row.lock) if row.lock is not None else "",
+        }
+        for row in rows
+    }
+    return {
+        "file": str(places.settings_file) if places is not None else "",
+        "settings": {row.key.name: row.value for row in rows},
+        "origins": origins,
+        "faults": [asdict(fault) for fault in now.faults],
+    }
+
+
+def _say_faults(now: Effective) -> None:
+    for fault in now.faults:
+        out.note(plain(f"{fault} {fault.remedy}", 1000))
+    if now.faults:
+        out.note("Shown are the settings that were last in force.")
+
+
+@app.command("check")
+def check(
+    file: Annotated[
+        Path | None, Argument(metavar="FILE", help="One TOML file of any owner; without it, every file that counts here.")
+    ] = None,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Check the files of the settings: keys, types, ranges, duplicates, owner. Exit 0: good, 1: a fault, each one named."""
+    if file is not None and not os.path.lexists(file):
+        raise NotFound(f"There is no file {plain(file, 300)}.", "Name a TOML file, or none to check the files that count here.")
+    faults = check_file(file) if file is not None else _every_fault(seek_places(state_dir))
+    if as_json:
+        out.emit({"ok": not faults, "faults": [asdict(fault) for fault in faults]})
+    for fault in faults if not as_json else ():
+        out.show(out.words(fault, "bold red", 1000))
+        out.say(f"  {plain(fault.remedy, 1000)}")
+    if not faults and not as_json:
+        out.say("No fault was found.")
+    return int(ExitCode.FAILURE if faults else ExitCode.DONE)
+
+
+def _every_fault(places: Places | None) -> list[Fault]:
+    admin = read_administrated()
+    faults = list(admin.faults)
+    try:
+        if places is not None:
+            own = own_values(places.settings_file)
+            for name, lock in admin.locks.items():
+                if name in own and own[name] != admin.values.get(name, (KEYS[name].default, None))[0]:
+                    words = f"{name} is set here and ignored: {lock} locks it."
+                    faults.append(Fault(shown(places.settings_file), words, "Take it out of this file."))
+    except ConsoleError as error:
+        faults.append(Fault(shown(places.settings_file) if places is not None else "", error.what, error.remedy))
+    return faults
 
 
 def logs(

@@ -11,7 +11,7 @@ import console
 from console.api.agents.first_run import HookPreview
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
 from console.settings.durable import make_folder, replace_file
-from console.settings.options import load_options
+from console.settings.layers import in_force
 from console.settings.places import Places
 from console.sources.home_dirs import read_foreign
 from console.sources.hook_settings import FILE_MAX, HookCommand
@@ -43,7 +43,7 @@ def preview(places: Places, program: str) -> HookPreview:
 
 def command_for(places: Places, program: str) -> HookCommand:
     """What the program is told to run: an interpreter and a file that no agent can change, and this instance's socket."""
-    wait = int(load_options(places.settings_file).approvals.ttl_s) + GRACE_S
+    wait = int(in_force(places).options.approvals.ttl_s) + GRACE_S
     return HookCommand(sys.executable, places.hooks_dir / HOOK_FILE, program, places.hooks_sock, wait)
 
 

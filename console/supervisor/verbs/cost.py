@@ -11,7 +11,7 @@ from typing import Any
 
 from console.domain.errors import UsageProblem
 from console.services.observe.own_agents import workspaces_with_transcripts
-from console.settings.options import load_options
+from console.settings.layers import in_force
 from console.settings.places import Places
 from console.sources.kinds import TRANSCRIPTS, VENDORS
 from console.sources.spend.rates import RateBook
@@ -63,7 +63,7 @@ def _reader(places: Places, store: SpendStore, home: str) -> SpendReader:
     """
     if home:
         return SpendReader(store, RateBook(VENDORS), TRANSCRIPTS, Path(home).resolve())
-    named = load_options(places.settings_file).discover_root
+    named = in_force(places).options.discover_root
     # Agents that were started here write in their workspaces: theirs is the same host's spending.
     own = partial(workspaces_with_transcripts, places.workspaces_dir)
     return SpendReader(store, RateBook(VENDORS), TRANSCRIPTS, Path(named) if named else None, own, places.is_default or bool(named))

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 
 from console.domain.errors import NotFound, UsageProblem
-from console.settings.options import Options, load_options
+from console.settings.layers import in_force
+from console.settings.options import Options
 from console.settings.places import Places, choose_state_dir, find_places
 from console.supervisor.verbs.printing import show
 
@@ -101,6 +102,6 @@ def _doctor(places: Places | None, given: argparse.Namespace) -> int:
     """Exit code 0 when a stop of what is started here by default can be proven, 8 when it is a best effort."""
     from console.supervisor.verbs.doctor import diagnose
 
-    found = diagnose(places, load_options(places.settings_file) if places is not None else Options())
+    found = diagnose(places, in_force(places).options if places is not None else Options())
     show(given, found.as_json() | {"at": time.time()}, found.lines())
     return int(found.exit_code)

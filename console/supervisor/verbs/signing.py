@@ -30,7 +30,8 @@ from console.remotekill.release import Review, make_release, review
 from console.remotekill.state_file import load_state
 from console.remotekill.store import RemoteStore, now_text
 from console.services.records.key_retirement import host_key_id, retire_here
-from console.settings.options import Options, load_options
+from console.settings.layers import in_force
+from console.settings.options import Options
 from console.settings.places import Places
 from console.supervisor.lock import listens
 from console.supervisor.verbs.printing import show
@@ -75,7 +76,7 @@ def keys(places: Places | None, given: argparse.Namespace) -> int:
     assert places is not None
     if given.action == "retire":
         return _retire(places, given)
-    options = load_options(places.settings_file)
+    options = in_force(places).options
     note = ""
     if given.action == "init":
         options = _awaited(places, options)
@@ -147,7 +148,7 @@ def _awaited(places: Places, options: Options) -> Options:
     until = time.monotonic() + min(PATIENCE_S, 1.0 + 3 * age_s)
     while not options.remote.bucket and not listens(places.operator_sock) and time.monotonic() < until:
         time.sleep(0.05)
-        options = load_options(places.settings_file)
+        options = in_force(places).options
     return options
 
 
@@ -187,7 +188,7 @@ def release(places: Places | None, given: argparse.Namespace) -> int:
     assert places is not None
     if not given.review and not given.reason.strip():
         raise UsageProblem("A release needs a reason.", "Say with --reason why it is safe to run again; --review only looks.")
-    options = load_options(places.settings_file)
+    options = in_force(places).options
     trusted = load_keys(places.keys_dir)
     with closing(_store(options)) as store:
         # 1. What lies there now is reviewed and released: each order by generation and content hash, and the numbers up to the last.

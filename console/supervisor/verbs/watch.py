@@ -30,7 +30,8 @@ from console.killswitch.rearm_checks import has_receipt
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
 from console.remotekill.state_file import hold_state
 from console.services.remote.service import RemoteDesk
-from console.settings.options import Options, load_options
+from console.settings.layers import in_force
+from console.settings.options import Options
 from console.settings.places import Places
 
 LOOK_S = 0.2
@@ -51,7 +52,7 @@ def watch(places: Places | None, given: argparse.Namespace) -> int:
         raise NotFound("There is no instance here; nothing was ever started in it.", "Name its folder with --state-dir.")
     if inside_an_agent():
         raise Denied("An agent has no say here.", "")
-    options = load_options(places.settings_file)
+    options = in_force(places).options
     if not options.remote.bucket:
         raise Unavailable("Remote kill is not configured: no bucket is set.", "Start the supervisor once with --remote-bucket NAME.")
     end = threading.Event()

@@ -21,22 +21,66 @@ def places(tmp_path: Path) -> Places:
 
 def test_a_changed_setting_stands_beside_its_default(watchfloor: Watchfloor, places: Places) -> None:
     places.settings_file.write_text('{"spawn": {"max_depth": 7}}')
-    said = watchfloor("config", "spawn.", "--state-dir", str(places.state_dir))
+    said = watchfloor("config", "show", "spawn.", "--state-dir", str(places.state_dir))
     assert said.code == 0
     assert [line.split() for line in said.out.splitlines()[1:3]] == [
-        ["spawn.max_depth", "7", "3"],
-        ["spawn.max_children", "6", "the", "same"],
+        ["spawn.max_depth", "7", "3", "-"],
+        ["spawn.max_children", "6", "the", "same", "-"],
     ]
-    told = json.loads(watchfloor("config", "--json", "--state-dir", str(places.state_dir)).out)
+    told = json.loads(watchfloor("config", "show", "--json", "--state-dir", str(places.state_dir)).out)
     assert told["settings"]["spawn.max_depth"] == 7 and told["settings"]["approvals.ttl_s"]
 
 
 def test_a_setting_that_is_not_there_and_a_broken_file_are_told(watchfloor: Watchfloor, places: Places) -> None:
     where = ("--state-dir", str(places.state_dir))
-    said = watchfloor("config", "spwan", *where)
+    said = watchfloor("config", "show", "spwan", *where)
     assert said.code == ExitCode.NOT_FOUND and "There is no setting spwan." in said.err
     places.settings_file.write_text('{"spawn": {"max_depth": "deep"}}')
-    assert "spawn.max_depth" in watchfloor("config", *where).err
+    assert "spawn.max_depth" in watchfloor("config", "show", *where).err
+
+
+def test_origin_and_locks_are_shown_and_hostile_names_are_harmless(
+    watchfloor: Watchfloor, places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etc = tmp_path / "etc"
+    (etc / "conf.d").mkdir(parents=True)
+    (etc / "conf.d" / "a\x1b[31m.toml").write_text('locked = ["spawn.*"]\n[spawn]\nmax_depth = 2\n')
+    monkeypatch.setenv("WATCHFLOOR_ETC", str(etc))
+    where = ("--state-dir", str(places.state_dir))
+    said = watchfloor("config", "show", "spawn.max_d", "--origin", *where)
+    assert said.code == 0 and "a\\e[31m.toml:3" in said.out.replace("\n", "") and "\x1b" not in said.out
+    told = watchfloor("config", "show", "--json", *where).json
+    assert told["origins"]["spawn.max_depth"]["layer"] == "administrator" and told["origins"]["spawn.max_depth"]["locked_by"].endswith(":1")
+    assert told["origins"]["heartbeat_s"] == {"layer": "default", "file": "", "line": 0, "locked_by": ""}
+
+
+def test_check_names_every_fault_and_ends_with_1(
+    watchfloor: Watchfloor, places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etc = tmp_path / "etc"
+    (etc / "conf.d").mkdir(parents=True)
+    monkeypatch.setenv("WATCHFLOOR_ETC", str(etc))
+    where = ("--state-dir", str(places.state_dir))
+    (etc / "watchfloor.toml").write_text('locked = ["heartbeat_s"]\n')
+    said = watchfloor("config", "check", *where)
+    assert said.code == 0 and "No fault was found." in said.out
+    places.settings_file.write_text('{"heartbeat_s": 5}')
+    (etc / "conf.d" / "1.toml").write_text("[spawn]\nmax_depth = 99\n")
+    (etc / "conf.d" / "2.toml").mkdir()
+    said = watchfloor("config", "check", "--json", *where)
+    assert said.code == ExitCode.FAILURE and not said.json["ok"]
+    assert [(Path(fault["file"]).name, fault["line"]) for fault in said.json["faults"]] == [
+        ("1.toml", 2),
+        ("2.toml", 0),
+        ("settings.json", 0),
+    ]
+    assert "locks it" in said.json["faults"][2]["what"]
+    shown = watchfloor("config", "show", *where)
+    assert shown.code == 0 and "1.toml:2: spawn.max_depth takes" in shown.err and "last in force" in shown.err
+    assert watchfloor("config", "check", str(tmp_path / "none.toml")).code == ExitCode.NOT_FOUND
+    draft = tmp_path / "draft.toml"
+    draft.write_text("canary_s = 1\n")
+    assert watchfloor("config", "check", str(draft)).code == 0
 
 
 def test_the_newest_lines_of_both_logs_are_printed_without_control_characters(watchfloor: Watchfloor, places: Places) -> None:

@@ -29,6 +29,13 @@ def test_the_settings_reach_the_guard(tmp_path: Path) -> None:
     assert _parser().parse_args(words).orphan_s == float("inf")
 
 
+def test_what_was_in_force_counts_more_than_the_accounts_file(tmp_path: Path) -> None:
+    """The supervisor joins the administrator's files with it; the guard, of the standard library alone, reads what came of that."""
+    (tmp_path / "settings.json").write_text('{"heartbeat_s": 99}')
+    (tmp_path / "settings-in-force.json").write_text('{"heartbeat_s": 12.5}')
+    assert "--heartbeat-s=12.5" in service.arguments(tmp_path)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"heartbeat_s": "soon", "kill": 3, "remote": []}', "\x00"])
 def test_broken_settings_leave_a_guard_with_its_defaults(tmp_path: Path, text: str) -> None:
     (tmp_path / "settings.json").write_text(text)
