@@ -12,6 +12,7 @@ from console.cli.options import Json, StateDir, existing_places
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import new_table
+from console.cli.webhook import webhook_lines
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.profile import OBSERVE, OBSERVED
 from console.domain.words import counted, mode_words
@@ -58,6 +59,8 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
         for kind, name in sorted(supervisor.profiles.items()) if supervisor is not None else ():
             words = f"; {OBSERVED}" if name == OBSERVE else ""
             out.say_folded(f"profile of {plain(kind, 80)}: {plain(name)}{words}")
+        for line in webhook_lines(supervisor.webhook) if supervisor is not None else ():
+            out.say_folded(f"webhook: {line}")
         for line in discovery_lines(supervisor.sources) if supervisor is not None else ():
             out.say_folded(f"source {line}")
     return int(ExitCode.DONE if guard is not None else ExitCode.UNREACHABLE)

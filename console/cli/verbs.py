@@ -48,6 +48,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Program": {
         "remote": ("remote", "Watch for remote kill orders, and release them."),
+        "webhook": ("webhook:app", "Send alerts, signed, to a URL."),
         "config": ("records.config:app", "Show and check the settings, and where each is from."),
         "open": ("windows:open_page", "Open the window on one of its pages."),
         "supervisor": ("windows:supervisor", "Run the daemon in the foreground."),

@@ -72,6 +72,7 @@ from console.services.stop.line import StopLine
 from console.services.stop.observed_targets import keep_naming, keep_telling
 from console.services.stop.orphan_containers import OrphanContainers
 from console.services.stop.service import StopDesk
+from console.services.webhook.routes import webhook_routes
 from console.settings.layers import Effective
 from console.settings.options import Options
 from console.settings.places import Places, make_run_dir
@@ -161,6 +162,7 @@ class Supervisor:
             engine=it.sandboxes[SandboxKind.DOCKER].available,
             rotator=it.rotator,
             witness=it.witness,
+            light=it.alerts.light,
         )
 
     def _make_stop(self) -> StopDesk:
@@ -249,6 +251,7 @@ class Supervisor:
         self.runner.task(keep_telling(self.core.state, self.machinery.guard, self.options, is_default=self.places.is_default))
         self.runner.task(keep_naming(self.core.state, self.machinery.guard, self.options, is_default=self.places.is_default))
         self.runner.task(self.launcher.bounding.measure())
+        self.runner.task(self.machinery.webhook.run())
         self.runner.task(fold_journal(self.places, self.machinery.scribe, self.stop.amend))
         self.runner.task(finish_rotations(self.machinery.rotator, self.machinery.scribe, self.machinery.notice, self.stop))
         envoy = asyncio.create_task(self._start_egress())
@@ -269,9 +272,8 @@ class Supervisor:
 
     def _operators_app(self) -> App:
         it, core, tokens = self.machinery, self.core, self.machinery.tokens
-        status = StatusService(
-            core, self.places, self.settings, it.notices, self.follower, self.stop, self.audit, remote=it.remote, engines=self._engines()
-        )
+        known = (core, self.places, self.settings, it.notices, self.follower, self.stop, self.audit)
+        status = StatusService(*known, remote=it.remote, engines=self._engines(), webhook=it.webhook.view)
         rearming = Rearming(core, it.scribe, it.guard, self.places, self.stop, remote=it.remote, tokens=tokens, rotator=it.rotator)
         routes = OperatorRoutes(
             core=core,
@@ -317,6 +319,7 @@ class Supervisor:
         more += policy_routes(review, self.profiles, ExactDesk(self.core, it.scribe, self.policy, self.exact), asked_by)
         more += policy_page_routes(PolicyLook(self.core, it.scribe, self.policy))
         more += metrics_routes(Metrics(self.core, self.stop, it.scribe, self.follower.armed))
+        more += webhook_routes(it.webhook, it.alerts.test)
         return more + first_run_routes(self.places, self.options, self.policy, self.doors, self.follower)
 
     def _program_routes(self) -> list[Route]:
@@ -431,6 +434,7 @@ class _Ports:
 
     def heard(self, step: Event | Command) -> None:
         self._it.machinery.activity.heard(step)
+        self._it.machinery.alerts.heard(step)
 
 
 def _state_of(options: Options) -> EngineState:

@@ -96,10 +96,12 @@ class Follower:
         engine: Callable[[], Availability],
         rotator: Rotator,
         witness: Witness,
+        light: Callable[[m.ArmedView], None],
     ) -> None:
-        """``engine``: whether the container engine answers."""
+        """``engine``: whether the container engine answers. ``light`` takes the state of the kill switch every 5 s."""
         self._core, self._scribe, self._guard, self._places, self._options = core, scribe, guard, places, options
         self._notice, self._stop, self._remote, self._engine, self._rotator, self._witness = notice, stop, remote, engine, rotator, witness
+        self._light = light
         self.deltas = AgentDeltas(core)
         self.guard_status: dict[str, Any] = {}
         self.gauges = readiness.Gauges(canary_s=options.canary_s, engine_wanted=bool(options.engine_socket))
@@ -118,7 +120,7 @@ class Follower:
             self._clock,
             self._follow_guard,
             self.counting.run,
-            self._look_around,
+            self.lookout.run,
             self._canaries,
             self._hosts,
             self._engines,
@@ -192,6 +194,7 @@ class Follower:
             core.post(e.ClockTicked(*now()))
             if beat % 5 == 0:
                 core.post(e.TranscriptsSummed(*now(), core.meters.beside()))
+                self._light(self.armed())
             beat += 1
             self.deltas.pass_time(beat, time.time())
 
@@ -287,10 +290,6 @@ class Follower:
             mark = (status.get("kills") or ["latched"])[-1]
             why = "; ".join(str(n) for n in status.get("notices", []))[:300] or "the guard blocks new agents"
             self._core.post(e.KillStarted(*now(), str(mark), None, why, "guard"))
-
-    async def _look_around(self) -> None:
-        """Sources; each in its own time."""
-        await self.lookout.run()
 
     async def _hosts(self) -> None:
         remote = self._remote

@@ -22,6 +22,7 @@ from console.killswitch.spawn import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.services.activity.service import ActivityDesk
+from console.services.alerts.raised import Alerts
 from console.services.daemons.service import DaemonService
 from console.services.evidence.snapshot_cache import Witness
 from console.services.fleet.core import Core
@@ -43,6 +44,7 @@ from console.services.records.storage_open import (
 from console.services.secrets.rotator import Rotator
 from console.services.sessions.workspaces import Contexts
 from console.services.stop.observed_targets import asked_of, note_session
+from console.services.webhook.service import Webhook
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.freshness import Freshness
@@ -81,7 +83,10 @@ class Machinery:
         self.rotator = Rotator(self.tokens, places.state_dir / PLAN_FILE, places.operator_sock)
         self.sources = sources_of(places, options, self.spend, self.own_agents)
         self.trespasses = Trespasses(scribe, notice)
-        self.daemons = DaemonService(lambda: asked_of(core.state), self.guard.call, partial(note_session, scribe), notice)
+        self.webhook = Webhook(places.state_dir, self.keyring, scribe, notice)
+        publish = lambda alert: core.hub.publish("alert", alert.model_dump(mode="json"))  # noqa: E731
+        self.alerts = Alerts(lambda: core.state, options.host(), places.instance_id, redact, (publish, self.webhook.take))
+        self.daemons = DaemonService(lambda: asked_of(core.state), self.guard.call, partial(note_session, scribe), notice, self.alerts)
         self.hunt = Hunt(places, options, lambda: core.state, scribe.record, notice, self.keyring.redactor.redact)
         self.contexts = Contexts(places.workspaces_dir, options.workspaces, self.ledger, lambda: core.state, scribe.record_first, notice)
         self.witness = Witness(options.evidence.refresh_s, options.evidence.processes_max)

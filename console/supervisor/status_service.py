@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from console import __version__
 from console.api import messages as m
+from console.api.alerts import WebhookView
 from console.domain.budget_day import until_midnight
 from console.services.configuration.service import SettingsDesk
 from console.services.fleet.core import Core, now
@@ -41,10 +42,12 @@ class StatusService:
         *,
         remote: RemoteDesk | None,
         engines: PartLooks,
+        webhook: Callable[[], WebhookView],
     ) -> None:
         """``engines``: whether each part that runs agents, or their network, is available."""
         self._core, self._places, self._settings, self._notices = core, places, settings, notices
         self._follower, self._stop, self._audit, self._remote, self._engines = follower, stop, audit, remote, engines
+        self._webhook = webhook
 
     def fleet(self) -> m.FleetView:
         """Every agent, with totals."""
@@ -97,6 +100,7 @@ class StatusService:
             configuration=self._settings.trouble,
             notices=self._notices.lines(10) + [str(n) for n in guard.get("notices", [])],
             armed=self._follower.armed(),
+            webhook=self._webhook(),
         )
 
     async def kill_switch(self) -> m.KillSwitchView:

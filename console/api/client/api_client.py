@@ -20,6 +20,7 @@ from console.api import rearm as rm
 from console.api import secrets as s
 from console.api.agents import sessions as w
 from console.api.agents.agent_types import SourcesView
+from console.api.alerts import WebhookBody, WebhookTestView, WebhookView
 from console.api.client.agent_routes import ActivityRoutes, AdoptRoutes, ProgramRoutes
 from console.api.client.limit_routes import AllowlistRoutes, BudgetRoutes
 from console.api.client.rule_routes import ApprovalRoutes, DryRunRoutes
@@ -50,6 +51,8 @@ LADDER_S = 60.0
 """A whole session or host, with every network looked at."""
 ROTATION_S = 120.0
 """A plan may hold programs that take their time."""
+WEBHOOK_S = 30.0
+"""A receiver has 10 s, and a keyring 5 s before it."""
 
 
 class _FleetRoutes:
@@ -275,6 +278,28 @@ class _SecretRoutes:
         return self._wire.ask(s.RevokedView, "POST", f"/api/agents/{segment(agent_id)}/revoke-token")
 
 
+class _WebhookRoutes:
+    """Where alerts go."""
+
+    _wire: Wire
+
+    def webhook(self) -> WebhookView:
+        """GET /api/webhook."""
+        return self._wire.ask(WebhookView, "GET", "/api/webhook")
+
+    def set_webhook(self, body: WebhookBody) -> WebhookView:
+        """POST /api/webhook; UsageProblem for a URL or a secret that cannot be used."""
+        return self._wire.ask(WebhookView, "POST", "/api/webhook", body=body, timeout_s=WEBHOOK_S)
+
+    def test_webhook(self) -> WebhookTestView:
+        """POST /api/webhook/test: send one alert now; NotFound when no webhook is set."""
+        return self._wire.ask(WebhookTestView, "POST", "/api/webhook/test", timeout_s=WEBHOOK_S)
+
+    def remove_webhook(self) -> WebhookView:
+        """POST /api/webhook/remove: alerts that wait are dropped."""
+        return self._wire.ask(WebhookView, "POST", "/api/webhook/remove", timeout_s=WEBHOOK_S)
+
+
 class ApiClient(
     _FleetRoutes,
     _SwitchRoutes,
@@ -289,6 +314,7 @@ class ApiClient(
     ApprovalRoutes,
     DryRunRoutes,
     KeyRoutes,
+    _WebhookRoutes,
 ):
     """A supervisor, seen through operator.sock."""
 

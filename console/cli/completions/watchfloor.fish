@@ -7,7 +7,7 @@ function __watchfloor_below
   end
   test "$path" = "$argv[1]"
 end
-complete -c watchfloor -f -n "__watchfloor_below ''" -a "--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook audit rollback session secrets logs remote config open supervisor demo screenshot completion"
+complete -c watchfloor -f -n "__watchfloor_below ''" -a "--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion"
 complete -c watchfloor -f -n "__watchfloor_below 'fleet'" -a "-h --help --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'activity'" -a "-h --help -n --rows --filter --kind -f --follow --whole --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'status'" -a "-h --help --state-dir --json"
@@ -121,6 +121,11 @@ complete -c watchfloor -f -n "__watchfloor_below 'logs'" -a "-h --help -n --rows
 complete -c watchfloor -f -n "__watchfloor_below 'remote'" -a "-h --help watch release"
 complete -c watchfloor -f -n "__watchfloor_below 'remote watch'" -a "-h --help --once --standby --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'remote release'" -a "-h --help --reason --review --order --key -y --yes --state-dir --json"
+complete -c watchfloor -f -n "__watchfloor_below 'webhook'" -a "-h --help set test status remove"
+complete -c watchfloor -f -n "__watchfloor_below 'webhook set'" -a "-h --help --secret-fd --secret-file --state-dir --json"
+complete -c watchfloor -f -n "__watchfloor_below 'webhook test'" -a "-h --help --state-dir --json"
+complete -c watchfloor -f -n "__watchfloor_below 'webhook status'" -a "-h --help --state-dir --json"
+complete -c watchfloor -f -n "__watchfloor_below 'webhook remove'" -a "-h --help --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'config'" -a "-h --help show check"
 complete -c watchfloor -f -n "__watchfloor_below 'config show'" -a "-h --help --origin --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'config check'" -a "-h --help --state-dir --json"

@@ -14,7 +14,7 @@ _watchfloor_words() {  # the words that may follow those already typed
 _watchfloor_has() {
   local words=""
   case "$1" in
-    "") words="--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook audit rollback session secrets logs remote config open supervisor demo screenshot completion" ;;
+    "") words="--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion" ;;
     "fleet") words="-h --help --state-dir --json" ;;
     "activity") words="-h --help -n --rows --filter --kind -f --follow --whole --state-dir --json" ;;
     "status") words="-h --help --state-dir --json" ;;
@@ -128,6 +128,11 @@ _watchfloor_has() {
     "remote") words="-h --help watch release" ;;
     "remote watch") words="-h --help --once --standby --state-dir --json" ;;
     "remote release") words="-h --help --reason --review --order --key -y --yes --state-dir --json" ;;
+    "webhook") words="-h --help set test status remove" ;;
+    "webhook set") words="-h --help --secret-fd --secret-file --state-dir --json" ;;
+    "webhook test") words="-h --help --state-dir --json" ;;
+    "webhook status") words="-h --help --state-dir --json" ;;
+    "webhook remove") words="-h --help --state-dir --json" ;;
     "config") words="-h --help show check" ;;
     "config show") words="-h --help --origin --state-dir --json" ;;
     "config check") words="-h --help --state-dir --json" ;;

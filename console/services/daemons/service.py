@@ -24,6 +24,7 @@ from console.api.agents.daemons import DaemonView
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt
 from console.killswitch.kill.respawners import words
+from console.services.alerts.raised import Alerts
 from console.services.daemons.facts import Asked, DaemonOf, Facts, look
 from console.services.fleet.core import wait_beat
 from console.sources.kinds import daemons_of
@@ -52,7 +53,20 @@ class _Known:
 class DaemonService:
     """Of one supervisor."""
 
-    __slots__ = ("_tasks", "_facts", "_known", "_followed", "_killed", "_told", "_telling", "_asked", "_tell", "_record", "_notice")
+    __slots__ = (
+        "_tasks",
+        "_facts",
+        "_known",
+        "_followed",
+        "_killed",
+        "_told",
+        "_telling",
+        "_asked",
+        "_tell",
+        "_record",
+        "_notice",
+        "_alerts",
+    )
 
     def __init__(
         self,
@@ -60,9 +74,10 @@ class DaemonService:
         tell: Tell,
         record: Callable[[str, str, str], None],
         notice: Callable[[str, str], None],
+        alerts: Alerts,
     ) -> None:
         """``tell``: an operation of the guard. ``record``: its kind, a kill and words. ``notice``: words and ``red`` or ``amber``."""
-        self._asked, self._tell, self._record, self._notice = asked, tell, record, notice
+        self._asked, self._tell, self._record, self._notice, self._alerts = asked, tell, record, notice, alerts
         self._tasks: set[asyncio.Task[None]] = set()
         self._facts = Facts()
         self._known: dict[str, _Known] = {}
@@ -119,6 +134,7 @@ class DaemonService:
             said = f"the killed session of {had.agent_id} runs again after its return watch: {now}"
             self._record(AGAIN, receipt.kill_id, said)
             self._notice(f"kill {receipt.kill_id}: {said}; it was not stopped", "red")
+            self._alerts.ran_again(receipt, agent.agent_id, agent.process.pid)
 
     def around(self, agents: Collection[str]) -> list[DaemonView]:
         """The daemons and shared jobs of these agents, as of the last look: before an adoption or a kill, for people."""
@@ -148,6 +164,7 @@ class DaemonService:
         """Red notices for what ran again, amber ones for what may have or was not watched. The guard's journal has the record."""
         for row in receipt.returns[len(known.returns) if known is not None else 0 :]:
             self._notice(f"return watch of {receipt.kill_id}: {words(row)}", "red" if row.certain else "amber")
+            self._alerts.returned(receipt, row)
         for gap in receipt.not_watched[len(known.not_watched) if known is not None else 0 :]:
             self._notice(f"kill {receipt.kill_id}: {words(gap)}", "amber")
 

@@ -41,6 +41,7 @@ UP_WHILE_KILLED = frozenset(
         ("POST", "/api/rotation/value"),  # what a rotation needs to prove itself
         ("POST", "/api/agents/{id}/revoke-token"),  # only tightens
         ("POST", "/api/keys/retire"),  # only tightens: whoever has a leaked key signs no release with it
+        ("POST", "/api/webhook/test"),  # sends one alert to the receiver that is set
         ("POST", "/api/shutdown"),  # ends the supervisor, never the latch
     }
 )

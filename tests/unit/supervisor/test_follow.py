@@ -35,6 +35,7 @@ def follower_of(options: Options, core: Any, guard: Any = None) -> follow.Follow
         engine=unused,
         rotator=unused,
         witness=unused,
+        light=unused,
     )
 
 

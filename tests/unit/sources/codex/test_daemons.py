@@ -21,6 +21,7 @@ from console.services.daemons.facts import Asked
 from console.services.daemons.service import DaemonService
 from console.sources.codex.daemons import CodexDaemons
 from console.sources.daemons.processes import Processes
+from tests.fakes.daemons import alerts_into
 from tests.fakes.going_on import PYTHON
 from tests.fakes.instance import until
 
@@ -82,7 +83,7 @@ async def test_before_a_kill_nobody_is_told_that_its_other_threads_live_on(
 ) -> None:
     with serving(home, *threads) as process:
         agent = Asked(AgentId("a1"), ("codex",), ONE, process, str(home))
-        service = DaemonService(lambda: [agent], lambda *_, **__: {}, lambda *_: None, lambda *_: None)
+        service = DaemonService(lambda: [agent], lambda *_, **__: {}, lambda *_: None, lambda *_: None, alerts_into([]))
         await service.refresh()
         show_daemons(service.around(["a1"]))
     said = capsys.readouterr().out

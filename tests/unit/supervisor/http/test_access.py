@@ -19,6 +19,7 @@ from console.services.launch.program_routes import program_routes
 from console.services.policy.page_routes import policy_page_routes
 from console.services.policy.routes import policy_routes
 from console.services.secrets.routes import SecretRoutes
+from console.services.webhook.routes import webhook_routes
 from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.http.access import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
@@ -32,6 +33,7 @@ UP = {
     "GET /api/agents/{id}/activity", "GET /api/agents/{id}/activity/{seq}",
     "GET /api/receipts", "GET /api/receipts/{id}", "GET /api/allowlist", "GET /api/allowlist/history", "GET /api/allowlist/file",
     "GET /api/envoy/config", "GET /api/egress", "GET /api/rollback", "GET /api/rollback/{id}", "GET /api/audit", "GET /api/events",
+    "GET /api/webhook", "POST /api/webhook/test",
     "GET /api/token-check", "GET /api/ladder/preview", "POST /api/ladder/preview", "POST /api/allowlist/test",
     "POST /api/allowlist/backtest", "POST /api/audit/verify", "POST /api/audit/acknowledge",
     # kill, rearm, release, kill stray, quarantine, rotation, remote retry, export; and the end of the supervisor itself
@@ -53,6 +55,7 @@ UP = {
 REFUSED = {
     "POST /api/agents", "POST /api/agents/{id}/{verb:str}", "POST /api/allowlist", "PUT /api/allowlist/{id}", "DELETE /api/allowlist/{id}",
     "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
+    "POST /api/webhook", "POST /api/webhook/remove",
     "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
     "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals", "POST /api/policy",
     "POST /api/policy/profiles", "POST /api/approvals/{id}/rule", "POST /api/policy/exact/remove",
@@ -98,7 +101,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desks["tokens"] = SimpleNamespace(accepts=lambda token, audience: (token, audience) == ("good", "operator"))
     desks["trespasses"] = Trespasses(book, notices.append)
     more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(nothing, nothing, nothing)]
-    more += metrics_routes(nothing)
+    more += [*metrics_routes(nothing), *webhook_routes(nothing, nothing)]
     more += first_run_routes(nothing, nothing, nothing, nothing, nothing)
     more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(**desks | {"more": more}).app()

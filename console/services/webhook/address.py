@@ -1,0 +1,103 @@
+"""Where the webhook goes: URL and secret in the keyring, and on disk what may be shown of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from console.credentials.keyring_store import Store
+from console.domain.errors import ConsoleError, NotFound
+from console.services.secrets.calls import secret_call
+from console.services.webhook.sending import checked_url, secret_bytes, shown_url
+from console.settings.durable import replace_file
+
+log = logging.getLogger(__name__)
+ENTRY = "webhook"
+"""Of the keyring: URL and secret, as JSON."""
+UNREAD = "webhook.json cannot be read; the keyring still says where alerts go"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is on disk of a webhook."""
+
+    url: str = ""
+    """As it is shown; empty: none is set."""
+    set_at: float | None = None
+    set_by: str = ""
+    given_up: int = 0
+    given_up_since: float | None = None
+    stopped: bool = False
+
+
+class Address:
+    """Of one instance. On the loop's thread; what blocks is done beside it."""
+
+    __slots__ = ("kept", "_file", "_keyring")
+
+    def __init__(self, file: Path, keyring: Store) -> None:
+        self._file, self._keyring = file, keyring
+        self.kept = _read(file)
+
+    async def secret(self) -> tuple[str, str]:
+        """(URL, secret), read for each try. ConsoleError when they are not there, or the keyring does not answer."""
+        text = await secret_call(self._keyring.get, ENTRY)
+        try:
+            kept = json.loads(text or "")
+            url, secret = str(kept["url"]), str(kept["secret"])
+            checked_url(url)
+            secret_bytes(secret)
+        except (ValueError, KeyError, TypeError, ConsoleError) as error:
+            raise NotFound(
+                "The webhook's secret is missing where secrets are kept.", "watchfloor webhook set URL makes a new one."
+            ) from error
+        self.learn(url, secret)
+        return url, secret
+
+    def learn(self, url: str, secret: str) -> None:
+        """Hide the secret parts of both wherever they would be shown or recorded."""
+        parts, shown = checked_url(url), shown_url(url)
+        rest = parts.path.removeprefix("/").partition("/")[2]
+        for text in (secret, secret.partition("_")[2], parts.password, parts.query, rest):
+            if text and text not in shown:
+                self._keyring.redactor.learn(text)
+
+    async def put(self, url: str, secret: str, by: str) -> None:
+        """Durable when it returns. Raises OSError and what the keyring raises; then the former one stays."""
+        await secret_call(self._keyring.set, ENTRY, json.dumps({"url": url, "secret": secret}))
+        self.kept = Kept(shown_url(url), time.time(), by)
+        await asyncio.to_thread(self._write)
+
+    async def clear(self) -> None:
+        """Forget it. Raises OSError and what the keyring raises."""
+        await secret_call(self._keyring.delete, ENTRY)
+        await asyncio.to_thread(self._file.unlink, missing_ok=True)
+        self.kept = Kept()
+
+    async def note(self, **changes: Any) -> None:
+        """Change fields of ``kept``. A disk that refuses them changes nothing for this supervisor."""
+        self.kept = replace(self.kept, **changes)
+        try:
+            await asyncio.to_thread(self._write)
+        except OSError as error:
+            log.warning("the webhook's state could not be written: %s", error)
+
+    def _write(self) -> None:
+        replace_file(self._file, json.dumps(asdict(self.kept)).encode())
+
+
+def _read(file: Path) -> Kept:
+    try:
+        kept = Kept(**json.loads(file.read_text()))
+        if isinstance(kept.url, str) and isinstance(kept.given_up, int) and isinstance(kept.stopped, bool):
+            return kept
+    except FileNotFoundError:
+        return Kept()
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        log.error("%s cannot be read: %s", file.name, error)
+    return Kept(UNREAD)
