@@ -70,6 +70,14 @@ class WebhookView(View):
     """The new secret, in the one answer that shows it."""
 
 
+class AlertsView(View):
+    """Where alerts go: a part of the status."""
+
+    desktop_off: list[str] = []
+    """Alerts that show no notification on the desktop, by their names."""
+    webhook: WebhookView = WebhookView()
+
+
 class WebhookTestView(View):
     """POST /api/webhook/test: how one delivery went."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, RootModel
 
-from console.api.alerts import WebhookView
+from console.api.alerts import AlertsView
 from console.api.armed import ArmedView as ArmedView
 from console.api.armed import PathView as PathView
 from console.api.bodies import SCHEMA_VERSION as SCHEMA_VERSION
@@ -506,8 +506,8 @@ class StatusView(View):
     notices: list[str] = []
     armed: ArmedView | None = None
     """The armed light, path by path."""
-    webhook: WebhookView = WebhookView()
-    """Where alerts go, and how many wait."""
+    alerts: AlertsView = AlertsView()
+    """Where alerts go."""
 
 
 class ErrorView(View):

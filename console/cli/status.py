@@ -59,7 +59,7 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
         for kind, name in sorted(supervisor.profiles.items()) if supervisor is not None else ():
             words = f"; {OBSERVED}" if name == OBSERVE else ""
             out.say_folded(f"profile of {plain(kind, 80)}: {plain(name)}{words}")
-        for line in webhook_lines(supervisor.webhook) if supervisor is not None else ():
+        for line in webhook_lines(supervisor.alerts.webhook) if supervisor is not None else ():
             out.say_folded(f"webhook: {line}")
         for line in discovery_lines(supervisor.sources) if supervisor is not None else ():
             out.say_folded(f"source {line}")

@@ -266,6 +266,15 @@ class ActivityOptions(_Section):
     max_mib: int = Field(default=2048, ge=16, le=1_000_000, description="Most the entries of all agents may take on disk, in MiB.")
 
 
+AlertName = Literal["panic", "kill_not_confirmed", "readiness_lost", "limit_reached", "approval_waiting", "agent_came_back"]
+
+
+class AlertOptions(_Section):
+    """What an operator hears of without looking."""
+
+    desktop_off: list[AlertName] = Field(default=[], max_length=6, description="Alerts that show no notification on the desktop.")
+
+
 class Options(_Section):
     """All options of an instance."""
 
@@ -285,6 +294,7 @@ class Options(_Section):
     execute: ExecuteOptions = ExecuteOptions()
     activity: ActivityOptions = ActivityOptions()
     otlp: OtlpOptions = OtlpOptions()
+    alerts: AlertOptions = AlertOptions()
     environment: dict[str, EnvironmentOptions] = Field(
         default={}, description="Agent type to names of variables: {'claude-code': {'names': ['ANTHROPIC_BASE_URL']}}."
     )

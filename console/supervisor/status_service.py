@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from console import __version__
 from console.api import messages as m
-from console.api.alerts import WebhookView
+from console.api.alerts import AlertsView, WebhookView
 from console.domain.budget_day import until_midnight
 from console.services.configuration.service import SettingsDesk
 from console.services.fleet.core import Core, now
@@ -100,7 +100,7 @@ class StatusService:
             configuration=self._settings.trouble,
             notices=self._notices.lines(10) + [str(n) for n in guard.get("notices", [])],
             armed=self._follower.armed(),
-            webhook=self._webhook(),
+            alerts=AlertsView(desktop_off=list(options.alerts.desktop_off), webhook=self._webhook()),
         )
 
     async def kill_switch(self) -> m.KillSwitchView:

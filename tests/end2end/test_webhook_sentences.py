@@ -154,7 +154,7 @@ def test_what_a_dead_receiver_missed_is_delivered_after_a_restart_under_the_same
             until(lambda: it.api.webhook().trouble, words="the receiver refuses it")
             view = it.api.webhook()
             assert view.waiting == 1 and view.waiting_since and time.time() - view.waiting_since < 90 and "503" in view.trouble
-            assert it.api.status().webhook.waiting == 1
+            assert it.api.status().alerts.webhook.waiting == 1
             assert any("The webhook takes no alerts" in line for line in it.api.status().notices)
             it.stop()
             missed = {headers["webhook-id"] for headers, _ in first.got}

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from jeepney import DBusAddress, new_method_call
+from jeepney import DBusAddress, Properties, new_method_call, new_signal
 from jeepney.io.blocking import open_dbus_connection
 from jeepney.wrappers import unwrap_msg
 
@@ -60,9 +60,31 @@ class DesktopSession:
             return False
         return True
 
-    def _ask(self, method: str) -> tuple[Any, ...]:
+    def _ask(self, method: str, signature: str | None = None, *arguments: object) -> tuple[Any, ...]:
         with open_dbus_connection(self.address) as bus:
-            return tuple(unwrap_msg(bus.send_and_get_reply(new_method_call(_DUNST, method), timeout=60)))
+            return tuple(unwrap_msg(bus.send_and_get_reply(new_method_call(_DUNST, method, signature, arguments), timeout=60)))
+
+    def click(self, place: int = 0) -> None:
+        """A person clicks a notification that is on the screen; 0: the first."""
+        self._ask("NotificationAction", "u", place)
+
+    def forge(self, path: str, member: str, signature: str, *body: object) -> None:
+        """Another program on the bus sends a signal as if it were the daemon."""
+        with open_dbus_connection(self.address) as bus:
+            bus.send(new_signal(DBusAddress(path, interface="org.freedesktop.Notifications"), member, signature, body))
+
+    def displayed(self) -> int:
+        """How many notifications are on the screen."""
+        return int(self._property("displayedLength"))
+
+    def waits(self) -> int:
+        """How many have no room on the screen yet."""
+        return int(self._property("waitingLength"))
+
+    def _property(self, name: str) -> int:
+        with open_dbus_connection(self.address) as bus:
+            [[_, value]] = unwrap_msg(bus.send_and_get_reply(Properties(_DUNST).get(name), timeout=60))
+            return int(value)
 
     def shown(self) -> list[dict[str, Any]]:
         """What the daemon was asked to show, newest first: ``summary``, ``body``, ``message`` (the Pango markup it paints), ``urgency``."""

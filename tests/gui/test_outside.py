@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from socket import socket
 from threading import Event, Thread
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from PySide6.QtWidgets import QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
+from console.api.alerts import AlertKind, AlertsView, AlertView, WebhookView
+from console.api.messages import Delta
 from console.api.policy.approvals import ApprovalRow
 from console.gui.models.fleet import NEWS, Fleet, Row
 from console.gui.models.switch import Switch
@@ -21,8 +26,9 @@ from console.gui.window import tray as tray_module
 from console.gui.window.alerts import Alerts, asked_alert, kill_alert, state_alert
 from console.gui.window.desktop import Alert, Desktop, body_of
 from console.gui.window.main import Window
-from console.gui.window.outside import Outside
+from console.gui.window.outside import Outside, webhook_lacks
 from console.gui.window.tray import Tray, light_icon
+from console.settings.options import AlertName
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.desktop_session import DesktopSession
 from tests.fakes.operator_server import FakeHouse
@@ -91,6 +97,10 @@ def test_what_waits_for_a_daemon_that_hangs_does_not_hold_up_the_end(monkeypatch
         def greet(self) -> str:
             return ""
 
+        def wait(self, bell: socket) -> list[Alert]:
+            bell.recv(1)
+            return []
+
         def send(self, alert: Alert) -> str:
             sent.append(alert)
             began.set()
@@ -117,7 +127,7 @@ def test_what_waits_for_a_daemon_that_hangs_does_not_hold_up_the_end(monkeypatch
 def test_a_daemon_that_answers_nonsense_is_none(odd: tuple[object, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     talk = desktop._Talk("unix:path=/nowhere")
     monkeypatch.setattr(desktop, "open_dbus_connection", lambda _address: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(talk, "_call", lambda *_asked: odd)
+    monkeypatch.setattr(talk, "_call", lambda *_asked: SimpleNamespace(body=odd))
     assert talk.greet().startswith("the session bus does not answer")
 
 
@@ -215,3 +225,141 @@ def test_a_notification_of_requests_names_the_worst_danger_first() -> None:
     assert asked_alert([plain, worse]).title.startswith("Destroys: ")
     assert not asked_alert([plain]).title.startswith("Destroys") and asked_alert([plain]).text == "a asks: cargo build"
     assert call_line(worse).startswith("DESTROYS ") and call_line(plain) == "cargo build"
+
+
+def test_a_click_opens_the_place_of_the_alert_and_decides_nothing(
+    tmp_path: Path, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    make_house("mockup")
+    window = open_window("fleet")
+    with DesktopSession(tmp_path / "desktop") as session:
+        outside = Outside(window, Desktop(session.address))
+        outside.start()
+        try:
+            qtbot.waitUntil(lambda: outside.desktop.why_not == "")
+            window.hide()
+            outside.desktop.show(Alert("Waits for you", "x", page="approvals", subject="agent a"))
+            qtbot.waitUntil(lambda: session.displayed() == 1)
+            for number in range(1, 20):
+                session.forge("/org/freedesktop/Notifications", "ActionInvoked", "us", number, "default")
+            qtbot.wait(300)
+            assert not window.isVisible(), "a click is believed from the daemon alone"
+            session.click()
+            qtbot.waitUntil(window.isVisible)
+            assert window.page is not None and window.page.spec.name == "approvals"
+        finally:
+            outside.stop()
+
+
+def test_one_subject_is_one_notification_and_a_flood_is_counted(tmp_path: Path, qtbot: QtBot) -> None:
+    with DesktopSession(tmp_path / "desktop") as session:
+        shown = Desktop(session.address)
+        shown.start()
+        try:
+            qtbot.waitUntil(lambda: shown.why_not == "")
+            for number in range(3):
+                shown.show(Alert(f"Kill {number}", "x", urgent=True, subject="kill"))
+            qtbot.waitUntil(lambda: session.displayed() == 1)
+            for number in range(60):
+                shown.show(Alert(f"Over budget {number}", HOSTILE, subject=f"agent {number}"))
+            shown.show(Alert("Panic", "y", urgent=True, kind=AlertKind.PANIC, subject="panic"))
+            # The kill took three of ten places, so seven more are shown, one that counts, and the panic.
+            qtbot.waitUntil(lambda: session.displayed() + session.waits() == desktop.BURST)
+            titles = [one["summary"] for one in session.shown()]
+        finally:
+            shown.stop()
+    assert titles.count("Kill 2") == 1 and "Kill 0" not in titles, "the last of a subject is the one that stays"
+    assert "Panic" in titles and titles.count("Many alerts") == 1 and len(titles) == desktop.BURST
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_without_a_daemon_the_tray_shows_the_alert_and_its_click_opens_the_place(
+    monkeypatch: pytest.MonkeyPatch, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    make_house("0")
+    window = open_window("fleet")
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: True))
+    said = list[tuple[str, str]]()
+    monkeypatch.setattr(QSystemTrayIcon, "showMessage", lambda _icon, title, text, *_: said.append((title, text)))
+    outside = Outside(window, Desktop(""))
+    outside.start()
+    try:
+        outside.desktop.show(Alert("Waits <b>", HOSTILE, page="approvals"))
+        qtbot.waitUntil(lambda: said != [])
+        assert "<" not in "".join(said[0]) and "\u202e" not in said[0][1] and said[0][0] == "Waits ‹b›"
+        window.hide()
+        icon = outside.tray.icon
+        assert icon is not None
+        icon.messageClicked.emit()
+        assert window.isVisible() and window.page is not None and window.page.spec.name == "approvals"
+    finally:
+        outside.stop()
+
+
+@pytest.mark.qt_log_ignore("systemTrayWindowChanged")
+def test_the_window_can_be_hidden_from_the_tray_and_comes_back(
+    monkeypatch: pytest.MonkeyPatch, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window]
+) -> None:
+    make_house("0")
+    window = open_window("fleet")
+    window.show()
+    monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: True))
+    outside = Outside(window, Desktop(""))
+    outside.start()
+    try:
+        icon = outside.tray.icon
+        assert icon is not None
+        actions = {action.text(): action for action in icon.contextMenu().actions()}
+        actions["Hide the window; alerts still come"].trigger()
+        assert not window.isVisible()
+        actions["Open Watchfloor"].trigger()
+        assert window.isVisible()
+    finally:
+        outside.stop()
+
+
+def raised(event: str, age_s: float = 0.0, **facts: object) -> Delta:
+    at = datetime.fromtimestamp(time.time() - age_s, UTC).isoformat()
+    view = AlertView(id="x", event=AlertKind(event), time=at, host="h", instance="i", facts=facts)
+    return Delta(seq=1, kind="alert", data=view.model_dump(mode="json"))
+
+
+def test_readiness_lost_and_a_return_are_notifications_and_each_kind_can_be_turned_off() -> None:
+    switch, shown = Switch(), list[Alert]()
+    fleet = Fleet()
+    alerts = Alerts(fleet, switch, shown.append)
+    lost = raised("readiness_lost", why=["local: <b>gone</b>"])
+    back = raised("agent_came_back", agent_id="a-1", name=HOSTILE, kill_id="k-1", certain=True, killed_again=True)
+    for delta in (lost, back, raised("panic"), raised("approval_waiting"), Delta(seq=1, kind="notice", data={"text": "x"})):
+        alerts.take(delta)
+    assert [(one.title, one.page, one.argument) for one in shown] == [
+        ("Kill switch not ready", "kill-switch", ""),
+        ("Came back after a kill", "receipt", "k-1"),
+    ]
+    shown.clear()
+    alerts.take(raised("readiness_lost", age_s=3600))
+    assert not shown, "what is old is no news"
+    off = AlertsView(desktop_off=[one.value for one in AlertKind])
+    switch.status = fixture.status().model_copy(update={"alerts": off})
+    views = fixture.many_agents(2)
+    fleet.replace(views)
+    fleet.upsert(views[0].model_copy(update={"state": "over_budget"}))
+    alerts.look()
+    alerts.take(lost)
+    alerts.kill_began("k-1")
+    assert shown == []
+    fleet.upsert(views[1].model_copy(update={"state": "lost"}))
+    alerts.look()
+    assert [one.title for one in shown] == ["Lost"], "what is none of the six stays"
+
+
+def test_each_alert_of_the_settings_is_one_that_is_raised() -> None:
+    assert {*get_args(AlertName), "test"} == {one.value for one in AlertKind}
+
+
+def test_the_window_says_how_many_alerts_the_webhook_has_not_delivered_and_since_when() -> None:
+    assert webhook_lacks(WebhookView()) == webhook_lacks(WebhookView(url="x", waiting=1, waiting_since=1.0)) == []
+    [words] = webhook_lacks(WebhookView(url="x", waiting=3, waiting_since=1.0, trouble="refused"))
+    assert words.startswith("Webhook: 3 alerts not delivered since ")
+    [words] = webhook_lacks(WebhookView(url="x", given_up=1, given_up_since=1.0))
+    assert words.startswith("Webhook: 1 alert never delivered")

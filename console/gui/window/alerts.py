@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from PySide6.QtCore import QObject
 
+from console.api.alerts import AlertKind, AlertView
+from console.api.messages import Delta
 from console.api.policy.approvals import ApprovalRow
 from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
@@ -21,38 +25,43 @@ from console.gui.window.desktop import Alert
 NAMED = 3
 ONCE_S = 3.0
 """A question comes as a state of its agent and as a request: within this time the two are one piece of news."""
-_NEWS: dict[str, tuple[str, str, bool]] = {
-    "over_budget": ("Over budget", "reached a limit and is being halted", True),
-    "halted": ("Halted by its budget", "was halted, verified", False),
-    "needs_ok": ("Waits for you", "asks for permission", False),
-    "alive_after_kill": ("Still alive", "is not confirmed dead", True),
-    "lost": ("Lost", "is not followed any more", False),
+_NEWS: dict[str, tuple[str, str, bool, AlertKind | None]] = {
+    "over_budget": ("Over budget", "reached a limit and is being halted", True, AlertKind.LIMIT_REACHED),
+    "halted": ("Halted by its budget", "was halted, verified", False, AlertKind.LIMIT_REACHED),
+    "needs_ok": ("Waits for you", "asks for permission", False, AlertKind.APPROVAL_WAITING),
+    "alive_after_kill": ("Still alive", "is not confirmed dead", True, AlertKind.NOT_CONFIRMED),
+    "lost": ("Lost", "is not followed any more", False, None),
 }
-"""state -> (title, what it did, whether it stays until dismissed)."""
+"""state -> (title, what it did, whether it stays until dismissed, by which it is turned off)."""
+OLD_S = 600.0
+"""An alert that is older, heard after a gap in the stream, is no news."""
 
 
 def state_alert(state: str, rows: Sequence[Row]) -> Alert:
     """One notification for all agents that came into a state together."""
-    title, did, urgent = _NEWS[state]
+    title, did, urgent, kind = _NEWS[state]
+    page = "approvals" if state == "needs_ok" else "fleet"
     if len(rows) == 1:
         view = rows[0].view
         told = view.last_action if state == "needs_ok" and view.last_action else plain_reason(view.state_reason)
         why = f": {told}" if told else ""
-        return Alert(title, f"{rows[0].name} {did}{why}", urgent)
+        argument = rows[0].id if page == "fleet" else ""
+        return Alert(title, f"{rows[0].name} {did}{why}", urgent, kind, f"agent {rows[0].id}", page, argument)
     names = ", ".join(row.name for row in rows[:NAMED])
     more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""
-    return Alert(f"{title}: {plural(len(rows), 'agent')}", f"{names}{more}", urgent)
+    return Alert(f"{title}: {plural(len(rows), 'agent')}", f"{names}{more}", urgent, kind, state, page)
 
 
 def kill_alert(receipt: Receipt, seen: Sequence[str] = ()) -> Alert:
     """How a kill ended: anything but a whole proof says NOT PROVEN first. ``seen``: who was only seen and still runs."""
     found = verdict(receipt)
     if found.exit_code is ExitCode.NOT_PROVEN:
-        return Alert("NOT PROVEN", f"{found.headline} Open the receipt.", True)
+        return Alert("NOT PROVEN", f"{found.headline} Open the receipt.", True, AlertKind.NOT_CONFIRMED, "kill", "receipt", receipt.kill_id)
+    whole = Alert("Killed", f"{found.headline} Nothing starts until you rearm.", True, AlertKind.PANIC, "kill", "receipt", receipt.kill_id)
     if seen:
         who = f"{', '.join(seen[:NAMED])}{' and others' if len(seen) > NAMED else ''}"
-        return Alert(f"Killed, but {running_words(list(seen))}", f"{found.headline} Not signalled: {who}.", True)
-    return Alert("Killed", f"{found.headline} Nothing starts until you rearm.", True)
+        return replace(whole, title=f"Killed, but {running_words(list(seen))}", text=f"{found.headline} Not signalled: {who}.")
+    return whole
 
 
 def asked_alert(rows: Sequence[ApprovalRow]) -> Alert:
@@ -62,9 +71,28 @@ def asked_alert(rows: Sequence[ApprovalRow]) -> Alert:
     if len(rows) == 1:
         name = "" if rows[0].tool == "shell" else f"{rows[0].tool} "
         why = f"{worst.reason}. " if worst.danger else ""
-        return Alert(title, f"{why}{rows[0].agent_name or rows[0].agent_id} asks: {name}{rows[0].argument[:200]}")
+        text = f"{why}{rows[0].agent_name or rows[0].agent_id} asks: {name}{rows[0].argument[:200]}"
+        return Alert(title, text, False, AlertKind.APPROVAL_WAITING, f"agent {worst.agent_id}", "approvals", worst.id)
     names = ", ".join(dict.fromkeys(row.agent_name or row.agent_id for row in rows[:NAMED]))
-    return Alert(f"{title}: {plural(len(rows), 'request')}", f"{names}{' and others' if len(rows) > NAMED else ''}")
+    words = f"{names}{' and others' if len(rows) > NAMED else ''}"
+    title = f"{title}: {plural(len(rows), 'request')}"
+    return Alert(title, words, False, AlertKind.APPROVAL_WAITING, "approvals", "approvals", worst.id)
+
+
+def raised_alert(alert: AlertView) -> Alert | None:
+    """A notification for what no model of the window tells: readiness lost, an agent that came back. None: the models tell it."""
+    facts = alert.facts
+    if alert.event is AlertKind.READINESS_LOST:
+        why = "; ".join(str(words) for words in list(facts.get("why", []))[:NAMED])
+        return Alert(
+            "Kill switch not ready", f"Not every way to stop this host is tested: {why}", True, alert.event, "light", "kill-switch"
+        )
+    if alert.event is AlertKind.CAME_BACK:
+        name, again = facts.get("name") or facts.get("agent_id"), " and was killed again" if facts.get("killed_again") else ""
+        words = f"{name} ran again after its kill{again}." if facts.get("certain") else f"{name} may run again after its kill."
+        subject = f"back {facts.get('agent_id')}"
+        return Alert("Came back after a kill", words, True, alert.event, subject, "receipt", str(facts.get("kill_id", "")))
+    return None
 
 
 class Alerts(QObject):
@@ -82,7 +110,7 @@ class Alerts(QObject):
         """Requests that have just come in."""
         fresh = [row for row in rows if self._is_news(row.agent_id)]
         if fresh and not self._switch.is_killed:
-            self._show(asked_alert(fresh))
+            self._tell(asked_alert(fresh))
             self._asked |= dict.fromkeys((row.agent_id for row in fresh), time.monotonic())
 
     def _is_news(self, agent_id: str) -> bool:
@@ -102,13 +130,28 @@ class Alerts(QObject):
         self._asked |= dict.fromkeys((row.id for row in grouped.get("needs_ok", [])), time.monotonic())
         for state, rows in grouped.items():
             if not (self._switch.is_killed and state in ("lost", "halted")):
-                self._show(state_alert(state, rows))
+                self._tell(state_alert(state, rows))
         receipt = self._switch.receipt
         if receipt is not None and receipt.complete and self._told_of == receipt.kill_id:
             self._told_of = ""
-            self._show(kill_alert(receipt, still_running(receipt, self._fleet.rows.values())))
+            self._tell(kill_alert(receipt, still_running(receipt, self._fleet.rows.values())))
 
     def kill_began(self, kill_id: str) -> None:
         """A press, from wherever it came."""
         self._told_of = kill_id
-        self._show(Alert("Kill started", "Everything is being stopped. The proof follows.", True))
+        words = "Everything is being stopped. The proof follows."
+        self._tell(Alert("Kill started", words, True, AlertKind.PANIC, "kill", "receipt", kill_id))
+
+    def take(self, delta: Delta) -> None:
+        """A message of the supervisor's; of an alert that no model of the window tells, a notification. Raises ValueError."""
+        if delta.kind != "alert":
+            return
+        raised = AlertView.model_validate(delta.data)
+        shown = raised_alert(raised)
+        if shown is not None and time.time() - datetime.fromisoformat(raised.time).timestamp() < OLD_S:
+            self._tell(shown)
+
+    def _tell(self, alert: Alert) -> None:
+        status = self._switch.status
+        if alert.kind is None or status is None or alert.kind not in status.alerts.desktop_off:
+            self._show(alert)

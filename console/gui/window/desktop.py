@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import html
 import os
+import select
+import socket
+import time
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
-from jeepney import DBusAddress, MessageType, new_method_call
+from jeepney import DBusAddress, HeaderFields, MatchRule, Message, MessageType, message_bus, new_method_call
 from jeepney.io.blocking import DBusConnection, open_dbus_connection
-from jeepney.wrappers import DBusErrorResponse, unwrap_msg
+from jeepney.wrappers import DBusErrorResponse
 from PySide6.QtCore import QObject, Signal
 
+from console.api.alerts import AlertKind
 from console.gui.widgets.safe_text import safe_text
 
 NAME = "org.freedesktop.Notifications"
@@ -24,6 +30,10 @@ _DAEMON = DBusAddress("/org/freedesktop/Notifications", bus_name=NAME, interface
 TIMEOUT_S = 5.0
 KEPT = 50
 """Notifications that wait for a daemon; older ones are dropped."""
+SUBJECTS = 100
+"""Subjects whose notification is replaced by the next; of more, the oldest stay where they are."""
+BURST, EVERY_S = 10, 60.0
+"""Notifications in such a time; what comes beyond them is counted in one more. A panic is always shown."""
 _LONGEST = (120, 400)
 _TROUBLE = (OSError, ValueError, TypeError, KeyError, DBusErrorResponse, EOFError)
 
@@ -36,6 +46,35 @@ class Alert:
     text: str
     urgent: bool = False
     """It stays until it is dismissed."""
+    kind: AlertKind | None = None
+    """By which an operator can turn it off; None: it is always shown."""
+    subject: str = ""
+    """One notification of the same subject replaces the one before it."""
+    page: str = ""
+    """The page of the window that it opens; empty: the one in front."""
+    argument: str = ""
+    """What that page is to show."""
+
+
+class Rate:
+    """Lets so many through in a time, and counts the rest."""
+
+    def __init__(self) -> None:
+        self._shown: deque[float] = deque()
+        self._more = 0
+
+    def pass_on(self, alert: Alert) -> Alert:
+        """The alert, or one that says how many more there were."""
+        tick = time.monotonic()
+        while self._shown and tick - self._shown[0] > EVERY_S:
+            self._shown.popleft()
+        if alert.kind is AlertKind.PANIC or len(self._shown) < BURST:
+            self._shown.append(tick)
+            self._more = 0
+            return alert
+        self._more += 1
+        words = "1 more alert" if self._more == 1 else f"{self._more:,} more alerts"
+        return Alert("Many alerts", f"{words} came within a minute. Open the window to see all.", subject="more", page="fleet")
 
 
 def body_of(text: str, *, markup: bool) -> str:
@@ -48,9 +87,14 @@ def body_of(text: str, *, markup: bool) -> str:
 
 
 class Desktop(QObject):
-    """``told`` with every change of ``why_not``: why no notification can be shown here, or empty once a daemon has answered."""
+    """``told`` with every change of ``why_not``: why no notification can be shown here, or empty once a daemon has answered.
+
+    ``opened`` with an alert that a person clicked; ``unshown`` with one that no daemon took.
+    """
 
     told = Signal(str)
+    opened = Signal(object)
+    unshown = Signal(object)
 
     def __init__(self, address: str | None = None, parent: QObject | None = None) -> None:
         """``address`` of the session bus; None: the one of the environment."""
@@ -59,36 +103,57 @@ class Desktop(QObject):
         self._queue: SimpleQueue[Alert | None] = SimpleQueue()
         self._stopped = Event()
         self._thread: Thread | None = None
+        self._rate = Rate()
+        self._bell: socket.socket | None = None
         self.why_not = "not asked yet"
 
     def start(self) -> None:
         """Begins, and asks the daemon who it is."""
         if self._thread is None:
             self._queue, self._stopped = SimpleQueue(), Event()
-            self._thread = Thread(target=self._work, name="console-desktop", daemon=True)
+            self._bell, heard = socket.socketpair()
+            self._bell.setblocking(False)
+            self._thread = Thread(target=self._work, args=(heard,), name="console-desktop", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
         """Ends the thread; what waits is dropped, what is being sent has two answers of at most TIMEOUT_S to wait for."""
         thread, self._thread = self._thread, None
-        if thread is not None:
+        if thread is not None and self._bell is not None:
             self._stopped.set()
-            self._queue.put(None)
+            self._put(None)
             thread.join()
+            self._bell.close()
 
     def show(self, alert: Alert) -> None:
         """Sends it, as soon as a daemon answers."""
-        if self._thread is not None and self._queue.qsize() < KEPT:
-            self._queue.put(alert)
+        if self._thread is not None and (self._queue.qsize() < KEPT or alert.kind is AlertKind.PANIC):
+            self._put(self._rate.pass_on(alert))
+
+    def _put(self, alert: Alert | None) -> None:
+        self._queue.put(alert)
+        if self._bell is not None:
+            with suppress(BlockingIOError):  # it rings already
+                self._bell.send(b"!")
 
     # --- in the thread -----------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _work(self, heard: socket.socket) -> None:
         talk = _Talk(self._address)
         self._say(talk.greet())
-        while (alert := self._queue.get()) is not None and not self._stopped.is_set():
-            self._say(talk.send(alert))
+        with heard:
+            while not self._stopped.is_set():
+                for alert in talk.wait(heard):
+                    self.opened.emit(alert)
+                self._send_all(talk)
         talk.close()
+
+    def _send_all(self, talk: _Talk) -> None:
+        with suppress(Empty):
+            while (alert := self._queue.get_nowait()) is not None and not self._stopped.is_set():
+                self._say(why_not := talk.send(alert))
+                if why_not:
+                    self.unshown.emit(alert)
 
     def _say(self, why_not: str) -> None:
         if why_not != self.why_not:
@@ -102,30 +167,81 @@ class _Talk:
     def __init__(self, address: str) -> None:
         self._address = address
         self._bus: DBusConnection | None = None
-        self._markup = True
+        self._markup, self._actions = True, False
+        self._daemon = ""
+        """The daemon's own name on the bus: a click from another sender is ignored."""
+        self._signals: deque[Message] = deque(maxlen=KEPT)
+        self._shown: dict[int, Alert] = {}
+        """What is on the screen, by the daemon's numbers, the oldest first."""
 
     def greet(self) -> str:
         """Why not, or empty."""
         if not self._address:
             return "there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set)"
         try:
-            self._capabilities()
+            self._meet()
         except _TROUBLE as error:
             return self._broke(error)
         return ""
+
+    def wait(self, bell: socket.socket) -> list[Alert]:
+        """Return the alerts that a person clicked, once there are some, or once the bell was rung. Blocks without an end."""
+        while not self._signals:
+            if self._bus is not None and self._read():
+                continue
+            poll = select.poll()  # made again: a bus that is gone must not be asked for
+            poll.register(bell, select.POLLIN)
+            if self._bus is not None:
+                poll.register(self._bus.sock, select.POLLIN)
+            if bell.fileno() in dict(poll.poll()):
+                bell.recv(4096)
+                break
+        return self._clicked()
+
+    def _read(self) -> bool:
+        """Take one message that is there already; False: there is none, or the bus is gone."""
+        assert self._bus is not None
+        try:
+            self._bus.recv_messages(timeout=0)
+        except TimeoutError:
+            return False
+        except _TROUBLE as error:
+            self._broke(error)
+            return False
+        return True
+
+    def _clicked(self) -> list[Alert]:
+        found = []
+        while self._signals:
+            message = self._signals.popleft()
+            member, body = message.header.fields.get(HeaderFields.member), message.body
+            if message.header.fields.get(HeaderFields.sender) != self._daemon or not body or not isinstance(body[0], int):
+                continue
+            alert = self._shown.get(body[0])
+            if member == "NotificationClosed":
+                self._shown.pop(body[0], None)
+            elif member == "ActionInvoked" and alert is not None:
+                found.append(alert)
+        return found
 
     def send(self, alert: Alert) -> str:
         """Why not, or empty."""
         if self._bus is None and (why_not := self.greet()):
             return why_not
+        before = next((number for number, one in self._shown.items() if alert.subject and one.subject == alert.subject), 0)
         hints = {"urgency": ("y", 2 if alert.urgent else 1), "desktop-entry": ("s", "watchfloor")}
         body = body_of(alert.text, markup=self._markup)
         title = safe_text(alert.title, _LONGEST[0]).replace("<", "‹").replace(">", "›")
-        arguments: tuple[object, ...] = ("Watchfloor", 0, "", title, body, [], hints, 0 if alert.urgent else 10_000)
+        actions = ["default", "Open", "open", "Open"] if self._actions else []
+        arguments: tuple[object, ...] = ("Watchfloor", before, "", title, body, actions, hints, 0 if alert.urgent else 10_000)
         try:
-            self._call("Notify", "susssasa{sv}i", arguments)
+            [number] = self._call("Notify", "susssasa{sv}i", arguments).body
         except _TROUBLE as error:
             return self._broke(error)
+        self._shown.pop(before, None)
+        self._shown[number] = alert
+        while len(self._shown) > SUBJECTS:
+            del self._shown[next(iter(self._shown))]
         return ""
 
     def close(self) -> None:
@@ -133,17 +249,27 @@ class _Talk:
             self._bus.close()
             self._bus = None
 
-    def _capabilities(self) -> None:
+    def _meet(self) -> None:
+        """Connects, asks what the daemon can do, and hears what becomes of its notifications from now on."""
         self._bus = open_dbus_connection(self._address)
-        [found] = self._call("GetCapabilities", None, ())
-        self._markup = "body-markup" in found
+        self._shown.clear()
+        self._signals.clear()
+        reply = self._call("GetCapabilities", None, ())
+        [found] = reply.body
+        self._markup, self._actions = "body-markup" in found, "actions" in found
+        self._daemon = str(reply.header.fields.get(HeaderFields.sender, ""))
+        self._bus.filter(MatchRule(type="signal", interface=NAME), queue=self._signals)
+        rule = MatchRule(type="signal", interface=NAME, sender=NAME)
+        self._answered(self._bus.send_and_get_reply(message_bus.AddMatch(rule), timeout=TIMEOUT_S))
 
-    def _call(self, method: str, signature: str | None, arguments: tuple[object, ...]) -> tuple[list[str], ...]:
+    def _call(self, method: str, signature: str | None, arguments: tuple[object, ...]) -> Message:
         assert self._bus is not None
-        reply = self._bus.send_and_get_reply(new_method_call(_DAEMON, method, signature, arguments), timeout=TIMEOUT_S)
+        return self._answered(self._bus.send_and_get_reply(new_method_call(_DAEMON, method, signature, arguments), timeout=TIMEOUT_S))
+
+    def _answered(self, reply: Message) -> Message:
         if reply.header.message_type is MessageType.error:
             raise DBusErrorResponse(reply)
-        return tuple(unwrap_msg(reply))
+        return reply
 
     def _broke(self, error: Exception) -> str:
         self.close()

@@ -6,7 +6,9 @@ from time import time
 
 from PySide6.QtCore import QObject
 
+from console.api.alerts import WebhookView
 from console.gui.pages.approvals.page import ApprovalsPage
+from console.gui.widgets.words import clock, plural
 from console.gui.window.alerts import Alerts
 from console.gui.window.desktop import Alert, Desktop
 from console.gui.window.main import Window
@@ -32,6 +34,10 @@ class Outside(QObject):
             approvals.arrived.connect(self.alerts.asked)
             approvals.unsent.connect(lambda words: self.desktop.show(Alert("Answer not sent", words)))
         self.desktop.told.connect(lambda _why: self._say())
+        self.desktop.opened.connect(self._open)
+        self.desktop.unshown.connect(self.tray.show_alert)
+        self.tray.alert_clicked.connect(self._open)
+        window.sync.delta.connect(self.alerts.take)
         self.tray.asked.connect(self._come)
         self.tray.came.connect(self._say)
         self.tray.panic_asked.connect(self.panic.bring)
@@ -52,6 +58,7 @@ class Outside(QObject):
     def _look(self) -> None:
         self.alerts.look()
         self.tray.say(*self._window.switch.light(time()))
+        self._say()
 
     def _say(self) -> None:
         lacks = []
@@ -59,9 +66,27 @@ class Outside(QObject):
             lacks.append(f"No notifications: {self.desktop.why_not}")
         if self.tray.why_not:
             lacks.append(f"No tray icon: {self.tray.why_not}")
+        status = self._window.switch.status
+        lacks += webhook_lacks(status.alerts.webhook) if status is not None else []
         self._window.status.show_lacks(". ".join(lacks))
+
+    def _open(self, alert: Alert) -> None:
+        """A person clicked it: the window comes with the place that it is about. Nothing is decided by a click."""
+        if alert.page:
+            self._window.goto(alert.page, alert.argument)
+        self._come()
 
     def _come(self) -> None:
         self._window.showNormal()
         self._window.raise_()
         self._window.activateWindow()
+
+
+def webhook_lacks(webhook: WebhookView) -> list[str]:
+    """Which alerts did not reach the webhook's receiver, and since when."""
+    found = []
+    if webhook.waiting and webhook.waiting_since is not None and (webhook.trouble or webhook.stopped):
+        found.append(f"Webhook: {plural(webhook.waiting, 'alert')} not delivered since {clock(webhook.waiting_since)}")
+    if webhook.given_up and webhook.given_up_since is not None:
+        found.append(f"Webhook: {plural(webhook.given_up, 'alert')} never delivered, the first of {clock(webhook.given_up_since)}")
+    return found

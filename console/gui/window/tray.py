@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QMenu, QSystemTrayIcon, QWidget
 
 from console.gui.theme.tokens import DARK
 from console.gui.widgets.safe_text import safe_text
+from console.gui.window.desktop import Alert
 from console.panic.marks import draw_mark
 
 _LIGHTS = {
@@ -40,10 +41,11 @@ def light_icon(state: str) -> QIcon:
 class Tray(QObject):
     """``asked``: a person wants the window; ``panic_asked``: the panic window. ``came``: the icon is shown.
 
-    Closing the window ends the console; the icon goes with it.
+    Closing the window ends the console; the icon goes with it. Hiding it does not: alerts still come.
     """
 
     asked = Signal()
+    alert_clicked = Signal(object)
     panic_asked = Signal()
     came = Signal()
 
@@ -53,6 +55,8 @@ class Tray(QObject):
         self._menu: QMenu | None = None
         self._state = ""
         self._words = ""
+        self._alert: Alert | None = None
+        """Of the message that is shown."""
         self._window = window
         self._again = QTimer(self)
         self._again.setInterval(LOOK_MS)
@@ -73,10 +77,12 @@ class Tray(QObject):
         self._again.stop()
         self._menu = QMenu(self._window)
         self._menu.addAction("Open Watchfloor").triggered.connect(lambda: self.asked.emit())
+        self._menu.addAction("Hide the window; alerts still come").triggered.connect(self._window.hide)
         self._menu.addAction("Panic window").triggered.connect(lambda: self.panic_asked.emit())
         self.icon = QSystemTrayIcon(light_icon(self._state), self)
         self.icon.setContextMenu(self._menu)
         self.icon.activated.connect(lambda _reason: self.asked.emit())
+        self.icon.messageClicked.connect(self._clicked)
         self._hint()
         self.icon.show()
         self.came.emit()
@@ -88,10 +94,20 @@ class Tray(QObject):
             self.icon.setIcon(light_icon(state))
         self._hint()
 
+    def show_alert(self, alert: Alert) -> None:
+        """A message of the icon's, where no notification daemon took the alert. Without an icon nothing is shown."""
+        if self.icon is not None:
+            self._alert = alert
+            kind = QSystemTrayIcon.MessageIcon.Critical if alert.urgent else QSystemTrayIcon.MessageIcon.Information
+            self.icon.showMessage(safe_text(_no_tags(alert.title), 120), safe_text(_no_tags(alert.text), 400), kind, 10_000)
+
+    def _clicked(self) -> None:
+        if self._alert is not None:
+            self.alert_clicked.emit(self._alert)
+
     def _hint(self) -> None:
-        plain = f"Watchfloor: {self._words}".replace("<", "‹").replace(">", "›")  # a tray may read markup, and shows Qt's own tags as is
         if self.icon is not None and self._words:
-            self.icon.setToolTip(safe_text(plain, 140))
+            self.icon.setToolTip(safe_text(_no_tags(f"Watchfloor: {self._words}"), 140))
 
     def stop(self) -> None:
         """Takes it away, and looks for none any more."""
@@ -99,3 +115,8 @@ class Tray(QObject):
         if self.icon is not None:
             self.icon.hide()
             self.icon = None
+
+
+def _no_tags(text: str) -> str:
+    """A tray may read markup, and shows Qt's own tags as is: nothing in the text can begin a tag."""
+    return text.replace("<", "‹").replace(">", "›")
