@@ -503,6 +503,10 @@ class StatusView(View):
     operator: str = ""
     configuration: str = ""
     """What is wrong with the files of the settings, or what of them takes effect at the next start; empty: nothing."""
+    your_roles: list[str] = []
+    """Of the caller on the host's instance; empty for the instance's own account and for root, who may everything."""
+    your_rights: list[str] | None = None
+    """What the caller may do (domain/roles). None: a supervisor of before, where every caller may everything."""
     notices: list[str] = []
     armed: ArmedView | None = None
     """The armed light, path by path."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ from pathlib import Path
 from console.killswitch import processes
 from console.killswitch.cgroups import Mount
 
+SO_PEERGROUPS = 59
+"""From asm-generic/socket.h; Python names it nowhere."""
+_MOST_GROUPS = 256
+"""As many as Python lets one option return. A peer in more groups has none of them."""
 _OWN_NAMESPACE = processes.pid_namespace("self")
 
 
@@ -48,6 +53,29 @@ def find_peer(connection: socket.socket) -> Peer:
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     pid, uid, _ = struct.unpack("3i", raw)
     return Peer(pid, uid, processes.start_ticks(pid) if pid > 0 else None)
+
+
+def why_unfit(folder: Path) -> str:
+    """Return why members' sockets must not be made in ``folder``; empty: they may. Only we and root may change what is in it."""
+    try:
+        seen = folder.lstat()
+    except OSError as error:
+        return f"{folder} cannot be used: {error.strerror}"
+    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid not in (0, os.geteuid()) or seen.st_mode & 0o022:
+        return f"{folder} is not a folder that root alone may change"
+    return ""
+
+
+def peer_groups(connection: socket.socket) -> frozenset[int]:
+    """Return the supplementary groups of the peer as of connect(2). Empty when the kernel does not say.
+
+    The group of a set-group-ID program is none of them (credentials(7)).
+    """
+    try:
+        raw = connection.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, 4 * _MOST_GROUPS)
+    except OSError:
+        return frozenset()
+    return frozenset(struct.unpack(f"{len(raw) // 4}I", raw))
 
 
 def judge(peer: Peer, places: AgentPlaces) -> Standing:

@@ -35,6 +35,8 @@ class Places:
     """False with --state-dir or the variable: discovery is confined and observed agents are never signalled."""
     shared_workspaces: Path | None = None
     """A folder of workspaces that several supervisors share (``workspaces.root``); None: the instance's own."""
+    members_dir: Path | None = None
+    """Where the sockets for members of the roles' groups are (domain/roles); None: this instance serves no other account."""
 
     @property
     def operator_sock(self) -> Path:
@@ -86,7 +88,8 @@ class Places:
     def hidden(self) -> tuple[Path, ...]:
         """What no agent sees of it: everything but what is bound back into its sandbox."""
         shared = (self.shared_workspaces,) if self.shared_workspaces is not None else ()
-        return (self.state_dir, self.run_dir, self.passphrase_file.parent, *shared)
+        members = (self.members_dir,) if self.members_dir is not None else ()
+        return (self.state_dir, self.run_dir, self.passphrase_file.parent, *shared, *members)
 
     @property
     def egress_dir(self) -> Path:

@@ -48,6 +48,7 @@ def _arguments() -> argparse.ArgumentParser:
     serve.add_argument("--egress-hosts", help="a JSON file: {name: [address]}")
     serve.add_argument("--host-name")
     serve.add_argument("--heartbeat-s", type=float)
+    serve.add_argument("--members-dir", type=Path, help="a folder for the sockets of members of watchfloor's groups; root's service")
     once = verbs.add_parser("oneshot")
     once.add_argument("what")
     once.add_argument("rest", nargs=argparse.REMAINDER)
@@ -113,6 +114,8 @@ def serve(given: argparse.Namespace) -> int:
     from console.supervisor.compose import Supervisor
     from console.supervisor.embedded import linger
 
+    if given.members_dir is not None:
+        places = replace(places, members_dir=given.members_dir)
     if options.workspaces.root:
         places = replace(places, shared_workspaces=real_folder(Path(options.workspaces.root)))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -80,6 +80,7 @@ from console.supervisor.agent_door import AgentDoors
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.follow import Follower, OneForAll
 from console.supervisor.http.asgi import App, Door
+from console.supervisor.http.members import members_doors
 from console.supervisor.http.peers import Peer, is_operator, may_hook
 from console.supervisor.http.redaction import hidden
 from console.supervisor.http.token_watch import watched
@@ -229,10 +230,12 @@ class Supervisor:
         self.core.loop.set_default_executor(self.stop_line.pool(THREADS, "blocking"))
         lost = await asyncio.to_thread(losses_found, self.places, self.machinery.set_aside, self.machinery.ledger_lost)
         await restore(self)
-        door = Door(self.places.operator_sock, self._operators_app(), self._accepts, mode=0o600)
-        await door.open()
-        hooks = Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600)
-        await hooks.open()
+        app, it = self._operators_app(), self.machinery
+        doors = [Door(self.places.operator_sock, app, self._accepts, mode=0o600)]
+        doors += members_doors(self.places, app, self.options.agents.uid, it.trespasses, it.notice)
+        doors.append(Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600))
+        for door in doors:
+            await door.open()
         self.machinery.tell_losses(lost)
         await asyncio.to_thread(self.settings.begin)
         if lost:
@@ -264,8 +267,8 @@ class Supervisor:
             for task in list(self.runner.tasks):
                 task.cancel()
             envoy.cancel()
-            await door.close()
-            await hooks.close()
+            for door in doors:
+                await door.close()
             await self.doors.close_all()
             await asyncio.to_thread(self.launcher.talk.close)
             await asyncio.to_thread(self.machinery.close, self.stop_line.close)

@@ -60,7 +60,7 @@ from console.services.stop.ladder import LadderDesk
 from console.services.stop.ladder_routes import LadderRoutes, receipt_answer, scope_from
 from console.services.stop.service import StopDesk
 from console.settings.places import Places
-from console.supervisor.http.access import Gates, Trespasses
+from console.supervisor.http.access import Gates, Trespasses, standing_of
 from console.supervisor.status_service import StatusService
 
 
@@ -142,8 +142,9 @@ class OperatorRoutes:
 
     # --- reads
 
-    async def _status(self, _request: Request) -> Response:
-        return answer(await self.status.status())
+    async def _status(self, request: Request) -> Response:
+        view, standing = await self.status.status(), standing_of(request)
+        return answer(view.model_copy(update={"your_roles": list(standing.roles), "your_rights": sorted(standing.rights)}))
 
     async def _fleet(self, _request: Request) -> Response:
         return answer(self.status.fleet())

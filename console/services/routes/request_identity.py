@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pwd
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 
-UID, PID = "watchfloor.uid", "watchfloor.pid"
+UID, PID, GROUPS = "watchfloor.uid", "watchfloor.pid", "watchfloor.groups"
 """Keys of a request's scope; see asgi.py."""
 
 
@@ -33,6 +34,22 @@ def caller_of(request: Request) -> Caller:
     """Who asks, by the kernel's word on the connection."""
     uid, pid = int(request.scope.get(UID, os.geteuid())), int(request.scope.get(PID, 0))
     return Caller(uid, pid, _exe(pid), _has_terminal(pid))
+
+
+def person_of(request: Request) -> dict[str, Any]:
+    """Return who asks, for an audit record: the account, its login name, and the account that logged in (audit(7)); -1: none. May wait
+    for a directory service.
+    """
+    uid, pid = int(request.scope.get(UID, os.geteuid())), int(request.scope.get(PID, 0))
+    try:
+        login = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        login = ""
+    try:
+        login_uid = int(Path(f"/proc/{pid}/loginuid").read_text())
+    except (OSError, ValueError):
+        login_uid = -1
+    return {"uid": uid, "login": login, "login_uid": -1 if login_uid == 0xFFFFFFFF else login_uid, "pid": pid, "exe": _exe(pid)}
 
 
 def _exe(pid: int) -> str:

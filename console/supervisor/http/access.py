@@ -5,11 +5,13 @@ A route without a decision here is refused while killed.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,9 +19,12 @@ from starlette.routing import Route
 
 from console.domain.command import Record
 from console.domain.errors import Denied, Killed
+from console.domain.roles.rights import OWNER, Right, Standing, member, refusal, roles_of
+from console.services.routes.request_identity import GROUPS, UID, person_of
 from console.services.routes.responses import Handler
 from console.services.secrets.calls import secret_call
 from console.supervisor.http.peers import Peer
+from console.supervisor.http.route_rights import needed
 
 UP_WHILE_KILLED = frozenset(
     {
@@ -66,18 +71,22 @@ class Trespasses:
         self._scribe, self._notice = scribe, notice
         self._last: dict[str, tuple[float, int]] = {}
 
-    def note(self, who: str, what: str) -> None:
-        """At most one record of an asker in PAUSE_S; how many were left out is in the next. On the loop's thread."""
-        at = time.monotonic()
-        last, left_out = self._last.get(who, (at - PAUSE_S, 0))
+    def note(self, who: str, what: str, person: dict[str, Any] | None = None) -> None:
+        """At most one record of an asker in PAUSE_S; how many were left out is in the next. On the loop's thread.
+
+        ``person``: of a member; each of a member's routes counts for itself.
+        """
+        at, key = time.monotonic(), who if person is None else f"{who} {what}"
+        last, left_out = self._last.get(key, (at - PAUSE_S, 0))
         if at - last < PAUSE_S:
-            self._last[who] = (last, left_out + 1)
+            self._last[key] = (last, left_out + 1)
             return
         if len(self._last) >= ASKERS:
             self._last.pop(next(iter(self._last)))
-        self._last[who] = (at, 0)
+        self._last[key] = (at, 0)
         words = f"{who} asked for {what[:200]!r}, which it has no right to" + (f" ({left_out} more were not recorded)" if left_out else "")
-        self._scribe.record(Record(who[:100], "route.refused", words, verdict="deny", data={"asked": what[:200]}, must=True))
+        data = {"asked": what[:200], **(person or {})}
+        self._scribe.record(Record(who[:100], "route.refused", words, verdict="deny", data=data, must=True))
         self._notice(words[:400])
 
     def at_operators_door(self, peer: Peer) -> None:
@@ -105,10 +114,21 @@ class Gates:
             header = request.headers.get("authorization")
             # The place of the secrets may be slow: asked beside the loop, judged on it.
             good = await secret_call(self._is_good, header) if header is not None and path != TOKEN_CHECK else False
+            await self._check_right(request, path)
             self.check(request.method, path, header, is_good=good)
             return await handler(request)
 
         return served
+
+    async def _check_right(self, request: Request, path: str) -> None:
+        """Raises Denied when the roles of the caller do not allow what is asked; what would change something is recorded."""
+        standing = standing_of(request)
+        if standing.is_owner or (right := await needed(request, path)) in standing.rights:
+            return
+        if right not in (Right.READ, Right.EXPORT):
+            person = {"needs": right.value, "path": request.url.path[:200], **await asyncio.to_thread(person_of, request)}
+            self.trespasses.note(f"operator:{person['uid']}", f"{request.method} {path}", person)
+        raise refusal(right)
 
     def _is_good(self, authorization: str) -> bool:
         kind, _, token = authorization.partition(" ")
@@ -121,6 +141,13 @@ class Gates:
             raise Denied("This token is not an operator's, or not any more.", "Ask for a new one, or use operator.sock without a token.")
         if method not in ("GET", "HEAD") and (method, path) not in UP_WHILE_KILLED:
             refuse_while(self.is_killed())
+
+
+def standing_of(request: Request) -> Standing:
+    """What the caller may do: everything as the instance's own account or root, else what the groups that the kernel names allow."""
+    if int(request.scope.get(UID, os.geteuid())) in (os.geteuid(), 0):
+        return OWNER
+    return member(roles_of(request.scope.get(GROUPS, frozenset())))
 
 
 def refuse_while(killed: bool) -> None:

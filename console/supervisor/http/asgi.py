@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -20,7 +21,7 @@ from uvicorn.server import ServerState
 
 import console
 from console.domain.errors import ExitCode, TooMany
-from console.services.routes.request_identity import PID, UID
+from console.services.routes.request_identity import GROUPS, PID, UID
 from console.supervisor.http.keepalive_pool import Resting
 from console.supervisor.http.peers import Peer, cgroups_of, peer_at, peer_of
 
@@ -44,6 +45,16 @@ class BrokenOff(asyncio.CancelledError):
     """Raised on purpose in the middle of an answer: the connection is closed, and there is nothing to log."""
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How many connections a door serves at once, and its answer to a peer that it does not serve."""
+
+    most: int
+    per_account: int
+    """0: an account may have all of them."""
+    not_served: bytes
+
+
 class Door:
     """One listening unix socket that serves one ASGI app to the peers that ``accepts``."""
 
@@ -57,9 +68,15 @@ class Door:
         owner: int | None = None,
         connections: int = MAX_CONNECTIONS,
         resting: Resting | None = None,
+        per_account: int = 0,
+        not_served: str = "This socket does not serve you.",
     ) -> None:
-        """``resting``: bounds what is kept between two requests, shared with other doors; None: ``connections`` alone does."""
-        self.path, self._accepts, self._connections, self._resting = path, accepts, connections, resting
+        """``resting``: bounds what is kept between two requests, shared with other doors; None: ``connections`` alone does.
+
+        ``per_account``: connections that one account may have; 0: all. ``not_served``: what a peer hears that is not accepted.
+        """
+        self.path, self._accepts, self._resting = path, accepts, resting
+        self._bounds = Bounds(connections, per_account, _whole("403 Forbidden", not_served, "", ExitCode.DENIED))
         # No web sockets: nothing here speaks them, and an upgraded connection would pass by every bound of this module.
         self._config = uvicorn.Config(
             bounded(app),
@@ -93,7 +110,7 @@ class Door:
 
     def _protocol(self) -> asyncio.Protocol:
         assert self._listener is not None
-        return _CheckedProtocol(self._config, self._state, self._listener, self._accepts, self._connections, self._resting)
+        return _CheckedProtocol(self._config, self._state, self._listener, self._accepts, self._bounds, self._resting)
 
     def cut(self) -> int:
         """Break off every present connection, answered or not; return how many. New ones are served."""
@@ -121,11 +138,9 @@ def _whole(status: str, error: str, remedy: str, exit_code: int) -> bytes:
     return head.encode() + body
 
 
-_NOT_SERVED = _whole("403 Forbidden", "This socket does not serve you.", "", ExitCode.DENIED)
-
-
-def _too_many(most: int) -> bytes:
-    words = f"The supervisor is busy: this socket serves {most} connections at once, and has as many."
+def _too_many(bounds: Bounds) -> bytes:
+    of_one = f", and {bounds.per_account} of one account" if bounds.per_account else ""
+    words = f"The supervisor is busy: this socket serves {bounds.most} connections at once{of_one}, and has as many."
     return _whole("429 Too Many Requests", words, "Ask again when an answer has come.", TooMany.exit_code)
 
 
@@ -136,11 +151,11 @@ class _CheckedProtocol(H11Protocol):
         state: ServerState,
         listener: NamedListener,
         accepts: Callable[[Peer], bool],
-        connections: int,
+        bounds: Bounds,
         resting: Resting | None,
     ) -> None:
         super().__init__(config=config, server_state=state, app_state={})
-        self._listener, self._accepts, self._most, self._resting = listener, accepts, connections, resting
+        self._listener, self._accepts, self._bounds, self._resting = listener, accepts, bounds, resting
         self._deadline: asyncio.TimerHandle | None = None
         self._named: NamedSocket | None = None
         self._peer: Peer | None = None
@@ -210,13 +225,14 @@ class _CheckedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         sock = transport.get_extra_info("socket")
         self._named = self._listener.connection(sock.fileno())
-        is_full = len(self.connections) >= self._most
+        is_full = len(self.connections) >= self._bounds.most
         peer = peer_of(sock) if not is_full or self._resting is not None else None
         is_accepted = peer is not None and self._accepts(peer)
         if is_full and is_accepted and self._resting is not None:
             is_full = not self._resting.make_room(self._listener)
+        is_full = is_full or (is_accepted and peer is not None and self._has_enough(peer))
         if is_full or not is_accepted:
-            transport.write(_too_many(self._most) if is_full else _NOT_SERVED)
+            transport.write(_too_many(self._bounds) if is_full else self._bounds.not_served)
             # The refused peer has no protocol behind it: nothing it sends is ever parsed.
             transport.set_protocol(asyncio.Protocol())
             transport.close()
@@ -229,7 +245,7 @@ class _CheckedProtocol(H11Protocol):
 
         async def named(scope: Scope, receive: Any, send: Any) -> None:
             assert self._peer is not None
-            scope[UID], scope[PID] = self._peer.uid, self._peer.pid
+            scope[UID], scope[PID], scope[GROUPS] = self._peer.uid, self._peer.pid, self._peer.groups
             try:
                 await inner(scope, receive, send)
             except asyncio.CancelledError as error:
@@ -238,6 +254,11 @@ class _CheckedProtocol(H11Protocol):
                 self._break_off()
 
         self.app = named
+
+    def _has_enough(self, peer: Peer) -> bool:
+        """Return whether the account of ``peer`` has as many connections as one may have."""
+        most = self._bounds.per_account
+        return bool(most) and sum(getattr(c, "_peer", peer).uid == peer.uid for c in self.connections) >= most
 
     def _is_meant(self, error: asyncio.CancelledError) -> bool:
         """Return whether we cancelled it. Another cancellation is a fault of ours, which is logged: it came from a task that this one

@@ -7,7 +7,9 @@ import re
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from console.killswitch.peers import peer_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +21,14 @@ class Peer:
     cgroups: str
     """The text of /proc/PID/cgroup; empty when it could not be read."""
     same_pid_namespace: bool
+    groups: frozenset[int] = frozenset()
+    """Supplementary groups as of connect(2). None of a process to which the connection was handed."""
 
 
 def peer_of(sock: socket.socket) -> Peer:
     """The peer of a connected unix socket."""
     pid, uid, _gid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return peer_at(pid, uid)
+    return replace(peer_at(pid, uid), groups=peer_groups(sock))
 
 
 def peer_at(pid: int, uid: int) -> Peer:
@@ -46,6 +50,13 @@ def is_operator(peer: Peer, instance_id: str) -> bool:
     if peer.uid not in (os.geteuid(), 0) or not peer.same_pid_namespace or not peer.cgroups:
         return False
     return f"/watchfloor-{instance_id}/agents/" not in peer.cgroups
+
+
+def may_be_member(peer: Peer, agents_uid: int) -> bool:
+    """A peer of any account but the agents' own, in our PID namespace and in no instance's agent's cgroup. In doubt: no."""
+    if peer.uid == agents_uid or not peer.same_pid_namespace or not peer.cgroups:
+        return False
+    return re.search(r"/watchfloor-[0-9a-f]{8}/agents/", peer.cgroups) is None
 
 
 def may_hook(peer: Peer, instance_id: str, is_adopted: Callable[[str], bool]) -> bool:

@@ -24,6 +24,7 @@ from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.http.access import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
 from console.supervisor.http.peers import Peer
+from console.supervisor.http.route_rights import RIGHTS
 from console.supervisor.metrics import metrics_routes
 from console.supervisor.operator_routes import OperatorRoutes
 
@@ -117,6 +118,11 @@ def test_every_route_has_a_decision() -> None:
     assert len(found) == len(set(found))
     assert set(found) == UP | REFUSED, f"decide: {set(found) ^ (UP | REFUSED)}"
     assert {f"{m} {p}" for m, p in UP_WHILE_KILLED} <= UP
+
+
+def test_every_route_has_a_right_and_no_right_is_of_a_route_that_is_gone() -> None:
+    found = set(names(routes_of(operator_app(True, Book(), []))))
+    assert set(RIGHTS) == found, f"decide in route_rights.py: {set(RIGHTS) ^ found}"
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))

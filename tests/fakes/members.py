@@ -1,0 +1,107 @@
+"""An instance that serves members of Watchfloor's groups, with a group file of its own, and callers under ids that have no account.
+
+Nothing of this machine's /etc changes: the supervisor sees the file in a mount namespace of its own.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from console.settings.places import find_places
+from tests.fakes.instance import Instance, Patient
+
+UID = 61_234
+"""No account has it."""
+GROUPS = {"viewer": 61_301, "operator": 61_302, "responder": 61_303, "auditor": 61_304}
+OTHER = 61_399
+"""A group that gives nothing."""
+
+
+class HostInstance(Instance):
+    """A supervisor with a folder for members' sockets."""
+
+    def __init__(self, state_dir: Path, *options: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="wf-members-"))
+        self.folder.chmod(0o755)
+        self.group_file = state_dir.parent / "group"
+        self.group_file.write_text("".join(f"watchfloor-{role}:x:{gid}:\n" for role, gid in GROUPS.items()))
+        super().__init__(state_dir, "--members-dir", str(self.folder), *options)
+
+    @property
+    def sock(self) -> Path:
+        return self.folder / "operator.sock"
+
+    def start(self) -> None:
+        """As every instance, in a mount namespace of its own."""
+        shell = 'mount --bind "$0" /etc/group && exec "$@"'
+        self.process = made = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", shell, str(self.group_file), sys.executable, "-m", "console.supervisor", "serve"]
+            + ["--state-dir", str(self.state_dir), *self.options],
+            cwd=self.code,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert made.stdout is not None and made.stderr is not None
+        line = made.stdout.readline()
+        assert line == b"ready\n", (line, made.stderr.read().decode())
+        places = find_places(str(self.state_dir), create=False)
+        assert places is not None
+        self.places, self.api = places, Patient(places, timeout_s=60)
+
+    def __exit__(self, *problem: object) -> None:
+        super().__exit__(*problem)
+        shutil.rmtree(self.folder)
+
+
+def as_member(job: Callable[[], Any], *roles: str, uid: int = UID, gid: int | None = None, groups: list[int] | None = None) -> Any:
+    """What ``job`` returns in a child process under ``uid`` and the groups of the roles. Its answer is JSON; an error is raised here."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            os.close(read)
+            os.setgroups(groups if groups is not None else [OTHER, *(GROUPS[role] for role in roles)])
+            os.setresgid(gid or OTHER, gid or OTHER, gid or OTHER)
+            os.setresuid(uid, uid, uid)
+            os.write(write, json.dumps(job()).encode())
+            status = 0
+        except BaseException:  # noqa: BLE001 - the test's process must not go on in the child
+            os.write(write, traceback.format_exc().encode()[-4000:])
+        finally:
+            os._exit(status)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read()
+    _, code = os.waitpid(child, 0)
+    assert code == 0, said.decode()
+    return json.loads(said)
+
+
+def asked(sock: Path, method: str, path: str, body: object = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+    """One request in raw HTTP: status and answer."""
+    connection = http.client.HTTPConnection("watchfloor", timeout=60)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(sock))
+    try:
+        content = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        try:
+            connection.request(method, path, content, headers or {})
+        except BrokenPipeError:
+            pass  # refused at the door
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if text.startswith((b"{", b"[")) else text.decode(errors="replace")
+    finally:
+        connection.close()
