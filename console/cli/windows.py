@@ -29,6 +29,7 @@ PAGES = (
     "rollback",
     "audit",
     "activity",
+    "settings",
 )
 SCHEME = "watchfloor://"
 ENTRY = "watchfloor-panic.desktop"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.domain.errors import ConsoleError
+from console.domain.errors import Conflict
 
 FOLDER = Path("/etc/watchfloor")
 VARIABLE = "WATCHFLOOR_ETC"
@@ -52,7 +52,7 @@ class Fault:
         return f"{self.place}: {self.what}"
 
 
-class Refused(ConsoleError):
+class Refused(Conflict):
     """Files that do not count, or cannot be read as TOML."""
 
     def __init__(self, *faults: Fault) -> None:

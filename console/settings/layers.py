@@ -178,6 +178,11 @@ def own_values(settings_file: Path) -> dict[str, Any]:
 
 def change(places: Places, changes: dict[str, Any]) -> None:
     """Writes values into the account's file; None takes a key out of it. Raises ConsoleError kinds: unknown, locked, of the wrong type."""
+    write_own(places, planned(places, changes))
+
+
+def planned(places: Places, changes: dict[str, Any]) -> dict[str, Any]:
+    """What the account's file would set after the changes. Nothing is written. Raises as `change`."""
     now = resolve(places.settings_file)
     own = own_values(places.settings_file)
     for name, value in changes.items():
@@ -192,7 +197,17 @@ def change(places: Places, changes: dict[str, Any]) -> None:
             raise UsageProblem(problem, f"watchfloor config show {name}")
         else:
             own[name] = value
-    save_options(places.settings_file, Options.model_validate(nested(own)))
+    return own
+
+
+def write_own(places: Places, own: dict[str, Any]) -> None:
+    """Writes the account's file. Raises ConsoleError."""
+    try:
+        save_options(places.settings_file, Options.model_validate(nested(own)))
+    except ValidationError as error:
+        raise UsageProblem(f"The settings do not fit together: {error.errors()[0]['msg']}.", "watchfloor config show") from error
+    except OSError as error:
+        raise ConsoleError(f"{places.settings_file} cannot be written: {error.strerror}.", "Look at the disk.") from error
 
 
 def parse_value(key: Key, text: str) -> Any:

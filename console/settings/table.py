@@ -91,7 +91,7 @@ def _rows(model: type[BaseModel], group: str, group_words: str) -> list[Key]:
     for name, field in model.model_fields.items():
         default = field.get_default(call_default_factory=True)
         if isinstance(default, BaseModel):
-            rows += _rows(type(default), name, (type(default).__doc__ or "").rstrip("."))
+            rows += _rows(type(default), name, (type(default).__doc__ or "").rstrip(".").replace("``", ""))
         else:
             rows.append(_row(f"{group}.{name}" if group else name, group, group_words, field, default))
     return rows

@@ -26,6 +26,7 @@ from console.services.approvals.service import ApprovalDesk
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.charts import Charts
 from console.services.budgets.service import BudgetDesk
+from console.services.configuration.routes import settings_routes
 from console.services.configuration.service import SettingsDesk
 from console.services.conversation.messaging import Conversations
 from console.services.evidence.case import Evidence
@@ -321,6 +322,7 @@ class Supervisor:
         review = PolicyReview(self.core, self.places, it.scribe, self.policy, self.exact)
         more += policy_routes(review, self.profiles, ExactDesk(self.core, it.scribe, self.policy, self.exact), asked_by)
         more += policy_page_routes(PolicyLook(self.core, it.scribe, self.policy))
+        more += settings_routes(self.settings, asked_by)
         more += metrics_routes(Metrics(self.core, self.stop, it.scribe, self.follower.armed))
         more += webhook_routes(it.webhook, it.alerts.test)
         return more + first_run_routes(self.places, self.options, self.policy, self.doors, self.follower)

@@ -125,6 +125,8 @@ EXAMPLES = {
         "secrets keys revoke": "k-1b2c3d4e --reason 'it left with its owner'",
         "config": "show spawn.",
         "config show": "panic. --origin",
+        "config set": "spawn.max_depth 4 --reason 'deeper trees for the release'",
+        "config reset": "spawn.max_depth --reason 'the release is out'",
         "config check": "/etc/watchfloor/conf.d/10-limits.toml",
         "logs": "-n 100 --filter error",
         "supervisor": "--state-dir /srv/watchfloor",

@@ -77,3 +77,19 @@ def test_changed_files_are_on_record_at_the_next_start(it: Instance, etc: Path) 
     it.start()
     rows = until(lambda: [row for row in it.api.audit().rows if row.kind == "settings.in_force"], words="the change is on record")
     assert [row.what for row in rows] == [f"heartbeat_s: 30.0 -> 12.0, by {etc}/conf.d/10.toml:1"]
+
+
+def test_a_change_on_the_command_line_is_on_record_and_in_force_after_a_start(it: Instance, etc: Path) -> None:
+    def said(*words: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "console", "config", *words, "--state-dir", str(it.state_dir)]
+        return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
+
+    done = said("set", "canary_s", "45", "--reason", "quieter")
+    assert done.returncode == 0 and "canary_s = 45.0 takes effect when the supervisor starts again." in " ".join(done.stdout.split())
+    done = said("set", "spawn.max_depth", "9", "--reason", "more")
+    assert done.returncode == 4 and "watchfloor.toml:1 locks it" in done.stderr
+    kinds = {row.kind: row.what for row in it.api.audit().rows if row.actor.startswith("operator:")}
+    assert kinds["settings.changed"] == "canary_s: 60.0 -> 45: quieter" and "spawn.max_depth" in kinds["settings.refused"]
+    it.stop()
+    it.start()
+    assert next(row.value for row in it.api.settings().rows if row.key == "canary_s") == 45

@@ -35,6 +35,7 @@ from tests.fakes.pages_routes import FakeRooms
 from tests.fakes.policy_routes import FakePolicy
 from tests.fakes.program_routes import FakePrograms
 from tests.fakes.sandbox_routes import FakeSandboxes
+from tests.fakes.settings_routes import FakeSettings
 from tests.fakes.stop_routes import FakeStops
 from tests.fakes.view_answers import refuse, say
 
@@ -97,6 +98,8 @@ class FakeSupervisor:
             *self.approvals.routes(),
         ]
         self.extra_routes += self.budgets.routes()
+        self.configuration: Callable[[], str] = lambda: ""
+        """What the status says of the files of the settings."""
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """One delta to everybody (call it on the server's loop)."""
@@ -146,7 +149,7 @@ class FakeSupervisor:
         return [*self.extra_routes, *(Route(path, answer, methods=[verb]) for verb, path, answer in routes)]
 
     async def _status(self, request: Request) -> Response:
-        return say(self.status)
+        return say(self.status.model_copy(update={"configuration": self.configuration()}))
 
     async def _sources(self, request: Request) -> Response:
         return say(fixture.type_sources())
@@ -271,6 +274,9 @@ class FakeHouse:
         self.guard = guard or FakeGuard()
         self.supervisor = FakeSupervisor(make_fleet(fleet, time.time()), self.guard)
         self.supervisor.activity.file = places.state_dir / "activity.db"
+        self.settings = FakeSettings(places)
+        self.supervisor.configuration = lambda: self.settings.desk.trouble
+        self.supervisor.extra_routes += self.settings.routes()
         self._with_guard = with_guard
         self._server: uvicorn.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -37,6 +37,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "gui/pages/policy/backtest:Backtest": (260, 18, ON_SCREEN),
     "gui/pages/receipt/page:ReceiptPage": (230, 22, PAGE),
     "gui/pages/rollback/page:RollbackRecordsPage": (220, 24, PAGE),
+    "gui/pages/settings/page:SettingsPage": (200, 21, PAGE),
     "gui/widgets/rows:RowView": (200, 16, ON_SCREEN),
     "gui/window/main:Window": (200, 16, ON_SCREEN),
     "gui/window/sync:Sync": (200, 16, ON_SCREEN),

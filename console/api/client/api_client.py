@@ -22,7 +22,7 @@ from console.api.agents import sessions as w
 from console.api.agents.agent_types import SourcesView
 from console.api.alerts import WebhookBody, WebhookTestView, WebhookView
 from console.api.client.agent_routes import ActivityRoutes, AdoptRoutes, ProgramRoutes
-from console.api.client.limit_routes import AllowlistRoutes, BudgetRoutes
+from console.api.client.limit_routes import AllowlistRoutes, BudgetRoutes, SettingsRoutes
 from console.api.client.rule_routes import ApprovalRoutes, DryRunRoutes
 from console.api.client.wire import CHANGE_S, V, Wire, segment
 from console.api.secrets import RetiredKeyView, RetireKeyBody
@@ -311,6 +311,7 @@ class ApiClient(
     ActivityRoutes,
     AdoptRoutes,
     BudgetRoutes,
+    SettingsRoutes,
     ApprovalRoutes,
     DryRunRoutes,
     KeyRoutes,

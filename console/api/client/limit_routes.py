@@ -1,10 +1,11 @@
-"""The client's routes to what agents may reach and spend: allowlist and budgets."""
+"""The client's routes to what agents may reach and spend: allowlist, budgets and settings."""
 
 from __future__ import annotations
 
 from console.api import allowlist_review as r
 from console.api import budgets as b
 from console.api import messages as m
+from console.api import settings as st
 from console.api.client.wire import CHANGE_S, Wire, segment
 
 
@@ -76,3 +77,17 @@ class BudgetRoutes:
     def change_budget(self, body: b.BudgetBody) -> b.BudgetSetView:
         """POST /api/budgets; returns once it is recorded, kept and in force."""
         return self._wire.ask(b.BudgetSetView, "POST", "/api/budgets", body=body, timeout_s=CHANGE_S)
+
+
+class SettingsRoutes:
+    """Settings of the instance."""
+
+    _wire: Wire
+
+    def settings(self) -> st.SettingsView:
+        """GET /api/settings."""
+        return self._wire.ask(st.SettingsView, "GET", "/api/settings")
+
+    def change_setting(self, body: st.SettingBody) -> st.SettingsView:
+        """POST /api/settings; returns once it is recorded and written. It takes effect at the next start."""
+        return self._wire.ask(st.SettingsView, "POST", "/api/settings", body=body, timeout_s=CHANGE_S)

@@ -133,9 +133,11 @@ _watchfloor_has() {
     "webhook test") words="-h --help --state-dir --json" ;;
     "webhook status") words="-h --help --state-dir --json" ;;
     "webhook remove") words="-h --help --state-dir --json" ;;
-    "config") words="-h --help show check" ;;
+    "config") words="-h --help show check set reset" ;;
     "config show") words="-h --help --origin --state-dir --json" ;;
     "config check") words="-h --help --state-dir --json" ;;
+    "config set") words="-h --help --reason --state-dir --json" ;;
+    "config reset") words="-h --help --reason --state-dir --json" ;;
     "open") words="-h --help --state-dir" ;;
     "supervisor") words="-h --help --state-dir" ;;
     "demo") words="-h --help --headless --seconds --agents --theme --state-dir" ;;

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, existing_places, seek_places
 from console.cli.syntax import Argument, Option, Verbs
 from console.cli.terminal import out
@@ -16,11 +17,11 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ConsoleError, ExitCode, NotFound
 from console.settings.admin_files import Fault, shown
-from console.settings.layers import Effective, Setting, check_file, in_force, own_values, read_administrated
+from console.settings.layers import Effective, Setting, check_file, in_force, own_values, parse_value, read_administrated
 from console.settings.places import Places
 from console.settings.table import KEYS
 
-app = Verbs("Settings: what is in force, where it comes from, and what is wrong with the files.")
+app = Verbs("Settings: what is in force, where it comes from, what is wrong with the files; changes of one.")
 _LINE = 2000
 """Letters of a line that are printed."""
 
@@ -104,6 +105,42 @@ def check(
     if not faults and not as_json:
         out.say("No fault was found.")
     return int(ExitCode.FAILURE if faults else ExitCode.DONE)
+
+
+Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded with the old and the new value.")]
+Key = Annotated[str, Argument(metavar="NAME", help="The setting, as config show names it.")]
+
+
+@app.command("set")
+def set_value(
+    name: Key,
+    value: Annotated[str, Argument(metavar="VALUE", help="A word for a text, else JSON: 7, true, '{\"cost\": 5}'.")],
+    reason: Why,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Set a value in this account's file, on record. It takes effect when the supervisor starts again."""
+    key = KEYS.get(name)
+    return _changed(name, parse_value(key, value) if key is not None else value, False, reason, state_dir, as_json)
+
+
+@app.command("reset")
+def reset(name: Key, reason: Why, state_dir: StateDir = None, as_json: Json = False) -> int:
+    """Take a value out of this account's file, on record: the administrator's value or the default counts again."""
+    return _changed(name, None, True, reason, state_dir, as_json)
+
+
+def _changed(name: str, value: Any, is_reset: bool, reason: str, state_dir: str | None, as_json: bool) -> int:
+    from console.api.settings import SettingBody
+
+    view = connect(state_dir).change_setting(build(SettingBody, key=name, value=value, reset=is_reset, reason=reason))
+    row = next(row for row in view.rows if row.key == name)
+    if as_json:
+        out.emit(row.model_dump())
+        return 0
+    when = "takes effect when the supervisor starts again" if row.is_waiting else "is in force"
+    out.say_folded(f"{plain(name)} = {plain(json.dumps(row.next_value), 300)} {when}.")
+    return 0
 
 
 def _every_fault(places: Places | None) -> list[Fault]:

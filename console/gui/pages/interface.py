@@ -57,7 +57,7 @@ class PageSpec:
     icon: str
     """A file of resources/icons without its ending."""
     group: str
-    """Operate, Investigate or Emergency; empty: reached from elsewhere, not in the navigation."""
+    """Operate, Investigate, Emergency or Set up; empty: reached from elsewhere, not in the navigation."""
     help: str = ""
     """Its document for F1, and a heading in it: ``how-to/operator.md#Watch``."""
     under: str = ""

@@ -13,6 +13,7 @@ from console.gui.pages.network.page import NetworkPage
 from console.gui.pages.policy.page import PolicyPage
 from console.gui.pages.receipt.page import ReceiptPage
 from console.gui.pages.rollback.page import RollbackRecordsPage
+from console.gui.pages.settings.page import SettingsPage
 
 PAGES: tuple[type[Page], ...] = (
     FleetPage,
@@ -23,6 +24,7 @@ PAGES: tuple[type[Page], ...] = (
     RollbackRecordsPage,
     AuditLogPage,
     KillSwitchPage,
+    SettingsPage,
     ReceiptPage,
     ActivityPageView,
 )

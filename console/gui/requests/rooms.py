@@ -22,6 +22,7 @@ from console.gui.requests.budgets import BudgetRequests
 from console.gui.requests.dry_run import DryRunRequests
 from console.gui.requests.policy import PolicyRequests
 from console.gui.requests.programs import ProgramRequests
+from console.gui.requests.settings import SettingsRequests
 
 LAUNCH_S = 300.0
 LADDER_S = 60.0
@@ -219,6 +220,7 @@ class Requests:
         self.programs = ProgramRequests(link)
         self.dry_run = DryRunRequests(link)
         self.policy = PolicyRequests(link)
+        self.settings = SettingsRequests(link)
 
     def status(self) -> Pending[m.StatusView]:
         return self._link.get("/api/status", m.StatusView)

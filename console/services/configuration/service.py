@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from console.api.settings import SettingBody, SettingRow, SettingsView
 from console.domain.command import Record
-from console.domain.errors import Conflict, ConsoleError
+from console.domain.errors import Conflict, ConsoleError, Denied, UsageProblem
 from console.domain.words import counted
 from console.services.notices.shown import Notice
-from console.settings.admin_files import DROP_INS, MAIN, Fault, Refused, find_files, folder
-from console.settings.layers import Effective, changed, keep, last_values, resolve, values_of
+from console.settings.admin_files import DROP_INS, MAIN, Fault, Refused, find_files, folder, shown
+from console.settings.layers import Effective, Setting, changed, keep, last_values, planned, resolve, values_of, write_own
 from console.settings.places import Places
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ class Scribe(Protocol):
     """Who writes the audit."""
 
     def record(self, record: Record) -> None: ...
+    def record_first(self, record: Record) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,14 @@ class Looked:
 class SettingsDesk:
     """One instance's settings. On the loop's thread; files are read beside it."""
 
-    __slots__ = ("settings", "_places", "_scribe", "_notice", "_looked", "_seen")
+    __slots__ = ("settings", "_places", "_scribe", "_notice", "_looked", "_seen", "_changing")
 
     def __init__(self, places: Places, settings: Effective, scribe: Scribe, notice: Notice) -> None:
         self.settings = settings
         self._places, self._scribe, self._notice = places, scribe, notice
         self._looked = Looked(settings.faults)
         self._seen: object = None
+        self._changing = asyncio.Lock()
 
     @property
     def trouble(self) -> str:
@@ -126,6 +129,65 @@ class SettingsDesk:
             self._scribe.record(Record("supervisor", "settings.mended", self._looked.words or "the files of the settings are good again"))
         if self.trouble:
             self._notice(self.trouble)
+
+    async def view(self) -> SettingsView:
+        """Every setting, as it is in force and as the files have it now."""
+        try:
+            files: Effective | None = await asyncio.to_thread(resolve, self._places.settings_file)
+        except ConsoleError:
+            files = None
+        rows = [self._row(one, files.settings[name] if files is not None else one) for name, one in self.settings.settings.items()]
+        return SettingsView(file=shown(self._places.settings_file), trouble=self.trouble, rows=rows)
+
+    async def change(self, body: SettingBody, by: str) -> SettingsView:
+        """Changes one key in the account's file, on record first. It takes effect at the next start.
+
+        Raises ConsoleError kinds: unknown, locked (with the file that locks it), of the wrong type, NotRecorded.
+        """
+        if not body.reset and body.value is None:
+            raise UsageProblem(f"{body.key} needs a value.", "Name one, or reset it.")
+        async with self._changing:
+            await asyncio.to_thread(self._change, body, by)
+            await self.look()
+        return await self.view()
+
+    def _change(self, body: SettingBody, by: str) -> None:
+        value = None if body.reset else body.value
+        try:
+            own = planned(self._places, {body.key: value})
+        except Denied as error:
+            self._scribe.record(Record(by, "settings.refused", f"{error.what} ({body.reason})", verdict="deny", data={"key": body.key}))
+            raise
+        before = resolve(self._places.settings_file).settings[body.key].value
+        new = "what other layers say" if body.reset else _short(value)
+        words = f"{body.key}: {_short(before)} -> {new}: {body.reason}"
+        data = {"key": body.key, "old": before, "new": value, "reset": body.reset, "reason": body.reason}
+        self._scribe.record_first(Record(by, "settings.changed", words, verdict="ok", data=data))
+        try:
+            write_own(self._places, own)
+        except ConsoleError as error:
+            self._scribe.record(Record(by, "settings.not_changed", f"{body.key}: {error}", verdict="failed", data={"key": body.key}))
+            raise
+
+    def _row(self, now: Setting, files: Setting) -> SettingRow:
+        key = now.key
+        return SettingRow(
+            key=key.name,
+            group=key.group,
+            group_words=key.group_words,
+            words=key.words,
+            kind=key.kind,
+            choices=list(key.choices),
+            takes=key.takes,
+            unit=key.unit,
+            value=now.value,
+            default=key.default,
+            origin=str(files.origin),
+            layer=files.origin.layer,
+            locked_by=str(files.lock) if files.lock is not None else "",
+            is_waiting=files.value != now.value,
+            next_value=files.value,
+        )
 
     def _is_blocked(self) -> bool:
         looked = self._looked

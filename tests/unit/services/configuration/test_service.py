@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from console.api.settings import SettingBody
 from console.domain.command import Record
-from console.domain.errors import Conflict
+from console.domain.errors import Conflict, Denied, NotFound, NotRecorded, UsageProblem
 from console.services.configuration.service import SettingsDesk
 from console.settings.layers import in_force
 from console.settings.places import Places
@@ -20,8 +22,14 @@ class Book:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.notices: list[str] = []
+        self.refuses = False
 
     def record(self, record: Record) -> None:
+        self.records.append(record)
+
+    def record_first(self, record: Record) -> None:
+        if self.refuses:
+            raise NotRecorded("The log is full.")
         self.records.append(record)
 
     def notice(self, text: str, level: str = "amber") -> None:
@@ -99,3 +107,45 @@ async def test_what_a_lock_ignores_is_told(etc: Path, places: Places) -> None:
     places.settings_file.write_text('{"heartbeat_s": 5}')
     desk, book = started(places)
     assert desk.settings.options.heartbeat_s == 30 and "watchfloor.toml:1 locks it" in book.notices[0]
+
+
+async def test_a_change_is_on_record_with_old_and_new_value_and_waits_for_the_next_start(etc: Path, places: Places) -> None:
+    (etc / "watchfloor.toml").write_text("[spawn]\nmax_depth = 2\n")
+    desk, book = started(places)
+    view = await desk.change(SettingBody(key="spawn.max_depth", value=5, reason="the release"), "operator:1000")
+    row = next(row for row in view.rows if row.key == "spawn.max_depth")
+    assert (row.value, row.is_waiting, row.next_value, row.layer, row.origin) == (2, True, 5, "account", str(places.settings_file))
+    assert "spawn.max_depth" in view.trouble
+    record = book.records[0]
+    assert (record.actor, record.kind, record.what) == ("operator:1000", "settings.changed", "spawn.max_depth: 2 -> 5: the release")
+    assert record.data == {"key": "spawn.max_depth", "old": 2, "new": 5, "reset": False, "reason": "the release"}
+    assert in_force(places).options.spawn.max_depth == 5
+    view = await desk.change(SettingBody(key="spawn.max_depth", reset=True, reason="over"), "operator:1000")
+    assert view.trouble == "" and in_force(places).options.spawn.max_depth == 2 and book.records[-1].data["new"] is None
+
+
+async def test_a_change_that_cannot_be_recorded_is_not_made(etc: Path, places: Places) -> None:
+    desk, book = started(places)
+    book.refuses = True
+    with pytest.raises(NotRecorded):
+        await desk.change(SettingBody(key="spawn.max_depth", value=5, reason="x"), "operator:1000")
+    assert not places.settings_file.exists()
+
+
+async def test_a_locked_key_is_refused_on_record_and_a_wrong_value_changes_nothing(etc: Path, places: Places) -> None:
+    (etc / "watchfloor.toml").write_text('locked = ["spawn.*"]\n')
+    desk, book = started(places)
+    assert next(row for row in (await desk.view()).rows if row.key == "spawn.max_depth").locked_by == f"{etc}/watchfloor.toml:1"
+    with pytest.raises(Denied, match="watchfloor.toml:1 locks it"):
+        await desk.change(SettingBody(key="spawn.max_depth", value=5, reason="x"), "operator:1000")
+    assert (book.records[0].kind, book.records[0].verdict, book.records[0].actor) == ("settings.refused", "deny", "operator:1000")
+    wrong: list[dict[str, Any]] = [{"value": "many"}, {"value": True}, {"value": None}, {"value": -1}, {"value": [3]}]
+    for body in wrong:
+        with pytest.raises(UsageProblem):
+            await desk.change(SettingBody(key="canary_s", reason="x", **body), "operator:1000")
+    with pytest.raises(NotFound):
+        await desk.change(SettingBody(key="canary\x1b[31m", value=1, reason="x"), "operator:1000")
+    (etc / "conf.d" / "1.toml").write_text("x")
+    with pytest.raises(Conflict, match="1.toml:1:"):
+        await desk.change(SettingBody(key="canary_s", value=5, reason="x"), "operator:1000")
+    assert not places.settings_file.exists() and len(book.records) == 1

@@ -14,6 +14,7 @@ from starlette.routing import Route
 from console.domain.agent import AgentId
 from console.domain.command import Record
 from console.domain.errors import Denied, Killed
+from console.services.configuration.routes import settings_routes
 from console.services.hooks.service import HookDesk, hook_routes
 from console.services.launch.program_routes import program_routes
 from console.services.policy.page_routes import policy_page_routes
@@ -40,7 +41,7 @@ UP = {
     # kill, rearm, release, kill stray, quarantine, rotation, remote retry, export; and the end of the supervisor itself
     "POST /api/kill-switch", "POST /api/agents/{id}/kill", "POST /api/ladder", "POST /api/remote/retry", "POST /api/shutdown",
     "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
-    "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
+    "GET /api/settings", "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
     "POST /api/keys/retire",
     "GET /api/contexts/{id}/modes", "GET /api/sources", "GET /api/programs", "POST /api/programs/preview",
     "POST /api/programs/preview-command",
@@ -62,7 +63,7 @@ REFUSED = {
     "POST /api/policy/profiles", "POST /api/approvals/{id}/rule", "POST /api/policy/exact/remove",
     "POST /api/approvals/grants/end", "POST /api/dry-run", "POST /api/plans", "POST /api/programs",
     "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
-    "POST /api/agents/{id}/end",
+    "POST /api/agents/{id}/end", "POST /api/settings",
 }  # fmt: skip
 """503 while killed."""
 
@@ -102,7 +103,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desks["tokens"] = SimpleNamespace(accepts=lambda token, audience: (token, audience) == ("good", "operator"))
     desks["trespasses"] = Trespasses(book, notices.append)
     more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(nothing, nothing, nothing)]
-    more += [*metrics_routes(nothing), *webhook_routes(nothing, nothing)]
+    more += [*metrics_routes(nothing), *webhook_routes(nothing, nothing), *settings_routes(nothing, nothing)]
     more += first_run_routes(nothing, nothing, nothing, nothing, nothing)
     more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(**desks | {"more": more}).app()

@@ -1,0 +1,25 @@
+"""Routes of the settings on operator.sock. Agents have none of these: no agent changes a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from console.api.settings import SettingBody
+from console.services.configuration.service import SettingsDesk
+from console.services.routes.responses import answer, body_of
+
+
+def settings_routes(desk: SettingsDesk, by: Callable[[Request], str]) -> list[Route]:
+    """GET /api/settings, POST /api/settings."""
+
+    async def look(_request: Request) -> Response:
+        return answer(await desk.view())
+
+    async def change(request: Request) -> Response:
+        return answer(await desk.change(await body_of(request, SettingBody), by(request)))
+
+    return [Route("/api/settings", look, methods=["GET"]), Route("/api/settings", change, methods=["POST"])]
