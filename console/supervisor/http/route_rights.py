@@ -85,6 +85,7 @@ _BY_RIGHT: dict[Right, str] = {
         GET /api/rollback
         GET /api/rollback/{id}
         GET /api/rotation
+        GET /api/settings
         GET /api/sources
         GET /metrics
         POST /api/allowlist/backtest
@@ -137,7 +138,7 @@ _BY_RIGHT: dict[Right, str] = {
         POST /api/webhook/remove
         POST /api/webhook/test
         """,
-    # What reads root's own files, writes them, holds keys, or ends the supervisor.
+    # What reads root's own files, writes them, holds keys, or ends the supervisor. Settings name accounts and programs that root starts.
     Right.ADMINISTER: """
         GET /api/hooks/{program}/preview
         GET /api/token-check
@@ -145,6 +146,7 @@ _BY_RIGHT: dict[Right, str] = {
         POST /api/keys/retire
         POST /api/passphrase
         POST /api/rollback/{id}/restore
+        POST /api/settings
         POST /api/shutdown
         POST /api/tokens
         """,
