@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from console.domain.budget import parse_limit
 from console.domain.environment import check_agent_type, checked_name, looks_secret
@@ -221,7 +221,12 @@ class WorkspaceOptions(_Section):
         default=3600.0, ge=0.2, le=86400, description="Time between two looks for sessions whose time is over, in seconds."
     )
     namespace: str = Field(default="default", max_length=63, description="Namespace named in metrics and notes.")
-    metrics_port: int = Field(default=0, ge=0, le=65535, description="Loopback port for Prometheus; 0: none.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_port(cls, given: Any) -> Any:
+        """Ignore an option of before: the port it opened could be read by agents in the host's network."""
+        return {name: value for name, value in given.items() if name != "metrics_port"} if isinstance(given, dict) else given
 
 
 class OtlpOptions(_Section):

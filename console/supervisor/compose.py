@@ -65,7 +65,7 @@ from console.services.remote.effects import RemoteEffects
 from console.services.routes.responses import asked_by
 from console.services.secrets.rotation_resume import finish_rotations
 from console.services.secrets.routes import SecretRoutes
-from console.services.sessions.metrics import MetricsPort
+from console.services.sessions.metrics import session_metrics_route
 from console.services.stop.journal_import import fold_journal
 from console.services.stop.ladder import LadderDesk
 from console.services.stop.later_steps import EvidenceStep, RemoteStep, RotateStep
@@ -246,7 +246,7 @@ class Supervisor:
         self.follower.start()
         self.stop_line.precedence.stand()
         self.runner.task(self.runner.look_after())
-        self.runner.task(self._keep_contexts())
+        self.runner.task(self.machinery.contexts.keep(self._freeze_session))
         self.runner.task(self.settings.keep_looking())
         self.runner.task(keep_adopted(self.core, self.machinery.guard))
         orphans = OrphanContainers(self.core, self.machinery.guard, self.machinery.scribe, self.places, self.options, self.stop)
@@ -324,7 +324,7 @@ class Supervisor:
         more += policy_page_routes(PolicyLook(self.core, it.scribe, self.policy))
         more += settings_routes(self.settings, asked_by)
         more += metrics_routes(Metrics(self.core, self.stop, it.scribe, self.follower.armed))
-        more += webhook_routes(it.webhook, it.alerts.test)
+        more += [session_metrics_route(it.contexts, it.witness.looked_at), *webhook_routes(it.webhook, it.alerts.test)]
         return more + first_run_routes(self.places, self.options, self.policy, self.doors, self.follower)
 
     def _program_routes(self) -> list[Route]:
@@ -344,20 +344,6 @@ class Supervisor:
             done = await self.ladder.act(Rung.FREEZE, Scope(Reach.AGENT, agent_id), why, "supervisor")
             if done.failed:
                 raise ConsoleError("; ".join(done.failed.values())[:300], f"watchfloor kill {agent_id} stops it for certain.")
-
-    async def _keep_contexts(self) -> None:
-        """Workspaces are looked after; their metrics are served where that was asked for."""
-        contexts = self.machinery.contexts
-        metrics = MetricsPort(contexts, self.options.workspaces.metrics_port, self.machinery.witness.looked_at)
-        try:
-            if self.options.workspaces.metrics_port:
-                try:
-                    await metrics.open()
-                except OSError as error:
-                    self.machinery.notice(f"metrics are not served: port {self.options.workspaces.metrics_port}: {error.strerror}")
-            await contexts.keep(self._freeze_session)
-        finally:
-            await metrics.close()
 
     def _accepts_hooks(self, peer: Peer) -> bool:
         return may_hook(peer, self.places.instance_id, self._is_adopted)

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -22,15 +21,15 @@ from console.audit.receipt_seal import verify_file
 from console.cli.main import main
 from console.domain.kill import Receipt, Step, StepName
 from console.killswitch.client import GuardClient
-from console.settings.options import Options, load_options, merged, save_options
-from tests.fakes.instance import Instance, free_port, until
+from console.settings.options import Options, merged, save_options
+from tests.fakes.instance import Instance, until
 from tests.fakes.verbs import Said
 
 
 def settled(state_dir: Path, **evidence: Any) -> None:
     """An instance whose witness looks often and says when; ``evidence`` are further options."""
     changes = {f"evidence.{name}": value for name, value in ({"refresh_s": 0.3} | evidence).items()}
-    save_options(state_dir / "settings.json", merged(Options(), changes | {"workspaces.metrics_port": free_port()}))
+    save_options(state_dir / "settings.json", merged(Options(), changes))
 
 
 @pytest.fixture
@@ -58,10 +57,7 @@ def changed(it: Instance, kill_id: str) -> dict[str, dict[str, Any]]:
 
 def looked_at(it: Instance, agent: str) -> float:
     """When the last finished look at the agent's processes began: on a busy machine they may be many seconds apart."""
-    port = load_options(it.state_dir / "settings.json").workspaces.metrics_port
-    with socket.create_connection(("127.0.0.1", port), 60) as asked:
-        asked.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
-        told = asked.makefile("rb").read().decode()
+    told = it.scrape("/metrics/sessions")[2]
     found = re.search(rf'^agent_processes_looked_at_timestamp{{agent_id="{agent}"}} (.+)$', told, re.MULTILINE)
     return float(found[1]) if found else 0.0
 

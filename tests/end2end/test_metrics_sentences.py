@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -30,24 +28,10 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
         yield instance
 
 
-def scrape(it: Instance, **headers: str) -> tuple[int, str, str]:
-    """Status, type and text, as any program of the operator gets them."""
-    connection = http.client.HTTPConnection("localhost")
-    connection.sock = socket.socket(socket.AF_UNIX)
-    connection.sock.settimeout(60)
-    connection.sock.connect(str(it.places.operator_sock))
-    try:
-        connection.request("GET", "/metrics", headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.headers["content-type"], answer.read().decode()
-    finally:
-        connection.close()
-
-
 def figures(it: Instance) -> Figures:
     """(name, label values in the order of their names ...) -> value; fails on a sample that is there twice."""
     found: Figures = {}
-    for family in text_string_to_metric_families(scrape(it)[2]):
+    for family in text_string_to_metric_families(it.scrape()[2]):
         assert family.documentation and family.type != "unknown", family.name
         for sample in family.samples:
             place = (sample.name, *(sample.labels[name] for name in sorted(sample.labels)))
@@ -83,7 +67,7 @@ def test_an_agent_from_its_first_question_to_its_end_in_figures(it: Instance) ->
     assert seen["watchfloor_burn_usd_per_hour",] > 0 and seen["watchfloor_limit_used_ratio", "tokens", "agent"] == 0.5
 
     # What an agent calls itself, its id and its folder are in no label and make no line.
-    text = scrape(it)[2]
+    text = it.scrape()[2]
     assert "u202e" not in text and "\u202e" not in text and agent not in text and seen["watchfloor_killed",] == 0
 
     it.api.change_budget(b.BudgetBody(scope="agent", key=agent, limits={"tokens": 400}, reason="a test"))
@@ -113,8 +97,8 @@ def test_a_kill_of_everything_is_a_figure_and_readiness_is_unknown_until_it_is_t
 
 def test_a_forged_token_and_an_agent_read_nothing(it: Instance) -> None:
     """The door itself refuses agents and other accounts, as of every route (tests of the door)."""
-    assert scrape(it)[:2] == (200, "text/plain; version=1.0.0; charset=utf-8")
-    status, _, text = scrape(it, Authorization="Bearer forged")
+    assert it.scrape()[:2] == (200, "text/plain; version=1.0.0; charset=utf-8")
+    status, _, text = it.scrape(Authorization="Bearer forged")
     assert status == 403 and "watchfloor_" not in text
     knock = (
         "import socket\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import random
 import signal
@@ -216,6 +217,17 @@ class Instance:
         """An agent that runs this Python with the agent client at hand as ``agent``."""
         start = "import os, sys, time; sys.path.insert(0, os.environ['WATCHFLOOR_TOYS']); import client; agent = client.Agent()\n"
         return self.launch("python3", "-c", start + code, **options)
+
+    def scrape(self, path: str = "/metrics", **headers: str) -> tuple[int, str, str]:
+        """Status, type and text of figures, as any program of the operator gets them."""
+        connection = http.client.HTTPConnection("localhost")
+        with contextlib.closing(connection):
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.settimeout(60)
+            connection.sock.connect(str(self.places.operator_sock))
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers["content-type"], answer.read().decode()
 
     def agent(self, agent_id: str) -> AgentView:
         return next(a for a in self.api.fleet().agents if a.id == agent_id)

@@ -17,7 +17,7 @@ from tests.golden.normal import merged, shape, text_of, words
 
 ROUTES = Path(__file__).with_name("routes.txt")
 """Every route of operator.sock; a test of its own compares it with the routing table."""
-HEAVY = frozenset({"GET /api/events", "GET /metrics"})
+HEAVY = frozenset({"GET /api/events", "GET /metrics", "GET /metrics/sessions"})
 """Streams, and what is not JSON."""
 BODIES: dict[str, bytes] = {
     "not JSON": b"{no",

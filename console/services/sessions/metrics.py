@@ -1,4 +1,4 @@
-"""Serve Prometheus metrics of workspaces and of the process snapshots, on the loopback port that ``workspaces.metrics_port`` sets."""
+"""Serve Prometheus metrics of workspaces and of the process snapshots, on the operators' socket."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from console.ledger.contexts import ContextRow
 from console.services.sessions.workspaces import Contexts, Room
 
-REQUEST_MAX = 8192
-WAIT_S = 5.0
-CONNECTIONS = 16
 _LABELS = ("context_id", "agent", "namespace")
 
 
@@ -70,47 +70,12 @@ def exposition(rows: list[ContextRow], room: Room, namespace: str, looks: Mappin
     return generate_latest(registry)
 
 
-class MetricsPort:
-    """GET /metrics on 127.0.0.1, and nothing else."""
+def session_metrics_route(contexts: Contexts, looks: Callable[[], Mapping[str, float]]) -> Route:
+    """GET /metrics/sessions, for operators. Labels hold sessions' ids and agents' names, so it is apart from /metrics."""
 
-    __slots__ = ("_server", "_open", "_contexts", "_port", "_looks")
+    async def served(_request: Request) -> Response:
+        rows = await asyncio.to_thread(lambda: [row for row, _, _ in contexts.rows()])
+        text = exposition(rows, contexts.room, contexts.options.namespace, looks())
+        return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
-    def __init__(self, contexts: Contexts, port: int, looks: Callable[[], Mapping[str, float]]) -> None:
-        self._contexts, self._port, self._looks = contexts, port, looks
-        self._server: asyncio.Server | None = None
-        self._open = 0
-
-    async def open(self) -> None:
-        """OSError when the port is taken."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port, limit=REQUEST_MAX)
-
-    async def close(self) -> None:
-        """Twice is once."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
-        try:
-            if self._open > CONNECTIONS:
-                return
-            async with asyncio.timeout(WAIT_S):
-                head = await reader.readuntil(b"\r\n\r\n")
-                status, kind, body = await self._answer(head)
-                writer.write(
-                    f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
-                )
-                await writer.drain()
-        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            return
-        finally:
-            self._open -= 1
-            writer.close()
-
-    async def _answer(self, head: bytes) -> tuple[str, str, bytes]:
-        words = head.split(b"\r\n", 1)[0].split(b" ")
-        if len(words) != 3 or words[0] != b"GET" or words[1].split(b"?", 1)[0] != b"/metrics":
-            return "404 Not Found", "text/plain", b"GET /metrics\n"
-        rows = await asyncio.to_thread(lambda: [row for row, _, _ in self._contexts.rows()])
-        return "200 OK", CONTENT_TYPE_LATEST, exposition(rows, self._contexts.room, self._contexts.options.namespace, self._looks())
+    return Route("/metrics/sessions", served, methods=["GET"])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from types import SimpleNamespace
-
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from console.ledger.contexts import ContextRow
-from console.services.sessions.metrics import MetricsPort, exposition
+from console.services.sessions.metrics import exposition
 from console.services.sessions.workspaces import Room
 
 LABELS = ("context_id", "agent", "namespace", "agent_id")
@@ -41,29 +37,3 @@ def test_every_metric_is_there_and_a_hostile_name_is_one_label() -> None:
         "workspace_pvc_capacity_bytes": {("coder", "team1"): 100, (HOSTILE, "team1"): 100},
         "agent_processes_looked_at_timestamp": {("a1",): 5.5},
     }
-
-
-@pytest.mark.parametrize(
-    ("request_", "status"),
-    [
-        (b"GET /metrics HTTP/1.1\r\n\r\n", b"200"),
-        (b"GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n", b"200"),
-        (b"POST /metrics HTTP/1.1\r\n\r\n", b"404"),
-        (b"GET /api/kill-switch HTTP/1.1\r\n\r\n", b"404"),
-        (b"\x00\r\n\r\n", b"404"),
-    ],
-)
-async def test_the_port_answers_on_loopback_and_serves_nothing_else(request_: bytes, status: bytes) -> None:
-    contexts = SimpleNamespace(rows=lambda: [(r, 0, None) for r in ROWS], room=Room(), options=SimpleNamespace(namespace="n"))
-    port = MetricsPort(contexts, 0, dict)  # type: ignore[arg-type]
-    await port.open()
-    assert port._server is not None
-    host, number = port._server.sockets[0].getsockname()
-    assert host == "127.0.0.1"
-    reader, writer = await asyncio.open_connection(host, number)
-    writer.write(request_)
-    answer = await reader.read()
-    writer.close()
-    await port.close()
-    await port.close()
-    assert answer.split(b" ")[1] == status and (status != b"200" or b"context_workspace_bytes" in answer)

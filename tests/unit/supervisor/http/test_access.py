@@ -20,6 +20,7 @@ from console.services.launch.program_routes import program_routes
 from console.services.policy.page_routes import policy_page_routes
 from console.services.policy.routes import policy_routes
 from console.services.secrets.routes import SecretRoutes
+from console.services.sessions.metrics import session_metrics_route
 from console.services.webhook.routes import webhook_routes
 from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
@@ -51,7 +52,7 @@ UP = {
     "GET /api/policy/profiles", "GET /api/policy/profiles/compare",
     "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
     "GET /api/hooks", "GET /api/first-run", "GET /api/hooks/{program}/preview", "GET /api/plans/{agent}",
-    "GET /api/mcp", "GET /metrics",
+    "GET /api/mcp", "GET /metrics", "GET /metrics/sessions",
 }  # fmt: skip
 """Stays up while killed. A new route belongs here or below, by decision."""
 REFUSED = {
@@ -104,6 +105,7 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desks["trespasses"] = Trespasses(book, notices.append)
     more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(nothing, nothing, nothing)]
     more += [*metrics_routes(nothing), *webhook_routes(nothing, nothing), *settings_routes(nothing, nothing)]
+    more += [session_metrics_route(nothing, nothing)]
     more += first_run_routes(nothing, nothing, nothing, nothing, nothing)
     more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing, nothing), *policy_page_routes(nothing)]
     return OperatorRoutes(**desks | {"more": more}).app()
