@@ -88,6 +88,7 @@ _BY_RIGHT: dict[Right, str] = {
         GET /api/settings
         GET /api/sources
         GET /metrics
+        GET /metrics/sessions
         POST /api/allowlist/backtest
         POST /api/allowlist/test
         POST /api/audit/verify
