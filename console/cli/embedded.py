@@ -13,7 +13,7 @@ from console.api.client.api_client import ApiClient
 from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
-from console.killswitch.patience import Patience
+from console.killswitch.client.patience import Patience
 from console.settings.places import Places, find_places
 
 READY_S = 60.0

@@ -16,7 +16,7 @@ from console.cli.webhook import webhook_lines
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.profile import OBSERVE, OBSERVED
 from console.domain.words import counted, mode_words
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.settings.places import Places
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _guard(places: Places) -> tuple[dict[str, Any] | None, str]:
 
 def _kept_latch(places: Places) -> str:
     """Why this host is killed by the latch on disk, which holds with everybody dead and reads so when it cannot be read; or empty."""
-    from console.killswitch.latch import Latch
+    from console.killswitch.store.latch import Latch
 
     latch = Latch(places.guard_dir, run_dir=places.run_dir)
     latch.load()

@@ -7,7 +7,7 @@ They give an attacker nothing:
 
 * A process that sets a supervisor's environment can end that supervisor anyway.
 * An agent starts neither supervisor nor guard.
-* A guard does not inherit the variable from its supervisor (killswitch/spawn.py names those that it gets).
+* A guard does not inherit the variable from its supervisor (killswitch/client/start.py names those that it gets).
 * A guard with a supervisor of another uid (system mode) disarms itself.
 """
 

@@ -15,15 +15,14 @@ from pathlib import Path
 from console.domain import failpoints
 from console.domain.guard import HEARTBEAT_S, RETURN_WATCH_S
 from console.domain.precedence import NICE, lead_session
-from console.killswitch import processes
-from console.killswitch.desk import Desk
-from console.killswitch.doors import Doors
-from console.killswitch.freezing import Freezing
-from console.killswitch.guard import Config, Guard
-from console.killswitch.launches import Launches
-from console.killswitch.notify import READY, STOPPING, notify
-from console.killswitch.peers import inside_an_agent
-from console.killswitch.tidying import is_over, take_away
+from console.killswitch.guard.freeze import Freezing
+from console.killswitch.guard.launches import Launches
+from console.killswitch.guard.operations import Desk
+from console.killswitch.guard.server import Doors
+from console.killswitch.guard.state import Config, Guard, is_over, take_away
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.peers import inside_an_agent
+from console.killswitch.kernel.systemd_notify import READY, STOPPING, notify
 
 ALREADY_RUNNING = 75
 SWITCH_S = 0.0005

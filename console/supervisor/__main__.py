@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError
-from console.killswitch.notify import ALIVE, READY, STOPPING, notify, watchdog_s
+from console.killswitch.kernel.systemd_notify import ALIVE, READY, STOPPING, notify, watchdog_s
 from console.settings.layers import Effective, change, in_force
 from console.settings.named_folder import real_folder
 from console.settings.places import Places, find_places

@@ -15,8 +15,8 @@ from console.domain import event as e
 from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.guard import LOST
-from console.killswitch.client import GuardClient
-from console.killswitch.durable import Damaged, read_sealed
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.store.atomic_file import Damaged, read_sealed
 from console.sandbox.interface import Availability
 from console.services.evidence.snapshot_cache import Witness, keep_watch
 from console.services.fleet.core import Core, beat_in, now, wait_beat

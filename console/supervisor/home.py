@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 
-from console.killswitch.delegation import find_home, settle_in_scope
+from console.killswitch.kernel.delegation import find_home, settle_in_scope
 
 log = logging.getLogger(__name__)
 

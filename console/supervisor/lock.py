@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from console.domain.errors import Conflict
-from console.killswitch.patience import Patience, lock_holder
+from console.killswitch.client.patience import Patience, lock_holder
 
 HELD_S = 5.0
 """How long a supervisor that neither answers nor lets go may stand still."""

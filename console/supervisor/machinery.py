@@ -17,8 +17,8 @@ from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.domain.network import EgressRecord
 from console.egress.service import Egress
-from console.killswitch.client import GuardClient
-from console.killswitch.spawn import START_S
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.client.start import START_S
 from console.ledger.activity_file import Bounds
 from console.rollback.store import RollbackStore
 from console.services.activity.service import ActivityDesk

@@ -15,8 +15,8 @@ from console.domain.failpoints import failpoint
 from console.domain.ids import CONTEXT_ID
 from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity, stricter_mode
-from console.killswitch.durable import Damaged
-from console.killswitch.registry import Registry
+from console.killswitch.store.atomic_file import Damaged
+from console.killswitch.store.registry import Registry
 from console.services.adoption.service import lives
 from console.services.approvals.approval_runner import open_approvals
 from console.services.approvals.dry_run_runner import restored_plans

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from console.domain.errors import Unavailable
-from console.killswitch.spawn import LOOK_S, START_S, guard_pid, start_guard
+from console.killswitch.client.start import LOOK_S, START_S, guard_pid, start_guard
 from console.settings.options import Options
 from console.settings.places import Places
 

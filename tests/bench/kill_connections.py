@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from console.domain.kill import Receipt, StepName  # noqa: E402 - needs the line above to find the project
-from console.killswitch.processes import raise_descriptors  # noqa: E402
+from console.killswitch.kernel.processes import raise_descriptors  # noqa: E402
 from tests.fakes.guard_world import NOBODY, GuardWorld  # noqa: E402
 
 WITHOUT = """import sys

@@ -17,9 +17,9 @@ import pytest
 from console.api import budgets as b
 from console.api.agents.adopt import AdoptBody, CandidatesView
 from console.domain.errors import Conflict
-from console.killswitch import processes
-from console.killswitch.closure import Closure, strike
-from console.killswitch.processes import Handle
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.descendants import Closure, strike
+from console.killswitch.kernel.processes import Handle
 from tests.fakes.guard_world import ticks
 from tests.fakes.instance import Instance, until
 from tests.fakes.terminal import Terminal, open_terminal

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch.cgroups import find_mounts
-from console.killswitch.press import press_without_guard
-from console.killswitch.processes import cgroup_line, is_the_same, start_ticks
+from console.killswitch.client.kill import press_without_guard
+from console.killswitch.kernel.cgroups import find_mounts
+from console.killswitch.kernel.processes import cgroup_line, is_the_same, start_ticks
 from tests.fakes.instance import Instance, until
 
 RULES = {"permissions": {"allow": ["shell(sleep:*)"], "ask": [], "deny": []}}

@@ -20,7 +20,7 @@ import pytest
 from console.audit.receipt_seal import verify_file
 from console.cli.main import main
 from console.domain.kill import Receipt, Step, StepName
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.settings.options import Options, merged, save_options
 from tests.fakes.instance import Instance, until
 from tests.fakes.verbs import Said

@@ -18,9 +18,9 @@ import pytest
 
 from console.api.policy.approvals import ApprovalRow, DecideBody
 from console.api.policy.dry_run import PlanBody
-from console.killswitch.cgroups import find_mounts
-from console.killswitch.client import GuardClient
-from console.killswitch.processes import cgroup_line, command_line
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.kernel.cgroups import find_mounts
+from console.killswitch.kernel.processes import cgroup_line, command_line
 from tests.fakes.instance import Instance, processes_with, until
 from tests.fakes.standing import standing_instance
 

@@ -30,7 +30,7 @@ def boxes(engine: APIClient, it: Instance) -> dict[str, str]:
 def test_what_was_killed_while_no_supervisor_ran_goes_at_the_next_start_but_not_while_killed(
     state_dir: Path, engine_socket: Path, engine: APIClient
 ) -> None:
-    from console.killswitch.client import GuardClient
+    from console.killswitch.client.guard_client import GuardClient
 
     with Instance(state_dir, "--engine-socket", str(engine_socket)) as it:
         one, two = (it.python("print('last words', flush=True); time.sleep(600)", sandbox="docker") for _ in range(2))

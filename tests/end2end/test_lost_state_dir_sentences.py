@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from console.domain.errors import ConsoleError
-from console.killswitch import relocation
-from console.killswitch.client import GuardClient
-from console.killswitch.processes import is_the_same, start_ticks
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.guard import relocation
+from console.killswitch.kernel.processes import is_the_same, start_ticks
 from tests.fakes.in_time import code_in_time
 from tests.fakes.instance import ROOT, Instance, until
 

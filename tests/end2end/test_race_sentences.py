@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Conflict, ConsoleError
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.instance import Instance, processes_with, until
 
 SPAWNER = (

@@ -13,7 +13,7 @@ import pytest
 
 from console.api.rearm import RearmProof
 from console.domain.errors import Conflict, ConsoleError, Denied
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.instance import Instance, files_below
 from tests.fakes.instance import until as until_true
 from tests.fakes.terminal import Terminal, open_terminal, until

@@ -16,7 +16,7 @@ import pytest
 
 from console.api.agents.adopt import AdoptBody
 from console.api.budgets import BudgetBody
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.settings.options import Options, merged, save_options
 from tests.fakes.claude_stage import Stage
 from tests.fakes.instance import ROOT, Instance, until

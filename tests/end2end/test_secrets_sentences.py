@@ -21,7 +21,7 @@ import pytest
 from console.api.secrets import RotationBody, RotationValueBody, TokenBody
 from console.domain.errors import Conflict, Killed, NotFound, TokenRefused, UsageProblem
 from console.domain.kill import Receipt, Step
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.instance import ROOT, Instance, files_below, until
 from tests.fakes.nursery import SHARED
 from tests.fakes.vault import NAMES, Vault

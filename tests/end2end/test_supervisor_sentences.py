@@ -16,7 +16,7 @@ import pytest
 
 from console.api.messages import RestoreBody
 from console.domain.errors import Conflict, Denied, Killed
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.in_time import code_in_time
 from tests.fakes.instance import ROOT, Instance, processes_with, until
 from tests.fakes.standing import end_all

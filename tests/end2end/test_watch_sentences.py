@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Conflict, NotFound, Unavailable
-from console.killswitch.client import GuardClient
-from console.killswitch.durable import read_sealed
-from console.killswitch.processes import is_alive
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.kernel.processes import is_alive
+from console.killswitch.store.atomic_file import read_sealed
 from console.settings.places import find_places
 from console.supervisor.verbs.signing import keys, release
 from console.supervisor.verbs.watch import watch

@@ -12,8 +12,8 @@ from console.domain.errors import ConsoleError
 from console.domain.failpoints import VARIABLE
 from console.domain.kill import Receipt
 from console.egress.children import readable
-from console.killswitch.client import GuardClient
-from console.killswitch.processes import start_ticks
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.kernel.processes import start_ticks
 from console.settings.places import Places, find_places
 from tests.fakes.instance import PATIENCE_S, Instance, Operator, until
 from tests.fakes.nursery import Nursery, Nursling

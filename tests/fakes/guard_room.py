@@ -9,16 +9,18 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Unavailable
-from console.killswitch import cgroups, desk, doors, freezing, guard, processes, registry
-from console.killswitch.cgroups import Leaf, Mount, Mounts, Tree
-from console.killswitch.desk import Desk
-from console.killswitch.freezing import Freezing
-from console.killswitch.guard import Clerk, Config, Guard
-from console.killswitch.journal import read_journal
+from console.killswitch.guard import freeze, operations, server, state
+from console.killswitch.guard.freeze import Freezing
+from console.killswitch.guard.launches import Launches
+from console.killswitch.guard.operations import Desk
+from console.killswitch.guard.state import Clerk, Config, Guard
+from console.killswitch.kernel import cgroups, processes
+from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Tree
+from console.killswitch.kernel.peers import Peer
 from console.killswitch.kill import outside, request, second_look, session
-from console.killswitch.launches import Launches
-from console.killswitch.peers import Peer
-from console.killswitch.registry import Held
+from console.killswitch.store import registry
+from console.killswitch.store.journal import read_journal
+from console.killswitch.store.registry import Held
 
 INSTANCE = "00c0ffee"
 
@@ -102,11 +104,11 @@ class Room:
         self.tree: FolderTree | None = FolderTree(folder / "cg" / f"watchfloor-{INSTANCE}", self.mounts)
         self.config = Config(folder / "state", folder / "run", INSTANCE, **{"return_watch_s": 0.0, **config})
         self._past: list[Guard] = []
-        for module in (freezing, doors, desk):
+        for module in (freeze, server, operations):
             monkeypatch.setattr(module, "monotonic", lambda: self.now)
-        monkeypatch.setattr(freezing, "boottime", lambda: self.now)
-        monkeypatch.setattr(guard, "find_mounts", lambda: self.mounts)
-        monkeypatch.setattr(guard, "make_tree", self._make_tree)
+        monkeypatch.setattr(freeze, "boottime", lambda: self.now)
+        monkeypatch.setattr(state, "find_mounts", lambda: self.mounts)
+        monkeypatch.setattr(state, "make_tree", self._make_tree)
         monkeypatch.setattr(request, "in_thread", lambda job, name: self.threads.append((name, job)))
         monkeypatch.setattr(registry, "Leaf", FolderLeaf)
         for module in (processes, cgroups):

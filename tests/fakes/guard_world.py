@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.kill import Receipt, receipt_from_json
-from console.killswitch import processes
-from console.killswitch.below import remove
-from console.killswitch.cgroups import find_mounts, find_tree
-from console.killswitch.spawn import start_guard
+from console.killswitch.client.start import start_guard
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import find_mounts, find_tree, remove
 from tests.fakes.supervisor_client import SupervisorClient
 from tests.leaks import cgroup_places
 

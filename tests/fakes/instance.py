@@ -27,7 +27,7 @@ from console.api.rearm import RearmProof
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt
 from console.egress.children import readable
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.settings.places import Places, find_places
 from tests.fakes.nursery import SHARED, Nursling
 from tests.leaks import cgroup_places

@@ -14,8 +14,8 @@ from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, receipt_from_json
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
 from console.domain.verdict import verdict
-from console.killswitch.latch import Latch
-from console.killswitch.processes import is_alive
+from console.killswitch.kernel.processes import is_alive
+from console.killswitch.store.latch import Latch
 from console.ledger.store import Ledger
 from console.settings.places import Places
 

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.processes import Handle
 from console.killswitch.kill.connections import Connections
 from console.killswitch.kill.snapshot import Process
-from console.killswitch.processes import Handle
-from console.killswitch.registry import Entry, Held
+from console.killswitch.store.registry import Entry, Held
 
 TALKER = """import socket, sys, time
 kept = []

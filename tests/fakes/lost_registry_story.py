@@ -15,8 +15,8 @@ from typing import Any
 
 from console.domain.verdict import verdict
 from console.egress.children import readable
-from console.killswitch.durable import seal
-from console.killswitch.press import press_without_guard
+from console.killswitch.client.kill import press_without_guard
+from console.killswitch.store.atomic_file import seal
 from console.settings.places import find_places
 from tests.fakes.user_story import SLEEPERS, STATE, answer, guard, launch, supervisor, tell, until, with_words
 

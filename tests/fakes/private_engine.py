@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from tests.fakes.docker_engine import Docker
 from tests.fakes.guard_world import end, until
 from tests.leaks import SESSION_VARIABLE, ask_engine

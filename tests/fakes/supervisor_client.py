@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 
 
 class SupervisorClient(GuardClient):

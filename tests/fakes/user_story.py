@@ -15,7 +15,7 @@ from console.api.client.api_client import ApiClient
 from console.api.ladder import LadderBody, ScopeBody
 from console.api.messages import LaunchBody
 from console.domain.errors import ConsoleError
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.settings.places import find_places
 from tests.fakes.guard_world import HOSTILE_TREE
 

@@ -16,7 +16,7 @@ import pytest
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.kill import Receipt, StepName, StepStatus
 from console.domain.network import NetworkMode, Sensitivity
-from console.killswitch.durable import RESERVE_BYTES
+from console.killswitch.store.atomic_file import RESERVE_BYTES
 from tests.fakes.broken import Broken
 from tests.fakes.instance import until
 from tests.fakes.invariants import audited, check_invariants, living

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from console.domain.kill import StepName, StepStatus
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.broken import Broken
 from tests.fakes.instance import until
 from tests.fakes.invariants import check_invariants, living

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.instance import Instance, until
 from tests.golden.normal import merged, shape, text_of, words
 

@@ -20,8 +20,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from console.gui.window.panic_process import PanicProcess
-from console.killswitch import relocation
-from console.killswitch.processes import is_the_same, start_ticks
+from console.killswitch.guard import relocation
+from console.killswitch.kernel.processes import is_the_same, start_ticks
 from console.panic import raising
 from console.settings.places import Places, make_run_dir
 from tests.fakes.display import Display

@@ -15,8 +15,8 @@ import pytest
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt
 from console.domain.verdict import verdict
-from console.killswitch import processes
-from console.killswitch.processes import Handle
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.processes import Handle
 from tests.fakes.guard_world import GuardWorld, ticks, until
 
 PYTHON = "/usr/bin/python3"
@@ -60,9 +60,9 @@ def world(lasting: GuardWorld) -> Iterator[GuardWorld]:
 
 
 SLOW = """import sys, time
-from console.killswitch import closure
-walk = closure.read_table
-closure.read_table = lambda: (time.sleep(0.4), walk())[1]
+from console.killswitch.kernel import descendants
+walk = descendants.read_table
+descendants.read_table = lambda: (time.sleep(0.4), walk())[1]
 from console.killswitch.__main__ import main
 sys.exit(main())"""
 """A guard whose every walk over /proc takes 0.4 s longer, as on a machine with thousands of busy processes."""

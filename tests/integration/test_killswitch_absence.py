@@ -17,7 +17,7 @@ from pathlib import Path
 subprocess.run(["umount", "-l", "/sys/fs/cgroup"], check=True)
 from console.domain.verdict import verdict
 from console.domain.verdict import verdict
-from console.killswitch.press import press_without_guard
+from console.killswitch.client.kill import press_without_guard
 receipt = press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], "all", "from in here", "test")
 print("RESULT " + json.dumps(receipt.as_json()), flush=True)
 """

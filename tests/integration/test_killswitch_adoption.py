@@ -16,9 +16,10 @@ import pytest
 from console.domain.errors import Conflict, Denied, Killed, Unreachable
 from console.domain.kill import Outcome
 from console.domain.verdict import verdict
-from console.killswitch import processes, spawn
-from console.killswitch.closure import Closure, strike
-from console.killswitch.processes import Handle
+from console.killswitch.client import start as spawn
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.descendants import Closure, strike
+from console.killswitch.kernel.processes import Handle
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
 
 UID = 61_234

@@ -15,11 +15,11 @@ import pytest
 from console.domain.errors import Denied
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.domain.verdict import verdict
-from console.killswitch import processes
-from console.killswitch.cgroups import find_mounts
-from console.killswitch.client import GuardClient
-from console.killswitch.journal import read_journal
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import find_mounts
 from console.killswitch.kill.receipt import read_receipt
+from console.killswitch.store.journal import read_journal
 from tests.fakes.guard_world import FORK_BOMB, HOSTILE_TREE, NOBODY, GuardWorld, decoys, until
 from tests.fakes.in_time import code_in_time
 from tests.fakes.stuck_file import StuckFile
@@ -250,7 +250,7 @@ time.sleep(600)
 PRESS = """
 import sys
 from pathlib import Path
-from console.killswitch.press import press_and_wait
+from console.killswitch.client.kill import press_and_wait
 state, run, instance = sys.argv[3:]
 receipt = press_and_wait(Path(state), Path(run), instance, "all", "from below", "t", timeout_s=90)
 print(receipt.kill_id, flush=True)
@@ -279,7 +279,8 @@ def test_an_ancestor_of_the_caller_is_never_signalled(state_dir: Path, with_guar
 
 def test_an_agents_child_that_slipped_out_asks_in_vain(world: GuardWorld) -> None:
     code = (
-        "import sys\nsys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\nfrom console.killswitch.client import GuardClient\n"
+        "import sys\nsys.path.insert(0, sys.argv[1])\nfrom pathlib import Path\n"
+        "from console.killswitch.client.guard_client import GuardClient\n"
         "try: GuardClient(Path(sys.argv[2]), timeout_s=60).thaw('all')\nexcept Exception as e: print(type(e).__name__, flush=True)\n"
     )
     agent = world.agent(

@@ -17,7 +17,7 @@ import pytest
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.verdict import verdict
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.services.stop.observed_targets import tell
 from tests.fakes.guard_world import NOBODY, GuardWorld, end, ticks, until
 from tests.fakes.instance import free_port
@@ -28,8 +28,8 @@ PYTHON = "/usr/bin/python3"
 
 
 PATIENT = """import sys
-from console.killswitch.kill import dump
-dump.DUMP_S = 60.0
+from console.killswitch.kernel import socket_lists
+socket_lists.DUMP_S = 60.0
 from console.killswitch.__main__ import main
 sys.exit(main())"""
 """A busy machine passes the product's 10 ms; what is asserted here is what was listed."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from tests.fakes.guard_world import GuardWorld, end, until
 
 
@@ -45,11 +45,12 @@ HUNG_DISK = r"""
 import json, sys, threading
 from pathlib import Path
 from console.domain.verdict import verdict
-from console.killswitch import durable, press
+from console.killswitch.client import kill
+from console.killswitch.store import atomic_file
 from console.killswitch.kill import request
-durable.write_whole.__globals__["_replace"] = lambda *_: threading.Event().wait()
-press.RECORD_S = request.RECORD_S = 0.5
-receipt = press.press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], "all", "hung disk", "t")
+atomic_file.write_whole.__globals__["_replace"] = lambda *_: threading.Event().wait()
+kill.RECORD_S = request.RECORD_S = 0.5
+receipt = kill.press_without_guard(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], "all", "hung disk", "t")
 print(json.dumps({"zero": not verdict(receipt).may_run, "latch": next(s.status for s in receipt.steps if s.name == "latch")}))
 """
 

@@ -10,7 +10,7 @@ STOP = """
 from tests.fakes.guard_world import GuardWorld, until
 from console.domain.errors import ConsoleError
 from console.domain.verdict import verdict
-from console.killswitch.press import press_and_wait
+from console.killswitch.client.kill import press_and_wait
 world = GuardWorld(disk / "s")
 for name in ("guard.log", "lock"):  # what a guard holds open for writing: the kernel makes no file system read-only under that
     (disk / "s" / "guard").mkdir(parents=True, exist_ok=True)

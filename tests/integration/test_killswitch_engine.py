@@ -15,8 +15,8 @@ import pytest
 from console.domain.errors import Denied, Killed
 from console.domain.kill import Outcome, StepName, StepStatus
 from console.domain.verdict import verdict
-from console.killswitch import processes
-from console.killswitch.press import press_and_wait, press_without_guard
+from console.killswitch.client.kill import press_and_wait, press_without_guard
+from console.killswitch.kernel import processes
 from tests.fakes.docker_engine import Docker, shell_tar
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_world import SLEEP, GuardWorld, decoys, end, ticks, until

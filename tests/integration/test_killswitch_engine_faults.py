@@ -12,7 +12,7 @@ import pytest
 
 from console.domain.kill import Outcome, Receipt, StepName, StepStatus
 from console.domain.verdict import verdict
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.killswitch.kill.receipt import read_receipt
 from tests.fakes.docker_engine import Docker, shell_tar
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until

@@ -16,7 +16,7 @@ from console.domain.errors import Conflict, Denied, NotFound
 from console.domain.guard import HOLD_S, decode, encode
 from console.domain.kill import receipt_from_json
 from console.domain.verdict import verdict
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.guard_world import NOBODY, GuardWorld, until
 
 FAST = 0.6

@@ -19,10 +19,10 @@ from console.domain.errors import NotFound, TimedOut
 from console.domain.guard import LINE_LIMIT, encode
 from console.domain.kill import Outcome, Target
 from console.domain.verdict import verdict
-from console.killswitch.client import GuardClient, order_lines
-from console.killswitch.journal import read_journal
+from console.killswitch.client.guard_client import GuardClient, order_lines
+from console.killswitch.client.kill import place_order, press_and_wait
 from console.killswitch.kill.receipt import new_kill_id, read_receipt
-from console.killswitch.press import place_order, press_and_wait
+from console.killswitch.store.journal import read_journal
 from tests.fakes.guard_world import NOBODY, WAIT_S, GuardWorld, end, until
 
 
@@ -106,14 +106,14 @@ def test_a_guard_that_comes_to_an_order_late_leaves_it_to_the_one_who_gave_up_on
 
 
 BUSY_LOOP = """import sys, time
-from console.killswitch import desk
-look = desk.Desk._status
+from console.killswitch.guard import operations
+look = operations.Desk._status
 def slow(self):
     end = time.monotonic() + 1.0   # computes: its process is not one that stands still
     while time.monotonic() < end:
         pass
     return look(self)
-desk.Desk._status = slow
+operations.Desk._status = slow
 from console.killswitch.__main__ import main
 sys.exit(main())"""
 

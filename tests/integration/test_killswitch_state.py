@@ -19,10 +19,10 @@ from console.domain.errors import Conflict, ConsoleError, Denied, Killed, Unavai
 from console.domain.guard import decode, encode
 from console.domain.kill import receipt_from_json
 from console.domain.verdict import verdict
-from console.killswitch import processes
-from console.killswitch.client import GuardClient
-from console.killswitch.press import press_and_wait
-from console.killswitch.spawn import start_guard
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.client.kill import press_and_wait
+from console.killswitch.client.start import start_guard
+from console.killswitch.kernel import processes
 from tests.fakes.guard_world import GuardWorld, until
 
 
@@ -122,7 +122,7 @@ def test_a_kill_half_done_is_finished_by_the_next_guard(world: GuardWorld) -> No
     """As a guard leaves it that died between the latch and the SIGKILL."""
     agent = world.agent("one")
     world.kill_guard()
-    from console.killswitch.latch import Latch
+    from console.killswitch.store.latch import Latch
 
     latch = Latch(world.state / "guard")
     latch.load()
@@ -149,7 +149,7 @@ def test_only_one_guard_per_instance(shared: GuardWorld) -> None:
 
 def test_a_guard_refuses_to_start_inside_an_agent(world: GuardWorld, state_dir: Path) -> None:
     code = (
-        "import sys\nfrom pathlib import Path\nfrom console.killswitch.spawn import start_guard\n"
+        "import sys\nfrom pathlib import Path\nfrom console.killswitch.client.start import start_guard\n"
         "try: print(start_guard(Path(sys.argv[1]), Path(sys.argv[1])/'run', '0badc0de'))\n"
         "except Exception as e: print(type(e).__name__, e)\n"
     )
@@ -177,7 +177,7 @@ state = Path(sys.argv[1]); instance = sys.argv[2]
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(state)], check=True)
 from tests.fakes.guard_world import GuardWorld, until
 from console.domain.verdict import verdict
-from console.killswitch.press import press_and_wait
+from console.killswitch.client.kill import press_and_wait
 from console.domain.errors import NotRecorded
 world = GuardWorld(state); world.instance = instance
 world.start()

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 from console.domain.verdict import verdict
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from tests.fakes.guard_world import GuardWorld, end, until
 from tests.leaks import cgroup_places
 

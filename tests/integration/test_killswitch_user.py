@@ -15,11 +15,11 @@ PYTHON = "/usr/bin/python3"
 AS_USER = r"""
 import json, os, signal, subprocess, sys, time
 from pathlib import Path
-from console.killswitch import processes
-from console.killswitch.client import GuardClient
+from console.killswitch.kernel import processes
+from console.killswitch.client.guard_client import GuardClient
 from console.domain.verdict import verdict
-from console.killswitch.press import press_and_wait, press_without_guard
-from console.killswitch.spawn import start_guard
+from console.killswitch.client.kill import press_and_wait, press_without_guard
+from console.killswitch.client.start import start_guard
 from tests.fakes.supervisor_client import SupervisorClient
 
 state, instance, mode = Path(sys.argv[1]), sys.argv[2], sys.argv[3]

@@ -12,8 +12,8 @@ import pytest
 
 from console.domain.kill import Outcome
 from console.domain.verdict import verdict
-from console.killswitch import processes
-from console.killswitch.press import press_and_wait
+from console.killswitch.client.kill import press_and_wait
+from console.killswitch.kernel import processes
 from console.services.stop.observed_targets import tell
 from tests.fakes.guard_world import GuardWorld, decoys, ticks, until
 

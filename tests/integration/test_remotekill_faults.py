@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.remotekill.document import KeySet, Signer, baseline_document, canonical, kill_document, order_of, release_document
 from console.remotekill.keys import init_keys, load_keys, load_signers
 from console.remotekill.machine import Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released

@@ -19,7 +19,7 @@ from console.domain.kill import Receipt, Step, decided
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.verdict import verdict, worst
 from console.domain.words import counted
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 
 DONE = {Rung.FREEZE: "frozen", Rung.THAW: "thawed", Rung.ISOLATE: "isolated", Rung.RECONNECT: "reconnected", Rung.KILL: "killed"}
 NAMED = 20

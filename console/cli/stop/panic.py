@@ -19,12 +19,12 @@ from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, Denied, ExitCode, NotFound, TimedOut, UsageProblem
 from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
 from console.domain.verdict import verdict, worst
-from console.killswitch.press import press_and_wait, press_without_guard
+from console.killswitch.client.kill import press_and_wait, press_without_guard
 from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
     from console.api.client.api_client import ApiClient
-    from console.killswitch import relocation
+    from console.killswitch.guard import relocation
 
 FINISH_S = 20.0
 """How long to wait for rotation, remote write and evidence."""
@@ -67,7 +67,7 @@ def places_to_kill(state_dir: str | None) -> Iterator[Places]:
     places, (folder, is_default) = seek_places(state_dir), choose_state_dir(state_dir)
     if places is not None:
         yield places
-    from console.killswitch import relocation
+    from console.killswitch.guard import relocation
 
     if places is not None:  # guards that worked here before another directory was put in the place of theirs
         yield from (_gone(folder, one, is_default) for one in relocation.candidates_beside(folder))
@@ -85,7 +85,7 @@ def places_to_kill(state_dir: str | None) -> Iterator[Places]:
 
 def _gone(folder: Path, one: relocation.Candidate, is_default: bool) -> Places:
     """Where an instance records whose state directory is gone."""
-    from console.killswitch import relocation
+    from console.killswitch.guard import relocation
 
     if one.folder is not None and one.is_heard:
         out.note(f"the state directory {plain(str(folder), 300)} is gone; the guard records in {one.folder}")

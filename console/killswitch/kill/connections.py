@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import NotFound
-from console.killswitch import processes
-from console.killswitch.cgroups import Tree
-from console.killswitch.faults import FAULTS, note_fault
-from console.killswitch.fields import text
-from console.killswitch.kill.dump import Dump
+from console.domain.guard import text
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import Tree
+from console.killswitch.kernel.faults import FAULTS, note_fault
+from console.killswitch.kernel.peers import is_among
+from console.killswitch.kernel.socket_lists import ESTABLISHED, Dump, address_words
 from console.killswitch.kill.snapshot import (
     Far,
     Process,
@@ -36,9 +37,7 @@ from console.killswitch.kill.snapshot import (
     without_children,
 )
 from console.killswitch.kill.uncounted import AgentEnd, OtherEnd, why_uncounted
-from console.killswitch.peers import is_among
-from console.killswitch.registry import Entry, Held
-from console.killswitch.sock_diag import ESTABLISHED, address_words
+from console.killswitch.store.registry import Entry, Held
 
 LOOK_S = 0.25
 SHARE = 50

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import UsageProblem
+from console.domain.guard import text, whole
 from console.domain.ids import AGENT_ID
 from console.domain.kill import Daemon
-from console.killswitch import processes
-from console.killswitch.closure import recent_look
-from console.killswitch.durable import write_whole
-from console.killswitch.fields import text, whole
-from console.killswitch.processes import Handle
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.descendants import recent_look
+from console.killswitch.kernel.processes import Handle
+from console.killswitch.store.atomic_file import write_whole
 
 KNOWN_FILE, FROZEN_FILE = "daemons.json", "daemons-frozen.json"
 """In the guard's folder: what the supervisor told, and what is frozen now."""

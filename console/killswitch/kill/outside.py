@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.words import counted
-from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.kernel.faults import FAULTS, note_fault
+from console.killswitch.kernel.socket_lists import Taken
 from console.killswitch.kill.connections import LONGEST_S, Connections, Kept, Record, keep
-from console.killswitch.kill.dump import Taken
 from console.killswitch.kill.snapshot import Far, Holders, Process, Snapshot, find_process, holders, snapshot
 from console.killswitch.kill.suspects import find
 

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from console.domain.errors import UsageProblem
+from console.domain.guard import text, whole
 from console.domain.ids import AGENT_ID
 from console.domain.kill import KILL_ID, Receipt, receipt_from_json
-from console.killswitch import processes
-from console.killswitch.durable import sync_folder, write_whole
-from console.killswitch.fields import text, whole
+from console.killswitch.kernel import processes
+from console.killswitch.store.atomic_file import sync_folder, write_whole
 
 if TYPE_CHECKING:  # what only asks for a kill reads receipts too, and need not wait for what carries one out
     from console.killswitch.kill.session import KillSession
     from console.killswitch.kill.targets import Aim
-    from console.killswitch.registry import Held
+    from console.killswitch.store.registry import Held
 
 UNHELD_FILE = "unheld.json"
 """In the guard's folder."""

@@ -10,16 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from console.domain.guard import text, whole
 from console.domain.kill import Return, Unwatched
 from console.domain.verdict import judged, not_watched_words
-from console.killswitch import processes
-from console.killswitch.fields import text, whole
+from console.killswitch.kernel import processes
 from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, KnownSession, Struck
 from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.return_watch import MOST, ReturnWatch, Watched
-from console.killswitch.kill.scan import ticks_now
+from console.killswitch.kill.scan import Registered, ticks_now
 from console.killswitch.kill.session import KillSession
-from console.killswitch.kill.started import Registered
 
 MOST_TOLD = 4 * MOST
 MOST_KILLED = 1000

@@ -20,14 +20,13 @@ from pathlib import Path
 
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.kill import Return, Unwatched
-from console.killswitch import processes
-from console.killswitch.closure import read_table
-from console.killswitch.durable import write_whole
-from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.descendants import read_table
+from console.killswitch.kernel.faults import FAULTS, note_fault
+from console.killswitch.kernel.processes import Handle
 from console.killswitch.kill.daemons import KnownSession, bound_sockets
-from console.killswitch.kill.scan import LOOK_S, Process, Scan, environment, link, look_at
-from console.killswitch.kill.started import Registered, agent_of
-from console.killswitch.processes import Handle
+from console.killswitch.kill.scan import LOOK_S, Process, Registered, Scan, agent_of, environment, link, look_at
+from console.killswitch.store.atomic_file import write_whole
 
 WATCH_FILE = "return-watch.json"
 """In the guard's folder: the next guard goes on."""

@@ -1,4 +1,4 @@
-"""The processes that are worth a look after a kill: what began since, and what runs another program than it did at the kill."""
+"""Which processes are worth a look after a kill (new ones, and those that run another program), and which of them Watchfloor started."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
-from console.killswitch import processes
+from console.domain.agent import ControlLevel
+from console.killswitch.kernel import processes
+from console.killswitch.store.registry import Registry
 
 LOOK_S = 0.25
 AGAIN_S = 2.0
@@ -154,3 +157,45 @@ def link(pid: int, name: str) -> str:
         return os.readlink(f"/proc/{pid}/{name}")  # noqa: PTH115
     except OSError:
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A living agent that the guard holds, or the supervisor."""
+
+    pid: int
+    """0: there is none, or none yet."""
+    ticks: int
+    leaf: str = ""
+    """Name of its cgroup."""
+    is_adopted: bool = False
+
+    def is_started_after(self, ticks: int) -> bool:
+        """Whether Watchfloor started it since then, or is starting it."""
+        return not self.is_adopted and (not self.pid or self.ticks >= ticks)
+
+    def is_above(self, pid: int) -> bool:
+        """Whether that process is it, or descends from it."""
+        return self.pid > 1 and self.pid in processes.ancestors(pid) and processes.start_ticks(self.pid) == self.ticks
+
+
+def agents_of(registry: Registry, supervisor_pid: int) -> list[Registered]:
+    """The supervisor, then the registered agents that are not killed."""
+    ticks = processes.start_ticks(supervisor_pid) if supervisor_pid > 1 else None
+    entries = [held.entry for held in list(registry.held.values()) if not held.entry.killed]
+    agents = [Registered(e.pid, e.start_ticks, Path(e.leaf).name, e.control_level == ControlLevel.ADOPTED) for e in entries]
+    return [Registered(supervisor_pid if ticks is not None else 0, ticks or 0), *agents]
+
+
+def agent_of(pid: int, agents: list[Registered]) -> Registered | None:
+    """The agent in whose cgroup a process is; without one the nearest that it descends from."""
+    line = f"{processes.cgroup_line(pid) or ''}/"
+    if (found := next((one for one in agents if one.leaf and f"/{one.leaf}/" in line), None)) is not None:
+        return found
+    by_pid, met = {one.pid: one for one in agents if one.pid > 1}, set[int]()
+    while pid > 1 and pid not in met:
+        if (above := by_pid.get(pid)) is not None and above.is_above(pid):
+            return above
+        met.add(pid)
+        pid = processes.parent(pid)
+    return None

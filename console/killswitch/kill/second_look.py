@@ -14,13 +14,13 @@ from typing import Protocol
 
 from console.domain.kill import Outcome, StepStatus, Survivor, Suspect
 from console.domain.words import counted
-from console.killswitch import processes
-from console.killswitch.engine_socket import EngineSilent
-from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.engine import EngineSilent
+from console.killswitch.kernel.faults import FAULTS, note_fault
+from console.killswitch.kernel.peers import is_among
 from console.killswitch.kill.suspects import beside, origin_from
 from console.killswitch.kill.targets import Aim, Field, Order, kill_listed
-from console.killswitch.peers import is_among
-from console.killswitch.registry import Entry, Held
+from console.killswitch.store.registry import Entry, Held
 
 BACK_S = 2.0
 """Containers that the engine keeps starting are killed again and again for that long; then the receipt names them."""

@@ -22,9 +22,9 @@ from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Daemon, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Unwatched
 from console.domain.verdict import Verdict, verdict
 from console.domain.words import counted
-from console.killswitch.cgroups import Refused
-from console.killswitch.engine_socket import EngineSilent, Running
-from console.killswitch.faults import FAULTS, note_fault
+from console.killswitch.kernel.cgroups import Refused
+from console.killswitch.kernel.engine import EngineSilent, Running
+from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kill.outside import Outside
 from console.killswitch.kill.second_look import SecondLook
 from console.killswitch.kill.targets import AFTER_MS, Aim, strike_descendants, strike_leaderless, thaw_v1, watch

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from console.killswitch import processes
-from console.killswitch.sock_diag import Address, Raw, Reader, Tcp, Unix, address_words, name_words, parse_tcp, parse_unix
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.socket_lists import Address, Raw, Reader, Tcp, Unix, address_words, name_words, parse_tcp, parse_unix
 
 MOST_DESCRIPTORS = 4096
 """Looked at per process; an agent with more has connections that are not recorded."""

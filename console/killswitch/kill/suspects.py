@@ -17,12 +17,12 @@ from pathlib import Path
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.guard import AGENT_VARIABLE
 from console.domain.kill import Receipt, Suspect
-from console.killswitch import processes
-from console.killswitch.closure import Row, recent_look
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.descendants import Row, recent_look
+from console.killswitch.kernel.processes import Handle
 from console.killswitch.kill.connections import Kept, Record
 from console.killswitch.kill.snapshot import Process, find_process
 from console.killswitch.kill.uncounted import is_installed
-from console.killswitch.processes import Handle
 
 MOST = 50
 """Of one kill, by its connections."""

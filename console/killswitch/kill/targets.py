@@ -15,14 +15,12 @@ from console.domain.agent import ControlLevel
 from console.domain.errors import UsageProblem
 from console.domain.ids import AGENT_ID
 from console.domain.kill import Outcome, Survivor, Target
-from console.killswitch import processes
-from console.killswitch.below import members
-from console.killswitch.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, kind_of
-from console.killswitch.closure import strike
-from console.killswitch.durable import Damaged, read_sealed, seal, write_whole
-from console.killswitch.engine_socket import Engine, EngineSilent, Running
-from console.killswitch.movable import in_an_instance
-from console.killswitch.registry import Entry, Held
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, in_an_instance, kind_of, members
+from console.killswitch.kernel.descendants import strike
+from console.killswitch.kernel.engine import Engine, EngineSilent, Running
+from console.killswitch.store.atomic_file import Damaged, read_sealed, seal, write_whole
+from console.killswitch.store.registry import Entry, Held
 
 Sending = Callable[[Callable[[], bool]], None]
 """Told that SIGKILL is about to go out, and how to see whether there is anybody it could reach."""

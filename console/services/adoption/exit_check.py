@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.services.adoption.service import may_live
 from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice

@@ -12,7 +12,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.processes import start_ticks
 from console.services.alerts.owner_notes import open_for_owner
 from console.services.daemons.service import DaemonService

@@ -15,7 +15,7 @@ from console.domain.approval import Approval, ApprovalState, Grant, digest_of
 from console.domain.danger import rank_of
 from console.domain.errors import ConsoleError
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.killswitch.causes import boot_id
+from console.killswitch.store.causes import boot_id
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
 from console.services.fleet.core import Core, now

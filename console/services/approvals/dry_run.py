@@ -17,7 +17,7 @@ from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record
 from console.domain.errors import Conflict, NotFound
 from console.enforcement.dry_run import head_of, words_of
-from console.killswitch.causes import boot_id
+from console.killswitch.store.causes import boot_id
 from console.services.approvals.dry_run_runner import releases_of
 from console.services.fleet.core import Core, now
 from console.services.records.record_writer import Scribe

@@ -19,7 +19,7 @@ from console.domain.failpoints import failpoint
 from console.domain.lineage import Mark
 from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.killswitch.causes import boot_id
+from console.killswitch.store.causes import boot_id
 from console.ledger.store import Ledger
 from console.services.approvals.impact import blast_of
 from console.services.fleet.core import Core, now

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 
 FDS = 256
 """Descriptors looked at per process."""

@@ -27,7 +27,7 @@ from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, Denied, Frozen, Killed, TooMany, Unavailable
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.policy.commands import SEARCH
 from console.policy.verdicts import Part
 from console.rollback.store import RollbackStore

@@ -23,7 +23,7 @@ from console.domain.agent import AgentId, ControlLevel
 from console.domain.conversation import started_as
 from console.domain.errors import ConsoleError
 from console.domain.permission import Decision, Verdict
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.services.fleet.core import Core, now
 from console.services.hooks.calls import HookCall, read_call
 from console.services.hooks.program_hooks import is_judged

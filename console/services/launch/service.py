@@ -20,7 +20,7 @@ from console.domain.failpoints import failpoint
 from console.domain.network import Sensitivity
 from console.domain.words import counted
 from console.egress.service import Egress
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace import open_workspace

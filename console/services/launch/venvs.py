@@ -14,7 +14,7 @@ from typing import Any
 from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
 from console.domain.errors import ConsoleError, TimedOut
 from console.domain.network import STRICTEST
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.interface import LaunchSpec, Sandbox, Ticket
 from console.services.launch.effective_limits import Bounding
 

@@ -17,7 +17,7 @@ from console.domain.errors import ConsoleError
 from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode
 from console.egress.service import Egress
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.cut import cut_container, interfaces, join_container
 from console.sandbox.interface import Prepared, Sandbox
 from console.services.fleet.core import Core, now

@@ -9,7 +9,7 @@ from typing import Any
 
 from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.services.fleet.core import Core
 from console.services.notices.shown import Notice
 from console.services.observe.unknown_agents import UNREACHED, missed

@@ -15,7 +15,7 @@ from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.unknown_exit import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
 from console.domain.verdict import judged
 from console.enforcement.state import EngineState
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice
 

@@ -21,7 +21,7 @@ from console.domain.approval import AskedPart
 from console.domain.errors import ConsoleError
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.domain.profile import is_contained
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.policy.dangers import Danger
 from console.policy.declared import Declared
 from console.policy.disk import Disk

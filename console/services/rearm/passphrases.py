@@ -8,7 +8,7 @@ from console.api import rearm as rm
 from console.domain.agent import ControlLevel
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, Denied, UsageProblem
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.services.fleet.core import Core
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe

@@ -23,8 +23,8 @@ from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.failpoints import failpoint
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.verdict import verdict
-from console.killswitch.client import GuardClient
-from console.killswitch.durable import Damaged, read_sealed
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.store.atomic_file import Damaged, read_sealed
 from console.remotekill.keys import load_keys
 from console.remotekill.rearming import check_statement, statement
 from console.services.fleet.core import Core, now

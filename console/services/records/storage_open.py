@@ -21,7 +21,7 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.failpoints import failpoint
 from console.domain.rollback import RECORDS_FILE
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.ledger.store import Ledger
 from console.settings.durable import replace_file
 from console.settings.places import Places

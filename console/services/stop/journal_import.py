@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.command import Record
-from console.killswitch.journal import read_journal
+from console.killswitch.store.journal import read_journal
 from console.services.fleet.core import wait_beat
 from console.services.records.record_writer import Scribe
 from console.services.stop.self_test import BY as CANARY

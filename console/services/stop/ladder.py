@@ -24,10 +24,10 @@ from console.domain.words import counted
 from console.egress.service import Egress
 from console.enforcement.ladder import Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
 from console.enforcement.state import EngineState
-from console.killswitch.client import GuardClient
-from console.killswitch.durable import Damaged
+from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kill.targets import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
-from console.killswitch.registry import Entry, Held, Registry
+from console.killswitch.store.atomic_file import Damaged
+from console.killswitch.store.registry import Entry, Held, Registry
 from console.services.daemons.service import DaemonService
 from console.services.fleet.core import Core, now
 from console.services.network.isolation import SHARED

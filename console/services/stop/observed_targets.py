@@ -23,7 +23,7 @@ from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kill.receipt import NAMED
 from console.sandbox.processes import start_ticks
 from console.services.daemons.facts import Asked

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.services.stop.readiness import LIMIT_S, Flight
 from console.settings.options import AgentOptions
 from console.settings.places import Places

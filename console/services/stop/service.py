@@ -21,7 +21,7 @@ from console.domain.errors import Conflict, ConsoleError, TimedOut
 from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.domain.ladder import Reach, Scope
 from console.domain.verdict import judged
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kill.receipt import new_kill_id
 from console.services.daemons.service import DaemonService
 from console.services.fleet.core import Core, now

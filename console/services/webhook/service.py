@@ -15,7 +15,7 @@ from console.credentials.keyring_store import Store
 from console.domain.command import Record
 from console.domain.errors import ConsoleError, NotFound
 from console.domain.words import counted
-from console.killswitch.causes import boot_id
+from console.killswitch.store.causes import boot_id
 from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
 from console.services.webhook.address import Address

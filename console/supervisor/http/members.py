@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from console.domain.roles.rights import Role, roles_of
-from console.killswitch.peers import why_unfit
+from console.killswitch.kernel.peers import why_unfit
 from console.settings.places import Places
 from console.supervisor.http.access import Trespasses
 from console.supervisor.http.asgi import App, Door

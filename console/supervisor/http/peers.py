@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from console.killswitch.peers import peer_groups
+from console.killswitch.kernel.peers import peer_groups
 
 
 @dataclass(frozen=True, slots=True)

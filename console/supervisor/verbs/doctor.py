@@ -14,7 +14,7 @@ from console.domain.agent import SandboxKind
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.launch_ladder import LaunchRung, build_ladder, default_rung
 from console.egress.service import Egress
-from console.killswitch.delegation import find_cgroup
+from console.killswitch.kernel.delegation import find_cgroup
 from console.sandbox.hardening import TABLE, Mode
 from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options

@@ -12,7 +12,7 @@ from typing import Any
 
 from console.audit.retirement import FLEET
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
-from console.killswitch.processes import start_ticks
+from console.killswitch.kernel.processes import start_ticks
 from console.remotekill.channel import boottime
 from console.remotekill.document import KeySet, Signer, baseline_document, number_of
 from console.remotekill.keys import (

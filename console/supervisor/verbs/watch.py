@@ -21,12 +21,12 @@ from typing import Any, assert_never
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, Unavailable
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict, worst
-from console.killswitch.client import GuardClient
-from console.killswitch.durable import Damaged, read_sealed
+from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.client.kill import place_order
+from console.killswitch.guard.unlatch import has_receipt
+from console.killswitch.kernel.peers import inside_an_agent
 from console.killswitch.kill.receipt import read_receipt
-from console.killswitch.peers import inside_an_agent
-from console.killswitch.press import place_order
-from console.killswitch.rearm_checks import has_receipt
+from console.killswitch.store.atomic_file import Damaged, read_sealed
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Mode, Released, SoftStop
 from console.remotekill.state_file import hold_state
 from console.services.remote.service import RemoteDesk

@@ -13,7 +13,7 @@ import console
 from console.cli import embedded
 from console.cli.terminal import waiting
 from console.domain.errors import ConsoleError, TimedOut
-from console.killswitch import patience
+from console.killswitch.client import patience
 from console.settings.places import Places
 from tests.fakes.canned_api import CannedApi
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from console.cli.terminal import out
-from console.killswitch.latch import Latch
+from console.killswitch.store.latch import Latch
 from console.settings.places import Places
 from tests.fakes.verbs import Watchfloor
 

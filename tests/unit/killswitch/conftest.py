@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from tests.fakes.guard_room import Room
 from tests.fakes.guard_world import until
 

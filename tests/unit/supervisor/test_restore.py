@@ -13,7 +13,7 @@ import pytest
 from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError, NotFound, TimedOut
 from console.domain.kill import Outcome, Receipt, Target
-from console.killswitch.registry import Entry, Held, Registry
+from console.killswitch.store.registry import Entry, Held, Registry
 from console.supervisor import restore
 
 

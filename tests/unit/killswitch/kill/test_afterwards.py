@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from console.domain.kill import Outcome, StepName, StepStatus
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.killswitch.kill import receipt, session
 from console.killswitch.kill.receipt import Afterwards
 from console.killswitch.kill.session import Field, KillSession, Order
 from console.killswitch.kill.targets import Aim
-from console.killswitch.registry import Entry, Held
+from console.killswitch.store.registry import Entry, Held
 from tests.fakes.guard_room import FolderLeaf, fill
 from tests.fakes.guard_world import until
 

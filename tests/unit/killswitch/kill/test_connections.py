@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import NotFound
-from console.killswitch import processes
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.socket_lists import ESTABLISHED, Raw, Reader, Tcp
 from console.killswitch.kill import connections as module
 from console.killswitch.kill import snapshot
 from console.killswitch.kill.connections import Kept, Record, keep, of_agent, overview, ticks_now, why_reaches
 from console.killswitch.kill.snapshot import Far, Process
-from console.killswitch.sock_diag import ESTABLISHED, Raw, Reader, Tcp
 from tests.fakes.guard_world import until
 from tests.fakes.instance import free_port
 from tests.fakes.looked_at import LookedAt, looked_at

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from console.domain.agent import AgentId
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.killswitch.kill import daemons
 from console.killswitch.kill.daemons import FROZEN_FILE, KNOWN_FILE, Holds, Known, Struck
 from console.services.daemons.facts import Asked, look

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from console.killswitch import processes
-from console.killswitch.cgroups import Refused
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import Refused
 from console.killswitch.kill.targets import strike_leaderless
 
 LEADERLESS = f"""import ctypes, threading, time

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from console.domain.kill import Receipt
+from console.killswitch.kernel.socket_lists import Taken
 from console.killswitch.kill import outside as module
 from console.killswitch.kill.connections import Record
-from console.killswitch.kill.dump import Taken
 from console.killswitch.kill.outside import Found, Outside, settle
 from console.killswitch.kill.snapshot import holders
 from tests.fakes.instance import free_port

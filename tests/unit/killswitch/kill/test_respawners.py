@@ -13,7 +13,7 @@ from console.domain.verdict import judged
 from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.respawners import Respawners, words
 from console.killswitch.kill.return_watch import Watched
-from console.killswitch.kill.started import Registered
+from console.killswitch.kill.scan import Registered
 
 ROW = Return("agent-1", "s", 77, 5, 1, "init", "x\x1b[31m", 9.8, "session id", certain=True, killed=True, proven=True, why="")
 

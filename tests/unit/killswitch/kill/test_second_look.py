@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from console.domain.kill import Outcome, StepName, StepStatus
-from console.killswitch import processes
-from console.killswitch.cgroups import Mount, Mounts
-from console.killswitch.engine_socket import Engine
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import Mount, Mounts
+from console.killswitch.kernel.engine import Engine
+from console.killswitch.kernel.processes import Marked
 from console.killswitch.kill import second_look, session
 from console.killswitch.kill.second_look import SecondLook
 from console.killswitch.kill.session import Field, KillSession, Order
 from console.killswitch.kill.targets import Aim
-from console.killswitch.processes import Marked
-from console.killswitch.registry import Entry, Held
+from console.killswitch.store.registry import Entry, Held
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_room import FolderTree, fill
 from tests.fakes.guard_world import until

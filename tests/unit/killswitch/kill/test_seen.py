@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import UsageProblem
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.killswitch.kill import targets
 from console.killswitch.kill.targets import MOST_SEEN, SEEN_FILE, SeenAgent, SeenAgents
 from tests.fakes.guard_room import Room

@@ -14,13 +14,13 @@ import pytest
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Step, StepName, StepStatus
 from console.domain.verdict import verdict
-from console.killswitch import processes
-from console.killswitch.cgroups import Mount, Mounts, Refused
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import Mount, Mounts, Refused
 from console.killswitch.kill import session
 from console.killswitch.kill.second_look import SecondLook
 from console.killswitch.kill.session import Field, KillSession, Order
 from console.killswitch.kill.targets import Aim
-from console.killswitch.registry import Entry, Held
+from console.killswitch.store.registry import Entry, Held
 from tests.fakes.guard_room import FolderTree, fill
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.socket_lists import LISTEN, Raw, Reader, Tcp, Unix
 from console.killswitch.kill import snapshot as module
 from console.killswitch.kill.snapshot import Snapshot, find_process, holders, snapshot, sockets_of
-from console.killswitch.sock_diag import LISTEN, Raw, Reader, Tcp, Unix
 
 LO, HERE, THERE = b"\x7f\0\0\1", b"\n\0\0\2", b"\n\0\0\1"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.processes import Marked
 from console.killswitch.kill import second_look
-from console.killswitch.processes import Marked
 
 SHELL = Marked(4321, 77, "a-1")
 NONE = frozenset[int]()

@@ -14,12 +14,12 @@ import pytest
 
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.kill import Connection, Outcome, Receipt, Suspect, Target
-from console.killswitch import processes
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.processes import Handle
 from console.killswitch.kill import suspects as module
 from console.killswitch.kill.connections import Kept, Record, ticks_now
 from console.killswitch.kill.snapshot import Process, find_process
 from console.killswitch.kill.suspects import chosen, end, find, why_not
-from console.killswitch.processes import Handle
 from tests.fakes.guard_world import until
 
 Start = Callable[..., subprocess.Popen[bytes]]

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from console.domain.kill import Outcome
-from console.killswitch import cgroups, processes
-from console.killswitch.cgroups import Leaf, Mount
-from console.killswitch.engine_socket import Engine, Running
+from console.killswitch.kernel import cgroups, processes
+from console.killswitch.kernel.cgroups import Leaf, Mount
+from console.killswitch.kernel.engine import Engine, Running
+from console.killswitch.kernel.processes import Handle
 from console.killswitch.kill.targets import BEST_EFFORT_NOTE, Aim, kill_listed, strike_descendants
-from console.killswitch.processes import Handle
-from console.killswitch.registry import Entry, Held, Registry
+from console.killswitch.store.registry import Entry, Held, Registry
 from tests.fakes.engine_stub import EngineStub
 from tests.fakes.guard_room import INSTANCE, FolderLeaf, FolderTree, fill
 from tests.fakes.guard_world import until

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.services.evidence import process_snapshot as look_module
 from console.services.evidence.process_snapshot import Look, Marks, ProcessSeen, Root, _address, _by_cgroup, _by_line, _unix_line, shown
 

@@ -14,7 +14,7 @@ import pytest
 
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
 from console.enforcement.state import EngineState
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.services.evidence import snapshot_cache as witness_module
 from console.services.evidence.process_snapshot import AgentSeen, ProcessSeen, Root
 from console.services.evidence.snapshot_cache import Witness, folded, keep_watch, roots_of

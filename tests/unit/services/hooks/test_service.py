@@ -14,7 +14,7 @@ from console.domain.agent import AgentId, ControlLevel, ProcessIdentity
 from console.domain.permission import Decision, Verdict
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, Seen
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.services.fleet.core import Core
 from console.services.hooks import service
 from console.services.hooks.calls import read_call

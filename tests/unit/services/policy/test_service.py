@@ -17,7 +17,7 @@ from console.domain.agent import Agent, ControlLevel, ProcessIdentity, SandboxKi
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import PermissionRequest, Verdict
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.policy.dangers import read_dangers
 from console.policy.declared import Declared
 from console.services.policy import config_fallback as last_good

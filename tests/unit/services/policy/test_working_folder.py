@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
-from console.killswitch import processes
+from console.killswitch.kernel import processes
 from console.services.policy.service import NOWHERE, working_folder
 from tests.fakes.playbook import Playbook
 

@@ -11,7 +11,7 @@ import pytest
 
 from console.domain.errors import TimedOut, Unreachable
 from console.domain.kill import Receipt
-from console.killswitch.durable import seal
+from console.killswitch.store.atomic_file import seal
 from console.remotekill.document import Order
 from console.remotekill.machine import Latch
 from console.services.remote.effects import obey

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from console.killswitch.journal import Journal
+from console.killswitch.store.journal import Journal
 from console.services.stop.journal_import import fold_journal, record_of
 
 

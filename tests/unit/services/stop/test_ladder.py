@@ -15,7 +15,7 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, Killed, NotRecorded
 from console.domain.ladder import Reach, Rung, Scope, count_age
 from console.domain.network import NetworkMode
-from console.killswitch.registry import Entry
+from console.killswitch.store.registry import Entry
 from console.services.network.isolation import SHARED
 from console.services.stop import ladder
 from console.services.stop.ladder import LadderDesk, Outside, doubt_of, preview_view

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from console.domain.errors import ConsoleError, Denied, TimedOut
-from console.killswitch.client import GuardClient
+from console.killswitch.client.guard_client import GuardClient
 from console.services.stop import self_test
 from console.services.stop.readiness import Flight
 from console.services.stop.self_test import fly_canary

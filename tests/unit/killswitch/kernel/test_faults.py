@@ -1,0 +1,26 @@
+"""A fault is told to the log, and a log that cannot take it stops nobody."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from console.domain.errors import Unavailable
+from console.killswitch.kernel.faults import FAULTS, note_fault
+
+
+def test_a_fault_is_written_with_where_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise Unavailable("no engine")
+    except FAULTS as fault:
+        note_fault("second look", fault)
+    assert capsys.readouterr().err.startswith("second look: Traceback")
+
+
+def test_a_log_that_is_full_or_closed_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    note_fault("loop", KeyError("x"))
