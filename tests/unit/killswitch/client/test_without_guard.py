@@ -1,4 +1,4 @@
-"""What a kill without a guard uses. Real kills of that kind: tests/integration/test_killswitch_press.py."""
+"""What a kill without a guard uses. Real kills of that kind: tests/integration/test_killswitch_kill.py."""
 
 from __future__ import annotations
 
