@@ -22,7 +22,8 @@ def ensure_guard(places: Places, options: Options) -> int:
         return wait_for_service(places, service)
     if places.is_default:  # there before any agent is: a folder that does not exist cannot be hidden from one
         with suppress(OSError):
-            places.passphrase_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Root's is /etc/watchfloor, whose settings every account reads. The file in it has a mode of its own.
+            places.passphrase_file.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     return start_guard(
         places.state_dir,
         places.run_dir,

@@ -96,7 +96,7 @@ def contents(tree: Path) -> list[dict[str, Any]]:
         else:
             is_program = one.stat().st_mode & 0o111 and not LIBRARY.search(one.name)
             mode = 0o755 if is_program else 0o644
-            kind = {"type": "config"} if place.startswith("/etc/") else {}
+            kind = {"type": "config|noreplace"} if place.startswith("/etc/") else {}
             found.append({"src": str(one), "dst": place, "file_info": {"mode": mode}, **kind})
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -15,6 +16,8 @@ import pytest
 
 from console.cli import windows
 from console.domain.errors import Unavailable
+from console.settings.admin_files import read_file
+from console.settings.layers import check_file
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "packaging" / "packages"
@@ -140,6 +143,25 @@ def test_a_package_is_described_in_full(tmp_path: Path, monkeypatch: pytest.Monk
     [program] = [one for one in told["contents"] if one["dst"] == "/opt/watchfloor/bin/python3.11"]
     assert program["file_info"]["mode"] == 0o755
     assert set(told["scripts"]) == {"postinstall", "preremove", "postremove"}
+
+
+def test_the_settings_of_the_administrator_are_shipped_as_a_conffile_that_changes_nothing() -> None:
+    tree = HERE / "files" / "watchfloor"
+    shipped = tree / "etc" / "watchfloor"
+    told = {one["dst"]: one for one in part("describe").contents(tree)}
+    main, folder = told["/etc/watchfloor/watchfloor.toml"], told["/etc/watchfloor/conf.d"]
+    assert main["type"] == "config|noreplace" and main["file_info"]["mode"] == 0o644
+    assert folder["type"] == "dir" and folder["file_info"]["mode"] == 0o755
+    assert check_file(shipped / "watchfloor.toml") == [] and read_file(shipped / "watchfloor.toml", of_root=False).data == {}
+    assert [path.name for path in (shipped / "conf.d").iterdir()] == ["README"], "nothing that is read"
+
+
+def test_every_example_in_the_shipped_settings_is_a_good_one(tmp_path: Path) -> None:
+    text = (HERE / "files" / "watchfloor" / "etc" / "watchfloor" / "watchfloor.toml").read_text()
+    examples = [line[1:] for line in text.splitlines() if re.match(r"#(\[|\w+ = )", line)]
+    draft = tmp_path / "draft.toml"
+    draft.write_text("\n".join(examples))
+    assert len(examples) >= 8 and check_file(draft) == []
 
 
 def test_without_its_package_the_window_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,7 +249,7 @@ def _put(path: Path, body: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         seen = path.parent.lstat()
         if not stat.S_ISDIR(seen.st_mode) or seen.st_uid not in (0, os.geteuid()) or seen.st_mode & 0o022:
-            raise Conflict(f"The folder {path.parent} belongs to or can be written by others.", "chmod 700 it, or remove it.")
+            raise Conflict(f"The folder {path.parent} belongs to or can be written by others.", "chmod go-w it, or remove it.")
         write_whole(path, body)
     except OSError as error:
         raise NotRecorded(f"The passphrase could not be kept: {error.strerror}.", f"Make {path.parent} writable.") from error
