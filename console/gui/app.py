@@ -108,6 +108,8 @@ def run(state_dir: str | None, page: str, theme: style.Choice, *, preparing: boo
     if theme == "system":
         app.styleHints().colorSchemeChanged.connect(lambda scheme: _follow(app, scheme))
     window.show()
+    if not preparing and not remembered.is_set_up():
+        _offer_set_up(window, remembered)
     outside = Outside(window)
     outside.start()
     window.instance_found.connect(outside.panic.start)
@@ -117,6 +119,21 @@ def run(state_dir: str | None, page: str, theme: style.Choice, *, preparing: boo
         return app.exec()
     finally:
         outside.stop()
+
+
+def _offer_set_up(window: Window, remembered: Remembered) -> None:
+    """Opens the set-up once the supervisor has spoken, the first time that this account opens a window."""
+    timer = QTimer(window)
+
+    def look() -> None:
+        if window.switch.status is not None and window.fleet.loaded:
+            timer.stop()
+            remembered.keep_set_up()
+            window.goto("fleet", "")
+            window.do("fleet.setup")
+
+    timer.timeout.connect(look)
+    timer.start(300)
 
 
 def _follow(app: QApplication, scheme: Qt.ColorScheme) -> None:

@@ -72,7 +72,7 @@ def find(program: Installed, named: str, home: Path, uid: int, gid: int, never_i
     Raises Unavailable, which names every place that was tried and why it was refused.
     """
     usual = [*program.usual, *(str(home / name) for name in program.in_home)]
-    places = [named] if named else list(dict.fromkeys((*usual, *_installed(Path(usual[0]).name, home, path))))
+    places = [named] if named else list(dict.fromkeys((*usual, *installed_at(Path(usual[0]).name, home, path))))
     refused = []
     for place in places:
         try:
@@ -87,7 +87,7 @@ def find(program: Installed, named: str, home: Path, uid: int, gid: int, never_i
     )
 
 
-def _installed(name: str, home: Path, path: str) -> list[str]:
+def installed_at(name: str, home: Path, path: str) -> list[str]:
     """Where else a program of this name is: in a folder of PATH, or where a package manager puts it."""
     folders = [folder for folder in path.split(":") if folder.startswith("/")]
     for folder in MANAGERS:

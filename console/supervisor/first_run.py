@@ -12,20 +12,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.agents.first_run import DefaultView, FirstRunView
+from console.api.agents.first_run import DefaultView, FirstRunView, FoundProgram, SelfTestView
 from console.api.armed import ArmedView
 from console.api.messages import SourceView
 from console.api.policy.hooks import HooksView, ProgramHook
 from console.domain.errors import ConsoleError
 from console.domain.network import Sensitivity, mapping_of
 from console.policy.last_good import Kept
+from console.sandbox.programs import installed_at
 from console.services.hooks.installation import SHOWN_MAX, preview
 from console.services.policy.service import PolicyDesk
 from console.services.routes.responses import answer
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.home_dirs import read_foreign
-from console.sources.kinds import HOOKS
+from console.sources.kind import Lacks
+from console.sources.kinds import HOOKS, KINDS
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.follow import Follower
 
@@ -54,8 +56,11 @@ class FirstLook:
         """On the loop; files are read beside it."""
         heard = {hook.program: hook for hook in self._heard().programs}
         hooks = await asyncio.to_thread(lambda: [hook_look(program, Path.home(), heard.get(program)) for program in HOOKS])
+        programs = await asyncio.to_thread(found_programs, Path.home(), os.environ.get("PATH", ""))
         looks = [self._agent_sockets(), *hooks, self._remote_file()]
-        return FirstRunView(looks=looks, defaults=[*defaults(self._options, self._rules()), rearm_takes(self._passphrase())])
+        return FirstRunView(
+            looks=looks, defaults=[*defaults(self._options, self._rules()), rearm_takes(self._passphrase())], programs=programs
+        )
 
     def _agent_sockets(self) -> SourceView:
         folder, number = self._places.agents_dir, self._sockets()
@@ -89,6 +94,22 @@ class FirstLook:
             can_stop="Everything here, with proof." if remote.bucket else "Nothing yet: it needs a bucket and keys.",
             looked_at=(path.checked_at or 0.0) if path is not None else 0.0,
         )
+
+
+def found_programs(home: Path, path: str) -> list[FoundProgram]:
+    """Every kind of agent that is installed for this account or wrote something in it. Blocks for a moment."""
+    found = []
+    for kind in KINDS:
+        at = next(iter(installed_at(kind.program.name, home, path)), "")
+        folders = () if isinstance(kind.transcripts, Lacks) else tuple(home / one.home for one in kind.transcripts.own)
+        wrote = next((folder for folder in folders if folder.is_dir()), None)
+        if at or wrote is not None:
+            source = "" if isinstance(kind.transcripts, Lacks) else kind.transcripts.source
+            there = _shown(wrote) if wrote is not None else ""
+            found.append(
+                FoundProgram(kind=kind.name, title=kind.program.title, source=source, path=_shown(Path(at)) if at else "", wrote=there)
+            )
+    return found
 
 
 def hook_look(program: str, home: Path, heard: ProgramHook | None) -> SourceView:
@@ -179,7 +200,7 @@ def _shown(path: Path) -> str:
 
 
 def first_run_routes(places: Places, options: Options, policy: PolicyDesk, doors: AgentDoors, follower: Follower) -> list[Route]:
-    """GET /api/first-run and GET /api/hooks/{program}/preview, for operators: reads."""
+    """GET /api/first-run and GET /api/hooks/{program}/preview, which read; POST /api/kill-switch/test, which kills what it started."""
     look = FirstLook(
         places,
         options,
@@ -196,7 +217,12 @@ def first_run_routes(places: Places, options: Options, policy: PolicyDesk, doors
     async def hook_preview(request: Request) -> Response:
         return answer(await asyncio.to_thread(preview, places, request.path_params["program"]))
 
+    async def tested(_request: Request) -> Response:
+        flight = await follower.self_test.asked()
+        return answer(SelfTestView(proven=flight.proven, words=flight.words, ms=flight.ms))
+
     return [
+        Route("/api/kill-switch/test", tested, methods=["POST"]),
         Route("/api/first-run", first_run, methods=["GET"]),
         Route("/api/hooks/{program}/preview", hook_preview, methods=["GET"]),
     ]

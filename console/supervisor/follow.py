@@ -30,7 +30,7 @@ from console.services.secrets.readiness import secrets_path
 from console.services.secrets.rotator import Rotator
 from console.services.stop import readiness
 from console.services.stop.freeze_status import unconfirmed
-from console.services.stop.self_test import fly_canary
+from console.services.stop.self_test import SelfTest
 from console.services.stop.service import StopDesk
 from console.settings.options import Options
 from console.settings.places import Places
@@ -105,6 +105,7 @@ class Follower:
         self.deltas = AgentDeltas(core)
         self.guard_status: dict[str, Any] = {}
         self.gauges = readiness.Gauges(canary_s=options.canary_s, engine_wanted=bool(options.engine_socket))
+        self.self_test = SelfTest(guard, places, options.agents, self.gauges, lambda: core.state)
         self.lookout = Lookout(core, scribe, sources, spend, own_agents, notice)
         self.counting = Counting(core, guard, notice, options.heartbeat_s)
         self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
@@ -303,20 +304,15 @@ class Follower:
         """The armed light by doing: a canary process in a leaf of its own is killed and confirmed dead."""
         seen = self.gauges
         while True:
-            rests = self._rests()
+            rests = self.self_test.rests()
             if not rests:
-                seen.flight = await asyncio.to_thread(fly_canary, self._guard, self._places, self._options.agents)
+                await self.self_test.fly()
             flown = time.monotonic()
             wait = seen.canary_s if seen.flight is not None and seen.flight.proven else min(CANARY_RETRY_S, seen.canary_s)
             await asyncio.sleep(0.25)  # always: while killed no canary flies, and a new guard would make this loop run without a pause
             # After a rearm nobody has proven anything for as long as the kill lasted: one flies at once.
-            while time.monotonic() - flown < wait and not self._is_new_guard() and not (rests and not self._rests()):
+            while time.monotonic() - flown < wait and not self._is_new_guard() and not (rests and not self.self_test.rests()):
                 await wait_beat(0.25 if rests else 1.0)
-
-    def _rests(self) -> bool:
-        """No canary flies while nothing may start."""
-        state = self._core.state
-        return state.killed or bool(state.soft_stop)
 
     def _is_new_guard(self) -> bool:
         """A guard that took over has proven nothing yet: its canary flies at once."""

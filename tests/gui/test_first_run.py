@@ -167,16 +167,17 @@ def test_h_shows_what_the_hook_would_change_and_changes_nothing(
     qtbot.waitUntil(lambda: "PreToolUse" in dialog.diff.toPlainText())
     assert dialog.diff.isReadOnly() and "+ <b>\\u202egnp</b>" in dialog.diff.toPlainText() and is_plain(dialog.file.text())
     dialog.other.click()
-    qtbot.waitUntil(lambda: "install-hook codex would change" in dialog.file.text())
+    qtbot.waitUntil(lambda: dialog.command_line.text() == "watchfloor install-hook codex" and "It would change" in dialog.file.text())
     programs.hook_preview = None
     dialog.other.click()
     qtbot.waitUntil(dialog.problem.isVisible)
     assert dialog.file.text() == "What it would change is not known." and dialog.diff.toPlainText() == ""
-    dialog.main.click()
+    assert not dialog.main.isEnabled()
+    dialog.copy_command.click()
     assert QGuiApplication.clipboard().text() == "watchfloor install-hook gemini"
 
 
-def test_a_click_on_a_hook_that_is_not_installed_shows_its_diff(
+def test_a_click_on_the_row_of_a_hook_shows_its_diff(
     make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
 ) -> None:
     make_house("0")
@@ -185,7 +186,7 @@ def test_a_click_on_a_hook_that_is_not_installed_shows_its_diff(
     assert isinstance(page, FleetPage)
     table = page.first_run.sources
     qtbot.waitUntil(lambda: "Codex hook: Not installed." in table.accessibleName())
-    QTest.mouseClick(table, Qt.MouseButton.LeftButton, pos=QPoint(300, HEAD + 6 * ROW + 9))  # Claude Code's, which was heard
+    QTest.mouseClick(table, Qt.MouseButton.LeftButton, pos=QPoint(300, HEAD + 1 * ROW + 9))  # a source
     assert window.findChild(HookDialog) is None
     QTest.mouseClick(table, Qt.MouseButton.LeftButton, pos=QPoint(300, HEAD + 7 * ROW + 9))
     dialog = window.findChild(HookDialog)
@@ -214,7 +215,7 @@ def test_the_keys_before_the_first_agent(make_house: Callable[..., FakeHouse], o
     window = open_window("fleet")
     page = window.page
     assert isinstance(page, FleetPage)
-    assert page.keys() == (("Enter", "new agent…"), ("D", "copy demo"), ("H", "install hook…"), ("K", "kill switch"))
+    assert page.keys() == (("Enter", "new agent…"), ("D", "copy demo"), ("H", "install hook…"), ("U", "set up…"), ("K", "kill switch"))
     QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_D)
     assert QGuiApplication.clipboard().text() == "watchfloor demo"
     house.on_loop(lambda: house.supervisor.upsert(AgentView(id="a", name="a", session="a", control_level="observed", state="running")))

@@ -15,6 +15,19 @@ class DefaultView(View):
     """Wider than a person may expect."""
 
 
+class FoundProgram(View):
+    """A program whose agents are seen, found on this account by its file or by what it wrote."""
+
+    kind: str
+    title: str
+    source: str = ""
+    """The source that reads what it writes; empty: its processes alone are seen."""
+    path: str = ""
+    """Its file, if one is on PATH or where package managers put it."""
+    wrote: str = ""
+    """A folder of its own that is there."""
+
+
 class FirstRunView(View):
     """GET /api/first-run."""
 
@@ -23,6 +36,18 @@ class FirstRunView(View):
     """``agent_sockets``, ``hook_KIND`` of each kind with a hook, ``remote_file``: shown below the sources. ``reason`` says what it is,
     ``watching`` what was found."""
     defaults: list[DefaultView] = []
+    programs: list[FoundProgram] = []
+
+
+class SelfTestView(View):
+    """POST /api/kill-switch/test: a process that was started for it was killed by the guard."""
+
+    schema_version: int = SCHEMA_VERSION
+    proven: bool
+    """It is confirmed dead."""
+    words: str
+    ms: float | None = None
+    """From the order to its end; None: it was not seen to end."""
 
 
 class HookPreview(View):

@@ -57,6 +57,10 @@ class ProgramRequests:
         """Agent sockets, hooks and the kill file as they are found, and what holds unless told otherwise."""
         return self._link.get("/api/first-run", fr.FirstRunView)
 
+    def test_kill_switch(self) -> Pending[fr.SelfTestView]:
+        """Starts a process of its own and kills it through the guard."""
+        return self._link.send("POST", "/api/kill-switch/test", fr.SelfTestView, timeout_s=TALK_S)
+
     def hook_preview(self, program: str) -> Pending[fr.HookPreview]:
         """What install-hook would change in the operator's own settings; nothing is written."""
         return self._link.get(f"/api/hooks/{segment(program)}/preview", fr.HookPreview)

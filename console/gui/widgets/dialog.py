@@ -35,7 +35,7 @@ class Dialog(QDialog):
         self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
         self.problem.hide()
         column.addWidget(self.problem)
-        row = QHBoxLayout()
+        self.button_row = row = QHBoxLayout()
         row.setSpacing(8)
         row.addStretch(1)
         self.cancel = Button("Cancel", keys="Esc", parent=self)

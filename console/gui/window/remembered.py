@@ -35,6 +35,14 @@ class Remembered:
         """The person switched the theme."""
         self._kept.setValue("window/theme", theme)
 
+    def is_set_up(self) -> bool:
+        """Whether the set-up was offered before."""
+        return str(self._kept.value("window/set_up", "")) == "yes"
+
+    def keep_set_up(self) -> None:
+        """It was offered: from now on a person opens it."""
+        self._kept.setValue("window/set_up", "yes")
+
     def restore(self, window: Window) -> None:
         """Before the window is shown."""
         geometry = self._kept.value("window/geometry")

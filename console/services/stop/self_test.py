@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from console.domain.errors import ConsoleError
+from console.domain.errors import Conflict, ConsoleError
+from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
-from console.services.stop.readiness import LIMIT_S, Flight
+from console.services.stop.readiness import LIMIT_S, Flight, Gauges
 from console.settings.options import AgentOptions
 from console.settings.places import Places
 
 BY = "canary"
+
+
+class SelfTest:
+    """On the loop's thread. One canary after the other: two at once would prove nothing more."""
+
+    __slots__ = ("_guard", "_places", "_agents", "_gauges", "_state", "_flying")
+
+    def __init__(self, guard: GuardClient, places: Places, agents: AgentOptions, gauges: Gauges, state: Callable[[], EngineState]) -> None:
+        """How each went is kept in ``gauges``."""
+        self._guard, self._places, self._agents, self._gauges, self._state = guard, places, agents, gauges, state
+        self._flying = asyncio.Lock()
+
+    def rests(self) -> bool:
+        """No canary flies while nothing may start."""
+        state = self._state()
+        return state.killed or bool(state.soft_stop)
+
+    async def fly(self) -> Flight:
+        """One now."""
+        async with self._flying:
+            flight = self._gauges.flight = await asyncio.to_thread(fly_canary, self._guard, self._places, self._agents)
+        return flight
+
+    async def asked(self) -> Flight:
+        """The same because an operator asks. Raises Conflict while nothing may start."""
+        if self.rests():
+            raise Conflict("The kill switch is not tested while nothing may start: a test starts a process.", "Rearm first.")
+        return await self.fly()
 
 
 def fly_canary(guard: GuardClient, places: Places, agents: AgentOptions) -> Flight:

@@ -18,7 +18,7 @@ from console.services.policy.service import PolicyDesk
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.hook_settings import with_hook
-from console.supervisor.first_run import NEVER, FirstLook, defaults, hook_look
+from console.supervisor.first_run import NEVER, FirstLook, defaults, found_programs, hook_look
 from console.wording.agent_kinds import PLACES
 
 
@@ -125,3 +125,17 @@ async def test_the_kill_file_is_as_the_armed_light_says(places: Places, tmp_path
     assert (looks["remote_file"].state, looks["remote_file"].available) == (state, state == "proven")
     assert (looks["agent_sockets"].state, looks["agent_sockets"].watching) == ("ready", "3 open")
     assert {one.source: one.state for one in (await look([]).view()).looks}["remote_file"] == "unknown", "nobody knows: never a tick"
+
+
+def test_programs_are_found_by_their_file_or_by_what_they_wrote(tmp_path: Path) -> None:
+    home, tools = tmp_path / "home", tmp_path / "tools"
+    (home / ".claude").mkdir(parents=True)
+    tools.mkdir()
+    (tools / "goose").symlink_to("/bin/true")
+    (home / ".npm-global" / "bin").mkdir(parents=True)
+    (home / ".npm-global" / "bin" / "codex").write_text("")
+    found = {one.kind: one for one in found_programs(home, f"relative:{tools}")}
+    assert found["goose"].path == str(tools / "goose") and not found["goose"].source
+    assert (found["claude-code"].path, found["claude-code"].source) == ("", "claude_code")
+    assert found["claude-code"].wrote.endswith("/.claude") and found["codex"].path.endswith(".npm-global/bin/codex")
+    assert "opencode" not in found and "gemini" not in found

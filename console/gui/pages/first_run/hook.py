@@ -1,50 +1,103 @@
-"""What installing the hook would change in the operator's own settings: the diff, read only, and the command that does it."""
+"""What installing the hook would change in the operator's own settings: the diff, and a button that does it, or takes it out again."""
 
 from __future__ import annotations
 
+import os
+import sys
+
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.api.agents.first_run import HookPreview
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
+from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.reading import PlainView
+from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.text import Text
 from console.wording.agent_kinds import PLACES, TITLES
 
-WHY_NOT_HERE = (
-    "It is written from a terminal, by you: these are your own settings, outside of what Watchfloor keeps. "
-    "The command shows this diff again and asks; --undo takes it out, to the byte."
-)
+WHOSE = "These are your own settings. What was there stays, and the same button takes the hook out again, to the byte."
+RUN_MS = 30_000
+_NOT_DONE = "The command did not end in 30 s. Try it in a terminal."
+
+
+class HookCommand(QObject):
+    """Runs ``watchfloor install-hook`` under the account of this window, whose settings they are. ``done`` with why not, or empty."""
+
+    done = Signal(str)
+
+    def __init__(self, program: str, state_dir: str, *, undo: bool, parent: QObject) -> None:
+        super().__init__(parent)
+        self._process = QProcess(self)
+        self._process.setProgram(sys.executable)
+        words = ["-P", "-m", "console", "install-hook", program, "--yes", "--state-dir", state_dir]
+        self._process.setArguments([*words, "--undo"] if undo else words)
+        self._process.setStandardInputFile(QProcess.nullDevice())
+        self._process.finished.connect(self._ended)
+        self._process.errorOccurred.connect(lambda _error: self._end(self._process.errorString()))
+        self._late = QTimer(self)
+        self._late.setSingleShot(True)
+        self._late.timeout.connect(self._too_late)
+        self._is_over = False
+
+    def run(self) -> None:
+        """Once."""
+        self._late.start(RUN_MS)
+        self._process.start()
+
+    def _too_late(self) -> None:
+        self._end(_NOT_DONE)
+        self._process.kill()  # our own child, by its handle
+
+    def _ended(self, code: int, _status: QProcess.ExitStatus) -> None:
+        said = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace").strip()
+        self._end("" if code == 0 else safe_text(said, 600) or f"The command ended with exit code {code}.")
+
+    def _end(self, why_not: str) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._late.stop()
+            self.done.emit(why_not)
 
 
 class HookDialog(Dialog):
-    """Asks again for each program; nothing is written from here."""
+    """Asks again for each program. ``changed`` once something was written."""
+
+    changed = Signal()
 
     def __init__(self, desk: Desk, program: str, parent: QWidget) -> None:
-        super().__init__("", "Copy the command", "primary", parent, width=min(860, max(520, parent.width() - 80)))
+        super().__init__("", "Install the hook", "primary", parent, width=min(860, max(520, parent.width() - 80)))
         self._desk = desk
         self.program = ""
+        self._is_installed = False
         self.file = self.paragraph("")
         self.diff = PlainView("What would change", parent=self)
         self.diff.setFixedHeight(max(140, min(340, parent.height() - 420)))
         self.body.addWidget(self.diff)
         self.gaps = self.paragraph("", "warn", "triangle")
-        self._why = self.paragraph(WHY_NOT_HERE)
+        self._why = self.paragraph(WHOSE)
         self.other = Button("", small=True, parent=self)
         self.other.clicked.connect(lambda: self.look(self._next()))
+        self.command_line = Text("", 12, fonts.REGULAR, "text2", mono=True)
+        self.copy_command = Button("Copy the command", "copy", small=True, parent=self)
+        self.copy_command.clicked.connect(self.copy)
         row = QHBoxLayout()
-        row.addWidget(self.other)
-        row.addStretch(1)
+        for part in (self.other, self.copy_command):
+            row.addWidget(part)
+        row.addWidget(self.command_line, 1)
         self.body.addLayout(row)
         self.cancel.setText("Close")
-        self.main.clicked.connect(self.copy)
+        self.main.clicked.connect(self.act)
         self.look(program)
 
     @property
     def command(self) -> str:
-        return f"watchfloor install-hook {self.program}"
+        """What the button runs."""
+        return f"watchfloor install-hook {self.program}{' --undo' if self._is_installed else ''}"
 
     def _next(self) -> str:
         """The program behind the one that is shown, the first behind the last."""
@@ -60,6 +113,9 @@ class HookDialog(Dialog):
         self.diff.say("")
         self.problem.hide()
         self.gaps.hide()
+        self.main.setEnabled(False)
+        self._is_installed = False
+        self.command_line.setText(self.command)
         asked = self.program
         pending = self._desk.requests.programs.hook_preview(asked).while_alive(self)
         pending.then(lambda view: self._came(asked, view)).failed(lambda error: self._not_known(asked, error))
@@ -74,16 +130,47 @@ class HookDialog(Dialog):
     def copy(self) -> None:
         """The command, for a terminal."""
         QGuiApplication.clipboard().setText(self.command)
-        self._desk.notices.say("info", f"Copied, for a terminal: {self.command}. It shows the diff and asks; --undo takes it out again.")
-        self.accept()
+        self._desk.notices.say("info", f"Copied, for a terminal: {self.command}. It shows the diff and asks.")
+
+    def _why_not(self) -> str:
+        """Why this window cannot write it, or empty."""
+        status = self._desk.switch.status
+        others = status is not None and status.mode != "user" and os.geteuid() != 0
+        return "This is the host's instance. Install the hook in a terminal, under your own account." if others else ""
+
+    def act(self) -> None:
+        """Installs it, or takes it out."""
+        status = self._desk.switch.status
+        if status is None:
+            self.refused(ConsoleError("The state of the supervisor is not known yet.", "Try again."))
+            return
+        self.main.setEnabled(False)
+        self.other.setEnabled(False)
+        run = HookCommand(self.program, status.state_dir, undo=self._is_installed, parent=self)
+        run.done.connect(self._acted)
+        run.run()
+
+    def _acted(self, why_not: str) -> None:
+        self.other.setEnabled(True)
+        if why_not:
+            self.refused(ConsoleError(why_not))
+            return
+        done = "taken out again" if self._is_installed else "installed. Sessions that run now may need a restart"
+        self._desk.notices.say("info", f"The hook of {TITLES[self.program]} is {done}.")
+        self.changed.emit()
+        self.look(self.program)
 
     def _came(self, asked: str, view: HookPreview) -> None:
         if asked != self.program:
             return
+        self._is_installed = not view.changed
+        self.main.setText("Take the hook out" if self._is_installed else "Install the hook")
+        self.main.allow(self._why_not())
+        self.command_line.setText(self.command)
         if view.changed:
-            self.file.say(f"{self.command} would change {view.file}; nothing has been changed.", "text2", "")
+            self.file.say(f"It would change {view.file}; nothing has been changed.", "text2", "")
         else:
-            self.file.say(f"{view.file} is as it should be already: nothing would change.", "text2", "ring")
+            self.file.say(f"The hook is installed in {view.file}: nothing would change.", "text2", "ring")
         self.diff.say("\n".join(view.diff) or "No difference.")
         self.gaps.setText(" ".join(view.gaps))
         self.gaps.setVisible(bool(view.gaps))
@@ -94,3 +181,4 @@ class HookDialog(Dialog):
             return
         self.file.say("What it would change is not known.", "warn", "triangle")
         self.refused(error)
+        self.main.setEnabled(False)

@@ -11,6 +11,7 @@ from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
 from console.gui.pages.first_run.cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard
 from console.gui.pages.first_run.hook import HookDialog
+from console.gui.pages.first_run.setup import SetupDialog
 from console.gui.pages.first_run.sources import SourceTable, tally
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -19,7 +20,7 @@ from console.gui.widgets.facts import Card
 from console.gui.widgets.text import Text
 from console.wording.agent_kinds import EXAMPLE, PLACES, STARTABLE
 
-FIRST_KEYS = (("Enter", "new agent…"), ("D", "copy demo"), ("H", "install hook…"), ("K", "kill switch"))
+FIRST_KEYS = (("Enter", "new agent…"), ("D", "copy demo"), ("H", "install hook…"), ("U", "set up…"), ("K", "kill switch"))
 """What the status bar shows before the first agent."""
 READ_MS = 3000
 STACKED = 1000
@@ -92,6 +93,10 @@ class FirstRun(QWidget):
         live = "A tick is a live look, repeated at least every few seconds; a file or socket that appears later is found without a restart."
         column.addWidget(Text(live, 12, fonts.REGULAR, "text2", wrap=True))
         column.addSpacing(10)
+        self.setup = Button("Set up, in four steps…", "check", keys="U", small=True)
+        self.setup.clicked.connect(self.show_setup)
+        column.addLayout(_offer(self.setup, "shows what was found, and asks for rules, a limit for the day and a test of the kill switch"))
+        column.addSpacing(8)
         self.hook = Button("Show what the hook would change…", "key", keys="H", small=True)
         self.hook.clicked.connect(lambda: self.show_hook())
         column.addLayout(_offer(self.hook, f"has each tool call of your own {' or '.join(STARTABLE.values())} checked before it happens"))
@@ -148,6 +153,13 @@ class FirstRun(QWidget):
         QGuiApplication.clipboard().setText(_DEMO)
         what = "It starts harmless agents in a folder of its own, and ends clean."
         self._desk.notices.say("info", f"Copied, for a terminal: {_DEMO}. {what}")
+
+    def show_setup(self) -> None:
+        """The four steps; one dialog at a time."""
+        if (open_one := self.window().findChild(SetupDialog)) is not None and open_one.is_open:
+            open_one.raise_()
+            return
+        SetupDialog(self._desk, self.window()).show()
 
     def show_hook(self, program: str = EXAMPLE) -> None:
         """What installing the hook would change: it is the person's own settings that it changes."""

@@ -49,9 +49,10 @@ _STATES = {
     "unavailable": ("Unavailable", "triangle", "warn"),
 }
 _NOT_KNOWN = ("Not known", "triangle", "warn")
-_INSTALLABLE = ("not_installed", "no_program")
 HOOKS = "hook_"
 """How the rows of hooks begin; the program's name follows."""
+INSTALLED = ("installed", "heard", "skipped")
+"""States of a hook that stands in the program's settings."""
 _LOOKS = ("agent_sockets", "remote_file")
 
 
@@ -79,7 +80,7 @@ def whole_words(source: SourceView, *, known: bool = True) -> str:
 
 
 class SourceTable(QWidget):
-    """Two-line rows of 46. ``hook_asked`` carries the program whose row was clicked where its hook is not installed."""
+    """Two-line rows of 46. ``hook_asked`` carries the program whose hook's row was clicked."""
 
     hook_asked = Signal(str)
 
@@ -107,17 +108,17 @@ class SourceTable(QWidget):
         number = int(y - HEAD) // ROW
         return self._sources[number] if 0 <= number < len(self._sources) else None
 
-    def _installable(self, y: float) -> str:
+    def _hook_at(self, y: float) -> str:
         source = self._at(y)
-        is_hook = source is not None and source.source.startswith(HOOKS) and self._known and source.state in _INSTALLABLE
+        is_hook = source is not None and source.source.startswith(HOOKS) and self._known
         return source.source.removeprefix(HOOKS) if is_hook and source is not None else ""
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        at = self._installable(event.position().y())
+        at = self._hook_at(event.position().y())
         self.setCursor(Qt.CursorShape.PointingHandCursor if at else Qt.CursorShape.ArrowCursor)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        program = self._installable(event.position().y())
+        program = self._hook_at(event.position().y())
         if program and event.button() is Qt.MouseButton.LeftButton:
             self.hook_asked.emit(program)
 
@@ -160,8 +161,9 @@ class SourceTable(QWidget):
         draw_mark(painter, shape, QRectF(at, y + 10, 10, 10), getattr(colours, role))
         box = QRectF(at + 18, y + 6, sees - at - 26, 17)
         draw_text(painter, box, word, fonts.ui(12, fonts.MEDIUM), getattr(colours, role))
-        asks = bool(self._installable(y + 1))
-        fine = "Install hook…" if asks else self._fine(source, shape)
+        asks = bool(self._hook_at(y + 1))
+        offer = "Take the hook out…" if source.state in INSTALLED else "Install hook…"
+        fine = offer if asks else self._fine(source, shape)
         draw_text(painter, box.translated(0, 17), fine, fonts.ui(11), colours.accent if asks else colours.text2)
         self._two(painter, (sees, self.width() - 10), y, (source.can_see, source.can_stop))
 

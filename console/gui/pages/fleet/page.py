@@ -48,6 +48,7 @@ class FleetPage(Page):
         ActionSpec("fleet.adopt", "Adopt this agent, which was only seen…", "U"),
         ActionSpec("fleet.verdicts", "Go to the decisions on this agent's calls", "V", ""),
         ActionSpec("fleet.hook", "Show what installing the hook would change…", "H", ""),
+        ActionSpec("fleet.setup", "Set up Watchfloor again: programs, rules, limit, test…", "", ""),
         ActionSpec("fleet.switch", "Show the kill switch", "K", ""),
         ActionSpec("fleet.filter", "Filter this list", "/", ""),
         *LADDER_VERBS,
@@ -151,7 +152,7 @@ class FleetPage(Page):
             if row is None:
                 return "No agent is selected."
             return self.acts.why_not(row, action_id, self._detail)
-        if action_id == "fleet.adopt":
+        if action_id == "fleet.adopt" and self.desk.fleet.rows:
             killed = self.desk.switch.is_killed
             return "No agent is selected." if row is None else "Killed: nothing changes until you rearm." if killed else why_not_adopt(row)
         if action_id == "fleet.data" and self.desk.fleet.rows:
@@ -189,7 +190,7 @@ class FleetPage(Page):
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _looks(self) -> dict[str, Callable[[], None]]:
-        """What changes nothing. Before the first agent D is the demo: no agent's data could be registered."""
+        """What changes nothing. Before the first agent D is the demo and U the set-up: no agent could be meant."""
         found: dict[str, Callable[[], None]] = {
             "fleet.filter": self.table.bar.search.setFocus,
             "fleet.urgent": self.table.bar.urgent.toggle,
@@ -197,9 +198,10 @@ class FleetPage(Page):
             "fleet.seen": lambda: self.desk.fleet.see(list(self.desk.fleet.rows)),
             "fleet.verdicts": self._go_to_verdicts,
             "fleet.hook": self.first_run.show_hook,
+            "fleet.setup": self.first_run.show_setup,
             "fleet.switch": lambda: self.desk.goto("kill-switch", ""),
         }
-        return found if self.desk.fleet.rows else found | {"fleet.data": self.first_run.copy_demo}
+        return found if self.desk.fleet.rows else found | {"fleet.data": self.first_run.copy_demo, "fleet.adopt": self.first_run.show_setup}
 
     def _started(self, agent_id: str) -> None:
         self._awaited = agent_id

@@ -64,7 +64,7 @@ REFUSED = {
     "POST /api/policy/profiles", "POST /api/approvals/{id}/rule", "POST /api/policy/exact/remove",
     "POST /api/approvals/grants/end", "POST /api/dry-run", "POST /api/plans", "POST /api/programs",
     "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
-    "POST /api/agents/{id}/end", "POST /api/settings",
+    "POST /api/agents/{id}/end", "POST /api/settings", "POST /api/kill-switch/test",
 }  # fmt: skip
 """503 while killed."""
 
