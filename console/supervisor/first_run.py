@@ -26,6 +26,7 @@ from console.services.routes.responses import answer
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.home_dirs import read_foreign
+from console.sources.interface import ONLY_OURS
 from console.sources.kind import Lacks
 from console.sources.kinds import HOOKS, KINDS
 from console.supervisor.agent_door import AgentDoors
@@ -56,11 +57,24 @@ class FirstLook:
         """On the loop; files are read beside it."""
         heard = {hook.program: hook for hook in self._heard().programs}
         hooks = await asyncio.to_thread(lambda: [hook_look(program, Path.home(), heard.get(program)) for program in HOOKS])
-        programs = await asyncio.to_thread(found_programs, Path.home(), os.environ.get("PATH", ""))
+        programs = await asyncio.to_thread(self._programs)
         looks = [self._agent_sockets(), *hooks, self._remote_file()]
         return FirstRunView(
-            looks=looks, defaults=[*defaults(self._options, self._rules()), rearm_takes(self._passphrase())], programs=programs
+            looks=looks,
+            defaults=[*defaults(self._options, self._rules()), rearm_takes(self._passphrase())],
+            programs=programs,
+            programs_note="" if self._looks_outside() else ONLY_OURS,
         )
+
+    def _looks_outside(self) -> bool:
+        return self._places.is_default or bool(self._options.discover_root)
+
+    def _programs(self) -> list[FoundProgram]:
+        """Where sources look: in a home that is named, else in our own; programs on PATH belong to no home that is named."""
+        if not self._looks_outside():
+            return []
+        named = self._options.discover_root
+        return found_programs(Path(named or Path.home()), "" if named else os.environ.get("PATH", ""))
 
     def _agent_sockets(self) -> SourceView:
         folder, number = self._places.agents_dir, self._sockets()

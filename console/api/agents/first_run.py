@@ -37,6 +37,8 @@ class FirstRunView(View):
     ``watching`` what was found."""
     defaults: list[DefaultView] = []
     programs: list[FoundProgram] = []
+    programs_note: str = ""
+    """Why none is looked for, or empty."""
 
 
 class SelfTestView(View):

@@ -144,7 +144,8 @@ class FoundStep(Step):
             self._rows.insertWidget(self._rows.count() - 1, row)
             self._shown.append(row)
         missing = [title for kind, title in TITLES.items() if kind not in {one.kind for one in self._told.programs}]
-        self.said.say(f"Not found here: {', '.join(missing)}." if missing else "", "text2", "")
+        words = self._told.programs_note or (f"Not found here: {', '.join(missing)}." if missing else "")
+        self.said.say(safe_text(words, 300), "text2", "")
 
 
 class ProfileStep(Step):
