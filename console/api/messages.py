@@ -18,15 +18,6 @@ from console.api.bodies import StartBody
 from console.api.bodies import View as View
 from console.api.environment import EnvironmentView
 from console.api.rearm import RearmProof
-from console.api.records import AcknowledgeLossBody as AcknowledgeLossBody
-from console.api.records import AuditPage as AuditPage
-from console.api.records import AuditRow as AuditRow
-from console.api.records import AuditVerdict as AuditVerdict
-from console.api.records import DiffLine as DiffLine
-from console.api.records import RestoreBody as RestoreBody
-from console.api.records import RollbackDetailView as RollbackDetailView
-from console.api.records import RollbackPage as RollbackPage
-from console.api.records import RollbackRow as RollbackRow
 
 # --- fleet -----------------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from console.api import messages as m
+from console.api.records import AuditVerdict
 from console.cli.agents.fleet import network_words
 from console.demo import fleet as demo_fleet
 from console.demo import web as demo_web
@@ -64,7 +65,7 @@ class AfterPress:
     """Why there is no other host, or empty."""
     restart_refused: str
     """What a launch after the press answered; empty: it was started."""
-    audit: m.AuditVerdict | None
+    audit: AuditVerdict | None
 
 
 def _judge(claim: str, held: bool, good: str, bad: str) -> Promise:

@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from console.api.messages import AuditVerdict, EgressView, FleetView, LaunchBody
+from console.api.messages import EgressView, FleetView, LaunchBody
+from console.api.records import AuditVerdict
 from console.cli.terminal import out
 from console.demo import checks as demo_checks
 from console.demo import cleanup

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from console.api.messages import RestoreBody
+from console.api.records import RestoreBody
 from console.domain.errors import Conflict, Denied, Killed
 from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.in_time import code_in_time

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from console.api.allowlist_review import AllowlistVersionView, EntryChangeView, FieldChangeView
-from console.api.messages import AllowlistEntryView, AuditRow, DiffLine, EgressView, MarkView, RollbackDetailView, RollbackRow
+from console.api.messages import AllowlistEntryView, EgressView, MarkView
+from console.api.records import AuditRow, DiffLine, RollbackDetailView, RollbackRow
 from tests.fakes.gui_fixture import HOSTILE_NAMES
 
 # host, port, methods, paths, may receive, owner, reason, seconds since used, hits

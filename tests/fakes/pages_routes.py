@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from console.api import allowlist_review as rv
 from console.api import messages as m
+from console.api.records import AuditPage, AuditRow, AuditVerdict, RestoreBody, RollbackDetailView, RollbackPage
 from console.domain.errors import ConsoleError
 from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
 from console.egress.url_test import judge_url
@@ -49,23 +50,23 @@ class FakeRooms:
         self.refuse_save = ""
         self.egress = fixture.egress(now)
         self.records = fixture.records(now)
-        self.details: dict[str, m.RollbackDetailView] = {}
-        self._audit_log: list[m.AuditRow] | None = None
-        self.verdict: m.AuditVerdict | None = None
+        self.details: dict[str, RollbackDetailView] = {}
+        self._audit_log: list[AuditRow] | None = None
+        self.verdict: AuditVerdict | None = None
         self.log: list[tuple[str, str, dict[str, Any]]] = []
         self.versions = fixture.versions(now)
         self.refuse_backtest = ""
         self.backtest = rv.BacktestView(days=30, judged=0, changed=0, words="Nothing would have changed.")
 
     @property
-    def audit(self) -> list[m.AuditRow]:
+    def audit(self) -> list[AuditRow]:
         """Oldest first; made when first asked for."""
         if self._audit_log is None:
             self._audit_log = fixture.audit_rows(time.time())
         return self._audit_log
 
     @audit.setter
-    def audit(self, rows: list[m.AuditRow]) -> None:
+    def audit(self, rows: list[AuditRow]) -> None:
         self._audit_log = rows
 
     def routes(self) -> list[Route]:
@@ -194,7 +195,7 @@ class FakeRooms:
 
     # --- rollback
 
-    def detail(self, record_id: str) -> m.RollbackDetailView | None:
+    def detail(self, record_id: str) -> RollbackDetailView | None:
         """What a record's detail says now."""
         row = next((r for r in self.records if r.record_id == record_id), None)
         if row is None:
@@ -202,7 +203,7 @@ class FakeRooms:
         return self.details.get(record_id) or fixture.record_detail(row)
 
     async def _rollbacks(self, _request: Request) -> Response:
-        return say(m.RollbackPage(records=self.records))
+        return say(RollbackPage(records=self.records))
 
     async def _rollback(self, request: Request) -> Response:
         found = self.detail(request.path_params["id"])
@@ -210,7 +211,7 @@ class FakeRooms:
 
     async def _restore(self, request: Request) -> Response:
         record_id = request.path_params["id"]
-        body = m.RestoreBody.model_validate_json(await request.body())
+        body = RestoreBody.model_validate_json(await request.body())
         self.log.append(("restore", record_id, body.model_dump()))
         found = self.detail(record_id)
         if found is None:
@@ -232,7 +233,7 @@ class FakeRooms:
         text, before = query.get("q", "").lower(), int(query.get("before", 2**62))
         limit = min(200, int(query.get("limit", "200")))
         self.log.append(("audit", text, dict(query)))
-        found: list[m.AuditRow] = []
+        found: list[AuditRow] = []
         first = self.audit[0].seq if self.audit else 1
         for row in reversed(self.audit[: max(0, before - first)]):
             if not text or text in f"{row.actor}\0{row.kind}\0{row.what}\0{row.agent_id}".lower():
@@ -240,7 +241,7 @@ class FakeRooms:
             if len(found) == limit:
                 break
         newest = self.audit[-1].seq if self.audit else 0
-        return say(m.AuditPage(rows=found, total=newest, newest=newest))
+        return say(AuditPage(rows=found, total=newest, newest=newest))
 
     async def _acknowledge(self, request: Request) -> Response:
         self.log.append(("acknowledge", str((await request.json())["reason"]), {}))
@@ -248,5 +249,5 @@ class FakeRooms:
 
     async def _verify(self, _request: Request) -> Response:
         self.log.append(("verify", "", {}))
-        whole = m.AuditVerdict(whole=True, records=self.audit[-1].seq if self.audit else 0, checked_at=time.time())
+        whole = AuditVerdict(whole=True, records=self.audit[-1].seq if self.audit else 0, checked_at=time.time())
         return say(self.verdict or whole)

@@ -14,7 +14,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from console.api.messages import AuditVerdict, Delta
+from console.api.messages import Delta
+from console.api.records import AuditVerdict
 from console.gui.pages.audit.acknowledge import AcknowledgeDialog
 from console.gui.pages.audit.book import PAGE, TRIMMED, Book
 from console.gui.pages.audit.chain import Known, chain_words

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from console.api.messages import DiffLine, RollbackRow
+from console.api.records import DiffLine, RollbackRow
 from console.gui.pages.audit.page import AuditLogPage
 from console.gui.pages.rollback.diff import changed_part, halves
 from console.gui.pages.rollback.page import RollbackRecordsPage

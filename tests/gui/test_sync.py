@@ -9,7 +9,8 @@ import pytest
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
-from console.api.messages import AuditVerdict, FleetView, KillSwitchView, StatusView
+from console.api.messages import FleetView, KillSwitchView, StatusView
+from console.api.records import AuditVerdict
 from console.domain.errors import TimedOut
 from console.gui.link.decode import Read
 from console.gui.link.events import Events

@@ -25,6 +25,7 @@ from console.api.client.agent_routes import ActivityRoutes, AdoptRoutes, Program
 from console.api.client.limit_routes import AllowlistRoutes, BudgetRoutes, SettingsRoutes
 from console.api.client.rule_routes import ApprovalRoutes, DryRunRoutes
 from console.api.client.wire import CHANGE_S, V, Wire, segment
+from console.api.records import AcknowledgeLossBody, AuditPage, AuditVerdict, RestoreBody, RollbackDetailView, RollbackPage, RollbackRow
 from console.api.secrets import RetiredKeyView, RetireKeyBody
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
@@ -218,34 +219,34 @@ class _RecordRoutes:
 
     _wire: Wire
 
-    def rollback(self) -> m.RollbackPage:
+    def rollback(self) -> RollbackPage:
         """GET /api/rollback, newest first."""
-        return self._wire.ask(m.RollbackPage, "GET", "/api/rollback")
+        return self._wire.ask(RollbackPage, "GET", "/api/rollback")
 
-    def rollback_detail(self, record_id: str) -> m.RollbackDetailView:
+    def rollback_detail(self, record_id: str) -> RollbackDetailView:
         """GET /api/rollback/{id}."""
-        return self._wire.ask(m.RollbackDetailView, "GET", f"/api/rollback/{segment(record_id)}")
+        return self._wire.ask(RollbackDetailView, "GET", f"/api/rollback/{segment(record_id)}")
 
-    def restore(self, record_id: str, body: m.RestoreBody) -> m.RollbackRow:
+    def restore(self, record_id: str, body: RestoreBody) -> RollbackRow:
         """POST /api/rollback/{id}/restore; Conflict when the file is not what the operator saw."""
-        return self._wire.ask(m.RollbackRow, "POST", f"/api/rollback/{segment(record_id)}/restore", body=body)
+        return self._wire.ask(RollbackRow, "POST", f"/api/rollback/{segment(record_id)}/restore", body=body)
 
-    def audit(self, *, before: int | None = None, limit: int = 200, q: str = "") -> m.AuditPage:
+    def audit(self, *, before: int | None = None, limit: int = 200, q: str = "") -> AuditPage:
         """GET /api/audit, newest first."""
-        return self._wire.ask(m.AuditPage, "GET", "/api/audit", query={"before": before, "limit": limit, "q": q or None})
+        return self._wire.ask(AuditPage, "GET", "/api/audit", query={"before": before, "limit": limit, "q": q or None})
 
     def persistence(self, session: str = "") -> p.PersistenceView:
         """GET /api/persistence: what could bring an agent back; with a session, looked at now."""
         return self._wire.ask(p.PersistenceView, "GET", "/api/persistence", query={"session": session or None}, timeout_s=CHANGE_S)
 
-    def verify_audit(self) -> m.AuditVerdict:
+    def verify_audit(self) -> AuditVerdict:
         """POST /api/audit/verify."""
-        return self._wire.ask(m.AuditVerdict, "POST", "/api/audit/verify", timeout_s=CHANGE_S)
+        return self._wire.ask(AuditVerdict, "POST", "/api/audit/verify", timeout_s=CHANGE_S)
 
-    def acknowledge_loss(self, reason: str) -> m.AuditVerdict:
+    def acknowledge_loss(self, reason: str) -> AuditVerdict:
         """POST /api/audit/acknowledge; Conflict when there is no loss."""
-        body = m.AcknowledgeLossBody(reason=reason)
-        return self._wire.ask(m.AuditVerdict, "POST", "/api/audit/acknowledge", body=body, timeout_s=CHANGE_S)
+        body = AcknowledgeLossBody(reason=reason)
+        return self._wire.ask(AuditVerdict, "POST", "/api/audit/acknowledge", body=body, timeout_s=CHANGE_S)
 
 
 class _SecretRoutes:

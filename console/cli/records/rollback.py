@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from console.api.messages import DiffLine, RestoreBody, RollbackDetailView
+from console.api.records import DiffLine, RestoreBody, RollbackDetailView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.syntax import Argument, Option, Verbs

@@ -11,6 +11,7 @@ from console.api import rearm as rm
 from console.api import secrets as ro
 from console.api.agents import agent_types as so
 from console.api.agents import sessions as w
+from console.api.records import AcknowledgeLossBody, AuditPage, AuditVerdict, RestoreBody, RollbackDetailView, RollbackPage, RollbackRow
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link, segment
@@ -175,15 +176,15 @@ class RollbackRequests:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    def records(self) -> Pending[m.RollbackPage]:
-        return self._link.get("/api/rollback", m.RollbackPage)
+    def records(self) -> Pending[RollbackPage]:
+        return self._link.get("/api/rollback", RollbackPage)
 
-    def detail(self, record_id: str) -> Pending[m.RollbackDetailView]:
-        return self._link.get(f"/api/rollback/{segment(record_id)}", m.RollbackDetailView)
+    def detail(self, record_id: str) -> Pending[RollbackDetailView]:
+        return self._link.get(f"/api/rollback/{segment(record_id)}", RollbackDetailView)
 
-    def restore(self, record_id: str, body: m.RestoreBody) -> Pending[m.RollbackRow]:
+    def restore(self, record_id: str, body: RestoreBody) -> Pending[RollbackRow]:
         """Conflict when the file is not what the operator saw."""
-        return self._link.send("POST", f"/api/rollback/{segment(record_id)}/restore", m.RollbackRow, body, timeout_s=CHANGE_S)
+        return self._link.send("POST", f"/api/rollback/{segment(record_id)}/restore", RollbackRow, body, timeout_s=CHANGE_S)
 
 
 class AuditRequests:
@@ -192,15 +193,15 @@ class AuditRequests:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    def page(self, *, before: int | None = None, limit: int = 200, query: str = "") -> Pending[m.AuditPage]:
-        return self._link.get("/api/audit", m.AuditPage, before=before, limit=limit, q=query)
+    def page(self, *, before: int | None = None, limit: int = 200, query: str = "") -> Pending[AuditPage]:
+        return self._link.get("/api/audit", AuditPage, before=before, limit=limit, q=query)
 
-    def verify(self) -> Pending[m.AuditVerdict]:
-        return self._link.send("POST", "/api/audit/verify", m.AuditVerdict, timeout_s=CHANGE_S)
+    def verify(self) -> Pending[AuditVerdict]:
+        return self._link.send("POST", "/api/audit/verify", AuditVerdict, timeout_s=CHANGE_S)
 
-    def acknowledge(self, reason: str) -> Pending[m.AuditVerdict]:
-        body = m.AcknowledgeLossBody(reason=reason)
-        return self._link.send("POST", "/api/audit/acknowledge", m.AuditVerdict, body, timeout_s=CHANGE_S)
+    def acknowledge(self, reason: str) -> Pending[AuditVerdict]:
+        body = AcknowledgeLossBody(reason=reason)
+        return self._link.send("POST", "/api/audit/acknowledge", AuditVerdict, body, timeout_s=CHANGE_S)
 
 
 class Requests:

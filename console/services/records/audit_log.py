@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from console.api import messages as m
+from console.api.records import AuditPage, AuditRow, AuditVerdict
 from console.audit.set_aside import ACKNOWLEDGED, losses_of
 from console.audit.verify_verdict import beside
 from console.domain.command import Record
@@ -23,7 +23,7 @@ class AuditDesk:
 
     def __init__(self, scribe: Scribe, places: Places) -> None:
         self._scribe, self._places = scribe, places
-        self.verdict: m.AuditVerdict | None = None
+        self.verdict: AuditVerdict | None = None
         """Of the last check; None: none yet."""
         self.losses = losses_of(places.audit_db)
 
@@ -31,20 +31,20 @@ class AuditDesk:
         """How many records there are. Blocks."""
         return self._scribe.audit.total()
 
-    def page(self, before: int | None, limit: int, query: str) -> m.AuditPage:
+    def page(self, before: int | None, limit: int, query: str) -> AuditPage:
         """A page of records, newest first, with those of whatever acted before it was asked for. Blocks."""
         self._scribe.settle(RECORDS_S)  # what only stops is recorded after it acted
         audit = self._scribe.audit
-        rows = [m.AuditRow(**{n: getattr(r, n) for n in m.AuditRow.model_fields}) for r in audit.page(before, limit, query)]
+        rows = [AuditRow(**{n: getattr(r, n) for n in AuditRow.model_fields}) for r in audit.page(before, limit, query)]
         total = audit.total()
-        return m.AuditPage(rows=rows, total=total, newest=total)
+        return AuditPage(rows=rows, total=total, newest=total)
 
     def see_losses(self) -> None:
         """The status tells from now on what the log says of losses. Blocks."""
         self._scribe.settle(RECORDS_S)
         self.losses = losses_of(self._places.audit_db)
 
-    def acknowledge_loss(self, reason: str, by: str) -> m.AuditVerdict:
+    def acknowledge_loss(self, reason: str, by: str) -> AuditVerdict:
         """An operator takes note of every loss so far; recorded first. Raises Conflict when there is none. Blocks."""
         losses = losses_of(self._places.audit_db)
         if not losses.open:
@@ -53,14 +53,14 @@ class AuditDesk:
         self.losses = losses_of(self._places.audit_db)
         return self.verify()
 
-    def verify(self) -> m.AuditVerdict:
+    def verify(self) -> AuditVerdict:
         """Checks the whole chain, and what else here remembers it. Blocks."""
         self._scribe.settle(5.0)
         found, unknown = self._scribe.audit.verify(), list[str]()
         if found.whole:
             judged = beside(self._places, found)
             found, unknown = judged.verdict, list(judged.unknown)
-        self.verdict = m.AuditVerdict(
+        self.verdict = AuditVerdict(
             whole=found.whole,
             records=found.records,
             first_bad=found.first_bad,

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from console.api import messages as m
+from console.api.records import DiffLine, RestoreBody, RollbackDetailView, RollbackRow
 from console.audit.rollback_rows import DONE_FIELD, FACTS_FIELD, RollbackBook, Row, Standing
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
@@ -31,27 +31,27 @@ class RollbackDesk:
         self._scribe, self._store, self._name_of, self._publish = scribe, store, name_of, publish
         self._book, self._lock = RollbackBook(), threading.Lock()
 
-    def rows(self) -> list[m.RollbackRow]:
+    def rows(self) -> list[RollbackRow]:
         """Every record, newest first. Blocks."""
         found = self._store.records()
         return [self._row(record, standing) for record, standing in zip(found, self._standings(found), strict=True)]
 
-    def detail(self, record_id: str) -> m.RollbackDetailView:
+    def detail(self, record_id: str) -> RollbackDetailView:
         """One record with the diff of what a restore would do. Blocks."""
         detail = self._store.detail(record_id)
         [standing] = self._standings([detail.record])
-        return m.RollbackDetailView(
+        return RollbackDetailView(
             row=self._row(detail.record, standing),
             conflict=f"{standing.words}." if _is_in_the_way(standing) else detail.conflict,
             before_sha256=detail.before_sha256,
             now_sha256=detail.now_sha256,
             binary=detail.binary,
             truncated=detail.truncated,
-            diff=[m.DiffLine(sign=x.sign, left_no=x.left_no, left=x.left, right_no=x.right_no, right=x.right) for x in detail.diff],
+            diff=[DiffLine(sign=x.sign, left_no=x.left_no, left=x.left, right_no=x.right_no, right=x.right) for x in detail.diff],
             dry_run=list(detail.dry_run),
         )
 
-    async def restore(self, record_id: str, body: m.RestoreBody, by: str) -> m.RollbackRow:
+    async def restore(self, record_id: str, body: RestoreBody, by: str) -> RollbackRow:
         """Puts a snapshot back: audit first, then the restore, which refuses if the file changed since.
 
         Raises Conflict when the row was changed, or when that is not known.
@@ -88,9 +88,9 @@ class RollbackDesk:
             rows = (Row(r.record_id, r.facts_sha256, r.created_at, r.restored_at, r.restored_by) for r in records)
             return [self._book.standing(row) for row in rows]
 
-    def _row(self, record: RollbackRecord, standing: Standing) -> m.RollbackRow:
-        fields = {n: getattr(record, n) for n in m.RollbackRow.model_fields if n not in ("agent_name", "doubt")}
-        return m.RollbackRow(agent_name=self._name_of(record.agent_id), doubt=standing.words, **fields)
+    def _row(self, record: RollbackRecord, standing: Standing) -> RollbackRow:
+        fields = {n: getattr(record, n) for n in RollbackRow.model_fields if n not in ("agent_name", "doubt")}
+        return RollbackRow(agent_name=self._name_of(record.agent_id), doubt=standing.words, **fields)
 
 
 def _is_in_the_way(standing: Standing) -> bool:

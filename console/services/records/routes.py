@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
+from console.api.records import AcknowledgeLossBody, RestoreBody
 from console.api.secrets import RetireKeyBody
 from console.domain.command import Record
 from console.services.records.audit_log import AuditDesk
@@ -35,7 +36,7 @@ def audit_routes(desk: AuditDesk, by: By) -> list[Route]:
         return answer(await asyncio.to_thread(desk.verify))
 
     async def acknowledged(request: Request) -> Response:
-        body = await body_of(request, m.AcknowledgeLossBody)
+        body = await body_of(request, AcknowledgeLossBody)
         return answer(await asyncio.to_thread(desk.acknowledge_loss, body.reason, by(request)))
 
     return [
@@ -57,7 +58,7 @@ def rollback_routes(desk: RollbackDesk, by: By) -> list[Route]:
         return answer(await asyncio.to_thread(desk.detail, request.path_params["id"]))
 
     async def restored(request: Request) -> Response:
-        body = await body_of(request, m.RestoreBody)
+        body = await body_of(request, RestoreBody)
         return answer(await desk.restore(request.path_params["id"], body, by(request)))
 
     return [

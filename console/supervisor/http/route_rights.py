@@ -100,6 +100,7 @@ _BY_RIGHT: dict[Right, str] = {
         GET /api/allowlist/file
         """,
     Right.KILL: """
+        POST /api/kill-switch/test
         POST /api/agents/{id}/kill
         POST /api/remote/retry
         """,

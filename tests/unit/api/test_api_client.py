@@ -11,6 +11,7 @@ import pytest
 from console.api import ladder as la
 from console.api import messages as m
 from console.api.client.api_client import ApiClient
+from console.api.records import RestoreBody
 from console.domain.errors import ConsoleError, NotFound, Unreachable, UsageProblem
 from console.domain.kill import Receipt
 from console.settings.places import Places
@@ -57,7 +58,7 @@ ROUTES: list[tuple[str, Any, Call, Any]] = [
     ("GET /api/egress", {"egress": []}, lambda c: c.egress(5), None),
     ("GET /api/rollback", {"records": [ROW]}, lambda c: c.rollback(), None),
     ("GET /api/rollback/r1", {"row": ROW}, lambda c: c.rollback_detail("r1"), None),
-    ("POST /api/rollback/r1/restore", ROW, lambda c: c.restore("r1", m.RestoreBody(reason="r", expect_now_sha256="s")),
+    ("POST /api/rollback/r1/restore", ROW, lambda c: c.restore("r1", RestoreBody(reason="r", expect_now_sha256="s")),
      {"expect_now_sha256": "s"}),
     ("GET /api/audit", {"total": 3}, lambda c: c.audit(before=9, q="x"), None),
     ("POST /api/audit/verify", {"whole": True, "records": 3}, lambda c: c.verify_audit(), None),

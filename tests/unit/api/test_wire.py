@@ -10,6 +10,7 @@ import pytest
 
 from console.api import messages as m
 from console.api.client.wire import Wire, error_from, segment
+from console.api.records import AuditPage
 from console.domain.errors import (
     Conflict,
     ConsoleError,
@@ -82,7 +83,7 @@ def test_an_answer_that_cannot_be_read_is_an_error(api: CannedApi, wire: Wire, b
 
 def test_what_is_not_given_is_not_asked_for(api: CannedApi, wire: Wire) -> None:
     api.say("GET /api/audit", {})
-    wire.ask(m.AuditPage, "GET", "/api/audit", query={"before": None, "limit": 5, "q": "a&b=c"})
+    wire.ask(AuditPage, "GET", "/api/audit", query={"before": None, "limit": 5, "q": "a&b=c"})
     assert api.asked[0].path == "/api/audit?limit=5&q=a%26b%3Dc"
 
 

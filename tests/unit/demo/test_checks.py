@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from console.api.messages import AgentView, AuditVerdict, EgressView, FleetView
+from console.api.messages import AgentView, EgressView, FleetView
+from console.api.records import AuditVerdict
 from console.demo import checks as demo_checks
 from console.demo import fleet as demo_fleet
 from console.demo import web as demo_web

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from console.domain.agent import AgentId
+from console.services.stop import self_test
 from console.services.stop.readiness import Flight
 from console.settings.options import Options
 from console.supervisor import follow
@@ -60,7 +61,7 @@ def test_after_a_rearm_a_canary_flies_at_once(monkeypatch: pytest.MonkeyPatch) -
         canaries.cancel()
         await asyncio.gather(canaries, return_exceptions=True)
 
-    monkeypatch.setattr(follow, "fly_canary", fly)
+    monkeypatch.setattr(self_test, "fly_canary", fly)
     asyncio.run(story())
     assert flown == [False]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.messages import AuditVerdict
+from console.api.records import AuditVerdict
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from console.api.messages import AuditRow
+from console.api.records import AuditRow
 
 PAGE = 200
 TRIMMED = 2000

@@ -8,7 +8,8 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from console.api.messages import AuditVerdict, StatusView
+from console.api.messages import StatusView
+from console.api.records import AuditVerdict
 from console.domain.errors import ConsoleError
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink

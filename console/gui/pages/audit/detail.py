@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.messages import AuditRow
+from console.api.records import AuditRow
 from console.gui.pages.audit.rows import actor_look, moment, short_hash, verdict_look
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink

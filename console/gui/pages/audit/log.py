@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.messages import AuditPage, AuditRow
+from console.api.records import AuditPage, AuditRow
 from console.domain.errors import ConsoleError
 from console.gui.pages.audit.book import PAGE, Book
 from console.gui.pages.audit.rows import COLUMNS, cell_words, painter_of

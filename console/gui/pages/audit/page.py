@@ -6,7 +6,8 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.messages import AuditPage, AuditRow, AuditVerdict, Delta
+from console.api.messages import Delta
+from console.api.records import AuditPage, AuditRow, AuditVerdict
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.pages.audit.acknowledge import AcknowledgeDialog

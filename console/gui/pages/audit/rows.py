@@ -7,7 +7,7 @@ from time import time as now
 
 from PySide6.QtCore import QPointF, QRectF
 
-from console.api.messages import AuditRow
+from console.api.records import AuditRow
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import draw_text

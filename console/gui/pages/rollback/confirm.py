@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from console.api.messages import RestoreBody, RollbackDetailView, RollbackRow
+from console.api.records import RestoreBody, RollbackDetailView, RollbackRow
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.pages.rollback.plan import Plan

@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from console.api.messages import RollbackDetailView, RollbackRow
+from console.api.records import RollbackDetailView, RollbackRow
 from console.gui.pages.interface import Desk
 from console.gui.pages.rollback.confirm import ConfirmBar
 from console.gui.pages.rollback.diff import DiffView, counts

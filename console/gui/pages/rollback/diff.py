@@ -9,7 +9,7 @@ from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
-from console.api.messages import DiffLine
+from console.api.records import DiffLine
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink, ink
 from console.gui.widgets.marks import draw_text

@@ -8,7 +8,8 @@ from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.messages import Delta, RollbackDetailView, RollbackPage, RollbackRow
+from console.api.messages import Delta
+from console.api.records import RollbackDetailView, RollbackPage, RollbackRow
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from console.api.messages import RollbackDetailView
+from console.api.records import RollbackDetailView
 
 
 @dataclass(frozen=True, slots=True)

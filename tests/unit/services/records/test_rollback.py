@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from console.api.messages import RestoreBody
+from console.api.records import RestoreBody
 from console.audit.log import AuditLog
 from console.audit.rollback_rows import FACTS_FIELD, RollbackBook, compare_rows
 from console.domain.command import Record
