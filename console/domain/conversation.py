@@ -25,11 +25,15 @@ MOST_WITHIN_S = 600.0
 """Seconds that a program may be given to end by itself."""
 HOOKED = "hooked"
 """Name of the file beside the agent's own socket that tells the program to ask us before each tool call: one line, in its own words."""
+PLUGIN = "watchfloor-plugin.js"
+"""Name of the file beside that one that a program loads into itself, where that is how it asks."""
 PROGRAMS_IN_BOX = "/opt/watchfloor-programs"
 """Where a sandbox that does not show this machine's files holds the program."""
 _SHELL = "/bin/sh"
 _QUIET = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER")
 """Variables with which Claude Code contacts only its model: no telemetry, no updates. A launch may set others."""
+_OPENCODE_WITHOUT = ("PROJECT_CONFIG", "MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "SHARE")
+"""What OpenCode does only unless a variable says otherwise."""
 _BEGIN = (
     'w="$HOME/.watchfloor"; export CLAUDE_CONFIG_DIR="$w/claude" CODEX_HOME="$w/codex" TMPDIR="$w/tmp" CLAUDE_CODE_TMPDIR="$w/tmp"; '
     + "".join(f'export {name}="${{{name}:-1}}"; ' for name in _QUIET)
@@ -39,7 +43,14 @@ _BEGIN = (
     + f'd="${{WATCHFLOOR_AGENT_SOCKET%/*}}"; IFS= read -r h < "$d/{HOOKED}" || exit 1; '
     + f'case $0 in claude-code) set -- "$@" --settings "$d/{HOOKED}";; '
     # What a program of this session may have left there would configure the next one, hooks included.
-    + 'codex) rm -f "$CODEX_HOME/config.toml" "$CODEX_HOME/hooks.json"; set -- "$@" -c "$h";; *) exit 1;; esac; '
+    + 'codex) rm -f "$CODEX_HOME/config.toml" "$CODEX_HOME/hooks.json"; set -- "$@" -c "$h";; '
+    # Its first word configures it, and nothing else does: its folder of settings is new and closed, and it looks for no other home.
+    + f'opencode) export OPENCODE_CONFIG_CONTENT="$1" OPENCODE_CONFIG="$d/{HOOKED}" OPENCODE_TEST_HOME="$d"; '
+    + "shift; unset OPENCODE_CONFIG_DIR OPENCODE_PERMISSION OPENCODE_PURE; "
+    + 'export OPENCODE_AUTH_CONTENT="{}" XDG_CONFIG_HOME="$(mktemp -d)"; '
+    + 'mkdir -m 555 "$XDG_CONFIG_HOME/opencode" || exit 1; for x in DATA STATE CACHE; do export "XDG_${x}_HOME=$w/opencode/$x"; done; '
+    + "".join(f"export OPENCODE_DISABLE_{name}=1; " for name in _OPENCODE_WITHOUT)
+    + ";; *) exit 1;; esac; "
 )
 # A second shell holds the channel open too, until a line in the other FIFO says that no more comes: whoever writes there may come and go (a
 # supervisor that restarts), and the program reads end-of-file when it is told so and not before. The program itself only reads; its end is
@@ -53,7 +64,7 @@ TALKING = (
 ONCE = _BEGIN + 'printf %s "$q" | "$p" "$@"'
 
 
-ProgramName = Literal["claude-code", "codex"]
+ProgramName = Literal["claude-code", "codex", "opencode"]
 """The values of ``Program``, for messages."""
 
 
@@ -62,6 +73,7 @@ class Program(StrEnum):
 
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
+    OPENCODE = "opencode"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +153,7 @@ def what_helps(agent: Agent, *, over_budget: bool) -> str:
     """What an operator may do about ``why_silent``."""
     named = agent.agent_id
     if started_as(agent.argv) is None:
-        return "watchfloor run --agent claude-code (or codex) starts one that listens."
+        return f"watchfloor run --agent NAME starts one that listens ({', '.join(Program)})."
     if not agent.state.is_live:
         return "watchfloor run starts another; what was killed: watchfloor run --again, after a rearm if everything was."
     if over_budget or agent.state is AgentState.OVER_BUDGET:

@@ -61,6 +61,9 @@ class ProgramOptions(_Section):
         default="", description="Path of Claude Code's program; empty: looked for on PATH and where package managers put it."
     )
     codex: str = Field(default="", description="Path of Codex's program; empty: looked for on PATH and where package managers put it.")
+    opencode: str = Field(
+        default="", description="Path of OpenCode's program; empty: looked for on PATH and where package managers put it."
+    )
     memory_free_min_mib: int = Field(default=512, ge=0, description="None is started while less memory than this is free, in MiB.")
     output_max_mib: int = Field(
         default=256, ge=1, le=65536, description="What is kept of one's output, in MiB; one that writes more is frozen."

@@ -115,6 +115,8 @@ class Start:
     """Whole paths at which installers put its file."""
     in_home: tuple[str, ...]
     """The same below a home."""
+    plugin: Callable[[HookCommand], bytes] = lambda _command: b""
+    """A file beside that line which the program loads into itself; empty: it runs a command."""
     doubt: Callable[[str, bool], str] = lambda _version, _talks: ""
     """(version, whether it is talked to) -> why it may skip our hook, or empty."""
     native: Callable[[Path], Path] = lambda path: path

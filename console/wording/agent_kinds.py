@@ -21,7 +21,7 @@ TITLES = {
     "aider": "aider",
 }
 """Names of programs whose sessions are seen, for people."""
-STARTABLE = {name: TITLES[name] for name in ("claude-code", "codex")}
+STARTABLE = {name: TITLES[name] for name in ("claude-code", "codex", "opencode")}
 """Programs that ``run --agent`` starts."""
 EXAMPLE = "claude-code"
 """The kind that examples in texts name."""

@@ -23,7 +23,7 @@ from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.wording.agent_kinds import EXAMPLE, STARTABLE
 
 _LOOK_S = 0.2
-_PROGRAMS = " or ".join(STARTABLE)
+_PROGRAMS = ", ".join(STARTABLE)
 _IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
 
 

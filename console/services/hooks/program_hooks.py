@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from console.domain.conversation import HOOKED, Started
+from console.domain.conversation import HOOKED, PLUGIN, Started
 from console.services.hooks.installation import GRACE_S, HOOK_FILE, SOURCE
 from console.settings.durable import replace_file
 from console.sources.hook_settings import HookCommand
@@ -35,11 +35,13 @@ def furnish(started: Started, folder: Path, socket: Path, ttl_s: float, *, boxed
     python = PYTHON if boxed or os.access(PYTHON, os.X_OK) else sys.executable
     command = HookCommand(python, folder / HOOK_FILE, started.program.value, socket, int(ttl_s) + GRACE_S)
     replace_file(folder / HOOK_FILE, SOURCE.read_bytes(), 0o644)
+    if plugin := start.plugin(command):
+        replace_file(folder / PLUGIN, plugin, 0o644)
     replace_file(folder / HOOKED, f"{start.told(command)}\n".encode(), 0o644)
 
 
 def remove(folder: Path) -> None:
     """The agent has ended."""
-    for name in (HOOKED, HOOK_FILE):
+    for name in (HOOKED, HOOK_FILE, PLUGIN):
         with suppress(OSError):
             (folder / name).unlink()

@@ -66,12 +66,13 @@ GEMINI = Kind(
         gaps=(
             "A project's own .gemini/settings.json can add hooks and settings once its folder is trusted.",
             "A hook that ends with another status than 0 or 2, or that the program gives up on, lets the call through.",
+            "Started with --acp, as editors do it (Agent Client Protocol), it runs no hooks: its calls are not checked (seen in 0.61).",
         ),
         event="BeforeTool",
         unit=1000,
         aliases={"write_todos": "TodoWrite", "enter_plan_mode": "EnterPlanMode", "exit_plan_mode": "ExitPlanMode"},
     ),
-    start=Lacks("Watchfloor cannot send it messages; watchfloor run -- gemini starts it as any command"),
+    start=Lacks("it runs no hooks while it can be talked to (--acp); watchfloor run -- gemini starts it as any command"),
     daemons=Lacks("it leaves no process behind that could start a session again"),
     quota=Lacks("its files do not say how much of its quota is used"),
 )

@@ -15,6 +15,8 @@ from console.domain.errors import UsageProblem
 from console.sources.hook_settings import FILE_MAX, HookCommand
 
 PLACE = ".config/opencode/plugin/watchfloor.js"
+ANSWER = "_watchfloor/answer"
+"""How our plug-in names what an answer used, on the program's standard output."""
 _FIRST = "// Watchfloor asks before every tool call (watchfloor install-hook opencode --undo takes this file away)."
 _COMMAND = "const COMMAND = "
 _REST = """\
@@ -81,6 +83,25 @@ export const Watchfloor = async ({ client, directory }) => {
   }
 }
 """
+
+# Only in what Watchfloor starts. It begins with settings in which every call is refused: so a plug-in that does not load blocks every call.
+# Standard output is its line to us, on which answers of sub-agents would be missing.
+_STARTED = f"""
+export const Started = async () => ({{
+  config: async (settings) => {{ settings.permission = {{ "*": "allow" }} }},
+  event: async ({{ event }}) => {{
+    if (event.type !== "message.updated" || event.properties.info.role !== "assistant") return
+    const {{ id, sessionID, providerID, modelID, cost, tokens, time }} = event.properties.info
+    const params = {{ id, sessionID, providerID, modelID, cost, tokens, time }}
+    process.stdout.write(JSON.stringify({{ jsonrpc: "2.0", method: "{ANSWER}", params }}) + "\\n")
+  }},
+}})
+"""
+
+
+def started_plugin(command: HookCommand) -> bytes:
+    """Return the plug-in of an OpenCode that Watchfloor starts."""
+    return PluginHook().added(b"", command, "") + _STARTED.encode()
 
 
 class PluginHook:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from console.domain.conversation import PLUGIN
+from console.sources.hook_settings import HookCommand
 from console.sources.interface import Source
-from console.sources.kind import Kind, Lacks, Outlook
+from console.sources.kind import Kind, Lacks, Outlook, Start, Wanted
+from console.sources.opencode import stream
 from console.sources.opencode.activity import ACTIVITY, KILO_ACTIVITY
-from console.sources.opencode.hook import PluginHook
+from console.sources.opencode.hook import PluginHook, started_plugin
 from console.sources.opencode.transcripts import KILO, KILO_TRANSCRIPTS, SOURCE, TRANSCRIPTS, connect
 from console.sources.programs import Program
 from console.sources.session_files import SessionFiles, Written, newest
@@ -44,6 +48,42 @@ def _look(source: str, program: Program, given: Outlook) -> Source:
     return SessionFiles(source, program, partial(sessions, source), given, "sub-agents by the sessions below it")
 
 
+def _words(wanted: Wanted) -> tuple[str, ...]:
+    words = stream.WORDS_ONCE if wanted.once else stream.WORDS
+    judged = stream.JUDGED if wanted.judged else stream.UNJUDGED
+    return (stream.settings(wanted.model, wanted.base_url, judged=wanted.judged), *words, *judged)
+
+
+def _told(command: HookCommand) -> str:
+    return json.dumps({"plugin": [(command.hook.parent / PLUGIN).as_uri()]})
+
+
+def _native(path: Path) -> Path:
+    """Return the program itself: npm's file is a script in its place, where its package's own script did not run."""
+    with path.open("rb") as file:
+        if file.read(4) == b"\x7fELF":
+            return path
+    package = path.parent.parent
+    for root in (package / "node_modules", package.parent):
+        for found in sorted(root.glob("opencode-linux-*/bin/opencode")):
+            return found.resolve(strict=True)
+    raise ValueError("it is a script whose program is not beside it")
+
+
+_START = Start(
+    SOURCE,
+    stream.OpenCodeStream,
+    _words,
+    stream.JUDGED,
+    _told,
+    "{}",
+    ("/usr/local/bin/opencode", "/usr/bin/opencode", "/opt/opencode/bin/opencode"),
+    (".local/bin/opencode", ".opencode/bin/opencode"),
+    started_plugin,
+    native=_native,
+)
+
+
 def _kind(name: str, program: Program) -> Kind:
     return Kind(
         name=name,
@@ -53,7 +93,7 @@ def _kind(name: str, program: Program) -> Kind:
         activity=ACTIVITY if name == SOURCE else KILO_ACTIVITY,
         sub_agents="sessions whose parent is the session, in the same database",
         hook=PluginHook() if name == SOURCE else Lacks("its hooks are plug-ins that run inside it; ours was tried with OpenCode alone"),
-        start=_NOT_STARTED,
+        start=_START if name == SOURCE else _NOT_STARTED,
         daemons=Lacks("a server that it was told to run (opencode serve) is a process of its own and a row of its own"),
         quota=Lacks("its files do not say how much of a quota is used"),
     )

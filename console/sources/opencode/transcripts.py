@@ -132,7 +132,7 @@ def _of(source: str, folder: str) -> Transcripts:
         "",
         folders,
         None,
-        own=folders,
+        own=(*folders, Folder("", f".watchfloor/{folder}/DATA/{folder}")),
         is_one=_is_database,
         depth=0,
         database=partial(read, source),

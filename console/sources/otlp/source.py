@@ -18,7 +18,7 @@ from console.sources.otlp.http import HOST, Receiver
 from console.sources.otlp.protobuf import MISSING
 from console.sources.spend.rates import RateBook
 from console.sources.text import plain
-from console.wording.agent_kinds import STARTABLE
+from console.wording.agent_kinds import EXAMPLE, TITLES
 
 YOUNG_S = 10.0
 """A session is left to those who know more of it at first: telemetry may be quicker than their next look."""
@@ -37,7 +37,7 @@ class OtlpSource:
 
     name = "otlp"
     can_see = (
-        f"Sessions of {', '.join(STARTABLE.values())} and other programs that are told to send it telemetry: that they work, their model, "
+        f"Sessions of {TITLES[EXAMPLE]} and other programs that are told to send it telemetry: that they work, their model, "
         "tokens and cost as they report them. Not which process, folder or parent each has, what was said, nor one that is silent. Anybody "
         "on this host may send anything: what it says is shown, joined by session id, and never counts where a transcript tells the same."
     )

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from console.domain.conversation import Program
 from console.services.launch.command_reach import preview_command
 from console.services.launch.program_ending import Endings
 from console.services.launch.program_routes import program_routes
@@ -45,4 +46,4 @@ def test_a_preview_starts_nothing_and_unknown_agents_and_fields_are_refused(tmp_
         assert asks.post("/api/agents/nobody/end", json={}).status_code == 404
         for wrong in ({"within_s": -1}, {"within_s": 601}, {"reason": "x" * 501}, {"kill": True}):
             assert asks.post("/api/agents/nobody/end", json=wrong).status_code == 400
-        assert len(asks.get("/api/programs").json()["programs"]) == 2
+        assert len(asks.get("/api/programs").json()["programs"]) == len(Program)
