@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from console.api.agents.adopt import AdoptBody
+from console.api.alerts import WebhookBody
 from console.api.budgets import BudgetBody
 from console.killswitch.kernel import processes
 from console.settings.options import Options, merged, save_options
 from tests.fakes.claude_stage import Stage
 from tests.fakes.instance import ROOT, Instance, until
+from tests.fakes.webhook_receiver import receiving
 
 ONE, TWO, THREE, FOUR = (str(uuid.uuid4()) for _ in range(4))
 FORGES = """
@@ -104,7 +106,8 @@ def test_a_killed_session_is_dropped_and_what_only_looks_like_it_or_its_daemon_l
 def test_a_session_that_is_resumed_is_killed_again_and_on_record_once_and_a_time_without_a_guard_is_said(
     state_dir: Path, stage: Stage
 ) -> None:
-    with instance(state_dir, stage, 8.0) as it:
+    with instance(state_dir, stage, 8.0) as it, receiving() as receiver:
+        secret = it.api.set_webhook(WebhookBody(url=receiver.url)).secret
         one, two = started(stage, ONE), started(stage, TWO)
         assert stage.daemon is not None
         ticks, daemon = processes.start_ticks(two) or 0, (stage.daemon.pid, processes.start_ticks(stage.daemon.pid) or 0)
@@ -126,3 +129,8 @@ def test_a_session_that_is_resumed_is_killed_again_and_on_record_once_and_a_time
             words = f"process {row['pid']} (parent {row['parent']})"
             until(lambda: it.api.audit(q=words).rows, words=f"{words} is on record")  # noqa: B023 - it is waited for here
             assert len(it.api.audit(q=words).rows) == 1 and [n for n in it.api.status().notices if words in n], "a row and a red notice"
+        until(lambda: it.api.webhook().waiting == 0, words="all alerts are delivered")
+        alerts = receiver.alerts(secret)
+        came = [one["facts"] for one in alerts if one["event"] == "agent_came_back" and one["facts"]["certain"]]
+        assert sorted(one["pid"] for one in came) == sorted(row["pid"] for row in again) and {one["agent_id"] for one in came} == {agent}
+        assert len([one for one in alerts if one["event"] == "kill_not_confirmed"]) == 1

@@ -86,6 +86,7 @@ class Alerts:
         facts = {"kill_id": receipt.kill_id, **self._names(row.agent_id), "session": row.session, "pid": row.pid, "seconds": row.seconds}
         facts |= {"recognised_by": row.by, "certain": row.certain, "killed_again": row.killed, "confirmed_dead": row.proven}
         self._raise(AlertKind.CAME_BACK, f"{receipt.kill_id}-{row.agent_id}-{row.pid}-{row.start_ticks}-{row.by}", facts)
+        self._judged(receipt)  # a kill whose session came back for certain is not confirmed
 
     def ran_again(self, receipt: Receipt, agent_id: str, pid: int) -> None:
         """Take a killed session that runs after its return watch; it was not stopped."""

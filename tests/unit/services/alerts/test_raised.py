@@ -111,6 +111,12 @@ def test_each_process_that_came_back_is_raised_once(alerts: Alerts, heard: list[
     ]
 
 
+def test_a_certain_return_makes_its_kill_one_that_is_not_confirmed(alerts: Alerts, heard: list[AlertView]) -> None:
+    row = Return("a-1", "s-1", 10, 1, 1, "init", HOSTILE, 2.0, "marker", True, True, True, "why")
+    alerts.returned(replace(RECEIPT, returns=(row,)), row)
+    assert [one.event for one in heard] == ["agent_came_back", "kill_not_confirmed"]
+
+
 def test_readiness_is_lost_after_some_seconds_of_doubt_and_again_only_after_it_was_back(
     alerts: Alerts, heard: list[AlertView], monkeypatch: pytest.MonkeyPatch
 ) -> None:
