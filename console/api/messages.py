@@ -333,7 +333,7 @@ class ReceiptsView(View):
 
 
 class MarkView(View):
-    """Something about an entry that its reviewer should see (console/policy/allowlist_review.py)."""
+    """Something about an entry that its reviewer should see (console/policy/review/allowlist_review.py)."""
 
     kind: str
     words: str

@@ -19,7 +19,7 @@ import yaml
 
 from console.domain.errors import UsageProblem
 from console.domain.network import AllowlistEntry, Sensitivity
-from console.policy.strict_yaml import read_yaml
+from console.policy.sequences.strict_yaml import read_yaml
 
 VERSION = 1
 TEXT_MAX = 1 << 20

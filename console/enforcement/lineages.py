@@ -18,7 +18,7 @@ from console.domain.agent import Agent, ControlLevel
 from console.domain.lineage import Mark, Match
 from console.domain.network import STRICTEST, NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.policy.sequences import Advance, advance
+from console.policy.sequences.find import Advance, advance
 
 _SHOWN = 4
 """Steps that a denial, or an agent's row, names."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
+from console.policy.files.paths import ACTIONS, Files, Once
 from console.policy.git.calls import Known, NothingKnown
 from console.policy.matrix import Matrix, judge_row, params_of
-from console.policy.paths import ACTIONS, Files, Once
-from console.policy.profiles import Standing, settled
+from console.policy.rules.profiles import Standing, settled
+from console.policy.rules.verdicts import NO_RULE, Judgement, Part, denied, joined, no_looser_than, worst
 from console.policy.scopes import Scope, missing, needed_by
-from console.policy.shell import Policy, ShellJudge
+from console.policy.shell.check import Policy, ShellJudge
 from console.policy.tools.calls import called, danger_of, does
 from console.policy.tools.catalogue import FREE, Tool, Tools, tool_of
-from console.policy.verdicts import NO_RULE, Judgement, Part, denied, joined, no_looser_than, worst
 
 ARGUMENT_BYTES = 1024 * 1024
 _REQUEST = re.compile(r"(?:([A-Z]{3,10}) +)?(\S+)\Z")

@@ -10,13 +10,13 @@ from typing import Any
 
 from console.domain.errors import UsageProblem
 from console.domain.permission import Verdict
-from console.policy.hosts import read_url
-from console.policy.paths import Files, absolute
-from console.policy.rules import Rule, read_rule
+from console.policy.files.paths import Files, absolute
+from console.policy.rules.hosts import read_url
+from console.policy.rules.rule import Rule, read_rule
+from console.policy.rules.verdicts import Part
 from console.policy.tools.sql import Statement
 from console.policy.tools.statements import pairs, statement_of
 from console.policy.tools.words import could_write
-from console.policy.verdicts import Part
 
 _FIELDS = {"_comment", "actions", "paths", "max_size", "databases", "tables", "write", "action", "send", "methods", "domains"}
 _SIZE = re.compile(r"(\d+)\s*(B|KB|MB|GB)?\Z")

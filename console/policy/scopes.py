@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from console.domain.errors import Denied, UsageProblem
 from console.domain.permission import Verdict
-from console.policy.verdicts import Part
+from console.policy.rules.verdicts import Part
 
 
 class Scope(StrEnum):

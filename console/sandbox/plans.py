@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import Denied, UsageProblem
-from console.policy.lexer import Refused
-from console.policy.lines import simple_commands
-from console.policy.paths import NULL
-from console.policy.verdicts import Redirect, Step
+from console.policy.files.paths import NULL
+from console.policy.rules.verdicts import Redirect, Step
+from console.policy.shell.lexer import Refused
+from console.policy.shell.lines import simple_commands
 from console.sandbox.bubblewrap import SYSTEM_FOLDERS
 from console.sandbox.steps import CODE_FD
 

@@ -18,7 +18,7 @@ from console.api.messages import SourceView
 from console.api.policy.hooks import HooksView, ProgramHook
 from console.domain.errors import ConsoleError
 from console.domain.network import Sensitivity, mapping_of
-from console.policy.last_good import Kept
+from console.policy.rules.last_good import Kept
 from console.sandbox.programs import installed_at
 from console.services.hooks.installation import SHOWN_MAX, preview
 from console.services.policy.service import PolicyDesk

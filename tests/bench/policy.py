@@ -36,11 +36,11 @@ import cedarpy  # noqa: E402 - needs the line above to find the project
 from console.api.policy import policy_data  # noqa: E402
 from console.domain.permission import PermissionRequest  # noqa: E402
 from console.ledger.store import Ledger  # noqa: E402
-from console.policy.disk import Disk  # noqa: E402
+from console.policy.files.disk import Disk  # noqa: E402
+from console.policy.files.paths import TEXT_MAX, Facts, FileRules  # noqa: E402
+from console.policy.files.walk import Listing  # noqa: E402
 from console.policy.matrix import read_matrix  # noqa: E402
-from console.policy.paths import TEXT_MAX, Facts, FileRules  # noqa: E402
 from console.policy.scopes import Scope  # noqa: E402
-from console.policy.walk import Listing  # noqa: E402
 from console.services.launch.environments import Given  # noqa: E402
 from console.services.launch.environments import _key as environment_key  # noqa: E402
 from console.services.launch.environments import _text as environment_text  # noqa: E402

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import posixpath
 
-from console.policy.paths import TEXT_MAX, Facts
-from console.policy.walk import Listing
+from console.policy.files.paths import TEXT_MAX, Facts
+from console.policy.files.walk import Listing
 from tests.fakes.policy_names import World
 
 KINDS = {"d": "folder", "f": "file", "h": "file", "p": "fifo"}
 
 
 class NamedDisk:
-    """As ``console.policy.disk.Disk``, of what is written in a ``World``."""
+    """As ``console.policy.files.disk.Disk``, of what is written in a ``World``."""
 
     def __init__(self, world: World) -> None:
         self._world = world

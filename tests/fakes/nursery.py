@@ -148,7 +148,7 @@ def warm_up() -> None:
     from starlette.routing import compile_path
 
     from console.api.policy import policy_data
-    from console.policy.loading import read_settings
+    from console.policy.rules.loading import read_settings
 
     for read in (policy_data.catalogue, policy_data.tools, policy_data.dangers, policy_data.sequences):
         read()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterable
 
-from console.policy.paths import TEXT_MAX, Facts
-from console.policy.walk import Listing
+from console.policy.files.paths import TEXT_MAX, Facts
+from console.policy.files.walk import Listing
 
 WORKSPACE = "/workspace"
 _PROGRAMS = [

@@ -10,16 +10,16 @@ from typing import Any
 from console.domain.assets import resource
 from console.domain.network import Sensitivity
 from console.policy.dangers import Danger, read_dangers
-from console.policy.declared import Declared
+from console.policy.files.paths import Files
 from console.policy.judge import Call, Context, judge
-from console.policy.loading import Settings, read_settings
 from console.policy.matrix import Matrix
-from console.policy.paths import Files
-from console.policy.programs import Catalogue, read_catalogue
+from console.policy.rules.declared import Declared
+from console.policy.rules.loading import Settings, read_settings
+from console.policy.rules.verdicts import Judgement
 from console.policy.scopes import ALL, Scope
-from console.policy.shell import Policy
+from console.policy.shell.check import Policy
+from console.policy.shell.programs import Catalogue, read_catalogue
 from console.policy.tools.catalogue import Tools, read_tools
-from console.policy.verdicts import Judgement
 from tests.fakes.policy_disk import PolicyDisk
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "policy"

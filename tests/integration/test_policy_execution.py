@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from console.domain.permission import Verdict
-from console.policy.disk import Disk
-from console.policy.loading import read_settings
-from console.policy.table import read_table
-from console.policy.verdicts import Judgement, Step
+from console.policy.files.disk import Disk
+from console.policy.review.expected_verdicts import read_table
+from console.policy.rules.loading import read_settings
+from console.policy.rules.verdicts import Judgement, Step
 from tests.fakes.policy_world import DATA, context, told
 
 HOSTILE = read_table((DATA / "hostile_shell.jsonl").read_bytes(), "hostile_shell.jsonl")

@@ -20,6 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 MIRRORED = (
     "domain",
     "policy",
+    "policy/files",
+    "policy/review",
+    "policy/rules",
+    "policy/sequences",
+    "policy/shell",
     "enforcement",
     "killswitch",
     "killswitch/client",

@@ -9,12 +9,12 @@ from typing import Any
 from console.domain.assets import resource
 from console.domain.errors import UsageProblem
 from console.policy.dangers import Danger, read_dangers
-from console.policy.declared import Declared
-from console.policy.loading import read_json
-from console.policy.profiles import Profile, read_profile
-from console.policy.programs import Catalogue, read_catalogue
-from console.policy.sequence_file import read_sequences
-from console.policy.sequences import Pattern
+from console.policy.rules.declared import Declared
+from console.policy.rules.loading import read_json
+from console.policy.rules.profiles import Profile, read_profile
+from console.policy.sequences.find import Pattern
+from console.policy.sequences.sequence_file import read_sequences
+from console.policy.shell.programs import Catalogue, read_catalogue
 from console.policy.tools.catalogue import Tools, read_tools
 from console.settings.sources_file import AgentSources
 

@@ -19,16 +19,16 @@ from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
-from console.policy.declared import Declared
-from console.policy.disk import Disk
+from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge
-from console.policy.lint import Severity, lint
-from console.policy.loading import MAX_BYTES, Settings, read_json, read_settings
 from console.policy.matrix import read_matrix
+from console.policy.review.expected_verdicts import differences, read_table
+from console.policy.review.lint import Severity, lint
+from console.policy.rules.declared import Declared
+from console.policy.rules.loading import MAX_BYTES, Settings, read_json, read_settings
+from console.policy.rules.verdicts import Judgement, denied
 from console.policy.scopes import ALL
-from console.policy.shell import Policy
-from console.policy.table import differences, read_table
-from console.policy.verdicts import Judgement, denied
+from console.policy.shell.check import Policy
 from console.settings.sources_file import parse_sources
 
 app = Verbs("Rules on what agents may do: check a call, see why, find what is wrong with the rules.")

@@ -14,10 +14,10 @@ from console.cli.syntax import Argument, Option, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import NotFound, UsageProblem
-from console.policy.exchange import EXCHANGES, Carried, Exchange, Lost
-from console.policy.lint import swallowed_by
-from console.policy.loading import MAX_BYTES, Settings, read_settings
-from console.policy.rules import Family, Rule
+from console.policy.review.exchange import EXCHANGES, Carried, Exchange, Lost
+from console.policy.review.lint import swallowed_by
+from console.policy.rules.loading import MAX_BYTES, Settings, read_settings
+from console.policy.rules.rule import Family, Rule
 
 Program = Annotated[str, Argument(metavar="|".join(EXCHANGES), help="Whose rules.")]
 File = Annotated[str, Argument(metavar="FILE")]

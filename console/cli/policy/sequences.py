@@ -11,8 +11,8 @@ from console.cli.syntax import Option, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, ExitCode, NotFound
-from console.policy.sequence_file import BYTES_MAX, GONE, in_force, read_sequences
-from console.policy.sequences import Matcher, Pattern
+from console.policy.sequences.find import Matcher, Pattern
+from console.policy.sequences.sequence_file import BYTES_MAX, GONE, in_force, read_sequences
 
 
 def add_sequences(app: Verbs) -> None:

@@ -13,11 +13,11 @@ from typing import Protocol
 
 from console.domain.danger import DangerClass
 from console.domain.permission import Verdict
+from console.policy.files.paths import Files, absolute
 from console.policy.git.index import index_of
 from console.policy.git.repository import Repository, repository_of
 from console.policy.git.settings import Value, values_of
-from console.policy.paths import Files, absolute
-from console.policy.verdicts import Part
+from console.policy.rules.verdicts import Part
 
 HOOKS = frozenset({
     "applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg",

@@ -7,9 +7,9 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from console.policy.files.paths import Files
 from console.policy.git.repository import Repository
 from console.policy.git.settings import Unreadable, read_settings
-from console.policy.paths import Files
 
 INDEX_MAX = 16 * 1024 * 1024
 """Bytes of an index that is read."""

@@ -6,8 +6,8 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from console.policy.git_folders import is_repository
-from console.policy.paths import Files, absolute
+from console.policy.files.git_folders import is_repository
+from console.policy.files.paths import Files, absolute
 
 _ENDS = "\r\n"
 """git takes both away at the end of a file that names a folder (setup.c, read_gitfile_gently)."""

@@ -15,7 +15,7 @@ from console.domain.activity import KINDS, Kept
 from console.domain.agent import AgentId
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.spend import NANO
-from console.policy.mcp import PREFIX, readings
+from console.policy.rules.mcp import PREFIX, readings
 from console.services.activity.service import ActivityDesk
 from console.services.routes.responses import answer, number_in
 

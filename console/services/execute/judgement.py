@@ -10,7 +10,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.errors import Conflict, Denied
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.policy.verdicts import Judgement
+from console.policy.rules.verdicts import Judgement
 from console.services.approvals.approval_runner import Approving
 from console.services.fleet.core import Core, now
 from console.services.policy.evaluate import Judged

@@ -15,7 +15,7 @@ from console.audit.rollback_rows import FACTS_FIELD
 from console.domain.agent import Agent
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.rollback import RollbackKind, RollbackRecord
-from console.policy.verdicts import Part
+from console.policy.rules.verdicts import Part
 
 MOST = 50
 """Records of one call; each costs a copy and a sync of the disk."""

@@ -28,8 +28,8 @@ from console.domain.errors import Conflict, ConsoleError, Denied, Frozen, Killed
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.client.guard_client import GuardClient
-from console.policy.commands import SEARCH
-from console.policy.verdicts import Part
+from console.policy.rules.verdicts import Part
+from console.policy.shell.commands import SEARCH
 from console.rollback.store import RollbackStore
 from console.sandbox import execution
 from console.sandbox.execution import CallSpec, Ended, Execution

@@ -20,7 +20,7 @@ from console.enforcement.dry_run import words_of as dry_words
 from console.enforcement.identity import PROCESSES, TELEMETRY, unreported
 from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
-from console.policy.allowlist_review import Mark
+from console.policy.review.allowlist_review import Mark
 from console.services.fleet.meters import Meter, Meters, rate_of
 
 _NOTHING = Usage()

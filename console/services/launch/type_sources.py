@@ -18,7 +18,7 @@ from console.domain.errors import ConsoleError, Unavailable
 from console.domain.narrowing import Narrowing
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, stricter_mode
 from console.ledger.store import Ledger
-from console.policy.declared import Declared
+from console.policy.rules.declared import Declared
 from console.services.launch.environments import is_damaged, stored
 from console.settings.options import Options
 from console.settings.places import Places

@@ -13,7 +13,7 @@ from console.domain.errors import NotFound, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.allowlist_file import read_file, write_file
 from console.egress.url_test import judge_request
-from console.policy.allowlist_review import Backtest, Change, Group, backtest, diff
+from console.policy.review.allowlist_review import Backtest, Change, Group, backtest, diff
 from console.services.fleet.views import entry_from_body
 from console.services.network.service import NetworkDesk, Wanted, entry_of
 from console.services.records.record_writer import Scribe

@@ -13,7 +13,7 @@ from console.domain.network import Allowlist, AllowlistEntry
 from console.egress.answers import Applied
 from console.egress.service import Egress
 from console.egress.url_test import judge_url
-from console.policy.allowlist_review import Mark, Superfluous, Use, kill_file_hosts, meets, overlaps, review
+from console.policy.review.allowlist_review import Mark, Superfluous, Use, kill_file_hosts, meets, overlaps, review
 from console.services.fleet.core import Core
 from console.services.fleet.views import entry_from_body, entry_view
 from console.services.notices.shown import Notice

@@ -18,7 +18,7 @@ from console.domain.conversation import started_as
 from console.domain.errors import ConsoleError, Denied, Unconfirmed
 from console.policy.dangers import Danger, read_dangers
 from console.policy.free_text_dangers import Named, dangers_in
-from console.policy.loading import MAX_BYTES, read_json
+from console.policy.rules.loading import MAX_BYTES, read_json
 from console.services.notices.shown import Notice
 from console.services.policy.config_fallback import LastGood
 from console.services.records.record_writer import Scribe

@@ -9,7 +9,7 @@ from console.domain.agent import Agent
 from console.domain.approval import AskedPart
 from console.domain.lineage import Match
 from console.domain.permission import Decision, PermissionRequest
-from console.policy.verdicts import Step
+from console.policy.rules.verdicts import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.permission import PermissionRequest, Verdict
 from console.ledger.store import Ledger
-from console.policy.disk import below
+from console.policy.files.disk import below
 from console.policy.judge import Call, tool_named
-from console.policy.profiles import WORK
-from console.policy.sequences import matches_of, things_of
-from console.policy.verdicts import NO_RULE, Judgement
+from console.policy.rules.profiles import WORK
+from console.policy.rules.verdicts import NO_RULE, Judgement
+from console.policy.sequences.find import matches_of, things_of
 from console.services.fleet.core import Core
 from console.services.records.record_writer import Scribe
 

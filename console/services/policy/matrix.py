@@ -14,8 +14,8 @@ from pathlib import Path
 
 from console.domain.agent import Agent
 from console.domain.errors import Denied, UsageProblem
-from console.policy.loading import MAX_BYTES, read_json
 from console.policy.matrix import Matrix, read_matrix
+from console.policy.rules.loading import MAX_BYTES, read_json
 from console.services.policy.config_fallback import LastGood
 from console.settings.places import Places
 

@@ -12,14 +12,14 @@ from console.domain.errors import ConsoleError, Denied, NotFound
 from console.domain.lineage import Mark
 from console.domain.network import Sensitivity
 from console.domain.permission import PermissionRequest, Verdict
-from console.policy.disk import Disk
+from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge, tool_named
-from console.policy.lint import Severity, lint
+from console.policy.review.lint import Severity, lint
+from console.policy.rules.verdicts import Judgement
 from console.policy.scopes import ALL, Scope
-from console.policy.sequences import Matcher, Pattern, advance
-from console.policy.shell import Policy
+from console.policy.sequences.find import Matcher, Pattern, advance
+from console.policy.shell.check import Policy
 from console.policy.tools.catalogue import Tool, tool_of
-from console.policy.verdicts import Judgement
 from console.services.fleet.core import Core
 from console.services.policy.service import PolicyDesk
 from console.services.records.record_writer import Scribe

@@ -16,8 +16,8 @@ from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.domain.profile import OWN, ProfileTable
 from console.ledger.store import Ledger
-from console.policy.last_good import Kept
-from console.policy.profiles import WORK, Profile
+from console.policy.rules.last_good import Kept
+from console.policy.rules.profiles import WORK, Profile
 from console.services.records.record_writer import Scribe
 
 _KEY = "policy.profiles"

@@ -15,10 +15,10 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
 from console.domain.permission import PermissionRequest, Verdict
 from console.ledger.calls import JudgedCall, RuleHits
-from console.policy.draft import draft
-from console.policy.lint import Severity, lint
-from console.policy.loading import Settings, read_settings
-from console.policy.positions import lines_of
+from console.policy.review.draft import draft
+from console.policy.review.lint import Severity, lint
+from console.policy.review.positions import lines_of
+from console.policy.rules.loading import Settings, read_settings
 from console.services.fleet.core import Core
 from console.services.policy.exact_rules import ExactRules
 from console.services.policy.service import PolicyDesk

@@ -15,11 +15,11 @@ from console.api.policy import policy_data
 from console.domain.errors import Denied, UsageProblem
 from console.domain.lineage import Match
 from console.domain.permission import PermissionRequest
-from console.policy.disk import below
-from console.policy.sequence_file import BYTES_MAX, GONE, SequenceFile, in_force, read_sequences
-from console.policy.sequences import Below, Pattern, matches_of, things_of
+from console.policy.files.disk import below
+from console.policy.rules.verdicts import Judgement
+from console.policy.sequences.find import Below, Pattern, matches_of, things_of
+from console.policy.sequences.sequence_file import BYTES_MAX, GONE, SequenceFile, in_force, read_sequences
 from console.policy.tools.catalogue import Tool
-from console.policy.verdicts import Judgement
 from console.services.policy.config_fallback import LastGood
 from console.settings.places import Places
 

@@ -23,19 +23,19 @@ from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.domain.profile import is_contained
 from console.killswitch.kernel import processes
 from console.policy.dangers import Danger
-from console.policy.declared import Declared
-from console.policy.disk import Disk
+from console.policy.files.disk import Disk
+from console.policy.files.paths import TEXT_MAX, Facts, Files, NoFiles
+from console.policy.files.walk import Listing
 from console.policy.git.calls import Known, NothingKnown, judge_git
 from console.policy.judge import Call, Context, judge, tool_named
-from console.policy.last_good import Kept
-from console.policy.lint import Severity, lint
-from console.policy.loading import MAX_BYTES, read_settings
-from console.policy.paths import TEXT_MAX, Facts, Files, NoFiles
-from console.policy.profiles import WORK, Profile, Standing, observed
+from console.policy.review.lint import Severity, lint
+from console.policy.rules.declared import Declared
+from console.policy.rules.last_good import Kept
+from console.policy.rules.loading import MAX_BYTES, read_settings
+from console.policy.rules.profiles import WORK, Profile, Standing, observed
+from console.policy.rules.verdicts import NO_RULE, Judgement, Part
 from console.policy.scopes import ALL, read_scopes
-from console.policy.shell import Policy
-from console.policy.verdicts import NO_RULE, Judgement, Part
-from console.policy.walk import Listing
+from console.policy.shell.check import Policy
 from console.services.policy.config_fallback import LastGood
 from console.services.policy.evaluate import Judged
 from console.services.policy.exact_rules import ExactRules

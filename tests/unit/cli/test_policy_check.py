@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.cli.policy import check
-from console.policy.loading import MAX_BYTES
+from console.policy.rules.loading import MAX_BYTES
 from tests.fakes.policy_world import DATA
 from tests.fakes.verbs import Watchfloor
 

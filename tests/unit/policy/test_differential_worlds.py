@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from console.domain.errors import UsageProblem
 from console.domain.network import Sensitivity
 from console.policy.judge import Call, Context, judge
-from console.policy.loading import read_settings
+from console.policy.rules.loading import read_settings
 from console.policy.scopes import ALL
-from console.policy.shell import Policy
+from console.policy.shell.check import Policy
 from tests.fakes import reference_words as reference
 from tests.fakes.named_disk import NamedDisk
 from tests.fakes.policy_names import World

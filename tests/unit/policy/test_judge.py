@@ -7,9 +7,9 @@ import pytest
 
 from console.domain.network import Sensitivity
 from console.domain.permission import Verdict
-from console.policy.declared import Declared
 from console.policy.judge import Call, Context, judge
 from console.policy.matrix import read_matrix
+from console.policy.rules.declared import Declared
 from console.policy.scopes import ALL, Scope
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import context, rules, told, tools

@@ -1,8 +1,8 @@
 """What is executed: the file that was judged, with the variables that keep it, and what it runs in its turn, from running others."""
 
-from console.policy.commands import find_program
-from console.policy.shell import DEPTH, StepMaker
-from console.policy.verdicts import Redirect
+from console.policy.rules.verdicts import Redirect
+from console.policy.shell.check import DEPTH, StepMaker
+from console.policy.shell.commands import find_program
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import catalogue
 

@@ -7,8 +7,8 @@ import pytest
 
 from console.domain.errors import UsageProblem
 from console.domain.permission import Verdict
+from console.policy.files.paths import NoFiles
 from console.policy.matrix import judge_row, params_of, read_matrix
-from console.policy.paths import NoFiles
 from tests.fakes.policy_disk import PolicyDisk
 
 # As in the source documents.

@@ -3,10 +3,10 @@
 import pytest
 
 from console.domain.permission import Verdict
-from console.policy.lines import simple_commands
-from console.policy.paths import FileRules
-from console.policy.shell import judge_redirect
-from console.policy.verdicts import Part, Redirect
+from console.policy.files.paths import FileRules
+from console.policy.rules.verdicts import Part, Redirect
+from console.policy.shell.check import judge_redirect
+from console.policy.shell.lines import simple_commands
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import rules
 

@@ -13,9 +13,9 @@ import pytest
 from console.api.policy import policy_data
 from console.domain.errors import UsageProblem
 from console.domain.permission import Verdict
-from console.policy.lint import Severity, lint
-from console.policy.loading import read_settings
-from console.policy.table import Case, read_table
+from console.policy.review.expected_verdicts import Case, read_table
+from console.policy.review.lint import Severity, lint
+from console.policy.rules.loading import read_settings
 from console.settings.sources_file import parse_sources
 from tests.fakes.policy_world import DATA, catalogue, context, told
 

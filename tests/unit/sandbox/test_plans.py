@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Denied, UsageProblem
-from console.policy.verdicts import Redirect, Step
+from console.policy.rules.verdicts import Redirect, Step
 from console.sandbox.plans import CODE_BYTES, STEPS_MAX, plan_of
 from console.sandbox.steps import CODE_FD
 

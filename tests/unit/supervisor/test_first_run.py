@@ -12,7 +12,7 @@ from console.api.armed import ArmedView, PathView
 from console.api.policy import policy_data
 from console.api.policy.hooks import HooksView, ProgramHook
 from console.domain.errors import NotFound, UsageProblem
-from console.policy.last_good import Kept
+from console.policy.rules.last_good import Kept
 from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview
 from console.services.policy.service import PolicyDesk
 from console.settings.options import Options

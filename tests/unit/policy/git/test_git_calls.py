@@ -13,10 +13,10 @@ import pytest
 
 from console.api.policy.policy_data import default_rules
 from console.domain.permission import Verdict
-from console.policy.disk import Disk
+from console.policy.files.disk import Disk
 from console.policy.git.calls import Trigger
-from console.policy.loading import read_settings
-from console.policy.verdicts import Judgement
+from console.policy.rules.loading import read_settings
+from console.policy.rules.verdicts import Judgement
 from tests.fakes.policy_world import context, told
 
 ORDINARY = (

@@ -12,7 +12,7 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.errors import Conflict, Denied
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.policy.verdicts import Judgement, Step
+from console.policy.rules.verdicts import Judgement, Step
 from console.services.execute.judgement import CallJudging
 from console.services.policy.evaluate import Judged
 

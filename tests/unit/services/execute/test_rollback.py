@@ -12,7 +12,7 @@ import pytest
 from console.domain.errors import Denied, NotFound, NotRecorded
 from console.domain.permission import Verdict
 from console.domain.rollback import RollbackKind
-from console.policy.verdicts import Part
+from console.policy.rules.verdicts import Part
 from console.services.execute.rollback import CODE, MOST, UNKNOWN, Kept, keep, note_after
 
 AGENT: Any = SimpleNamespace(agent_id="a-1", context_id="s-1")

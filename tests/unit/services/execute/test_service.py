@@ -18,7 +18,7 @@ from console.credentials.redaction import Redactor
 from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, Denied, Killed, NotRecorded, TooMany, Unavailable
 from console.domain.permission import Decision, Verdict
-from console.policy.verdicts import Part
+from console.policy.rules.verdicts import Part
 from console.sandbox import execution
 from console.sandbox.execution import Ended
 from console.services.execute import service

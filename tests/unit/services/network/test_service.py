@@ -21,7 +21,7 @@ from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.allowlist_file import write_file
 from console.egress.answers import Applied, Availability, Validation
 from console.ledger.store import Ledger
-from console.policy.allowlist_review import Mark, overlaps
+from console.policy.review.allowlist_review import Mark, overlaps
 from console.services.network import service as networks
 from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk

@@ -21,7 +21,7 @@ from console.domain.network import NetworkMode
 from console.domain.permission import PermissionRequest, Verdict
 from console.domain.profile import ProfileTable
 from console.ledger.store import Ledger
-from console.policy.profiles import NOT_CONTAINED, WORK
+from console.policy.rules.profiles import NOT_CONTAINED, WORK
 from console.services.policy.profiles import Profiles
 from console.services.policy.service import PolicyDesk
 from console.settings.places import Places, find_places

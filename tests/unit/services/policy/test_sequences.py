@@ -9,7 +9,7 @@ import pytest
 
 from console.domain.errors import Denied
 from console.domain.permission import PermissionRequest
-from console.policy.disk import Disk
+from console.policy.files.disk import Disk
 from console.policy.judge import Call, judge, tool_named
 from console.services.policy import config_fallback
 from console.services.policy.sequences import SequenceDesk

@@ -19,7 +19,7 @@ from console.domain.network import NetworkMode, Sensitivity
 from console.domain.permission import PermissionRequest, Verdict
 from console.killswitch.kernel import processes
 from console.policy.dangers import read_dangers
-from console.policy.declared import Declared
+from console.policy.rules.declared import Declared
 from console.services.policy import config_fallback as last_good
 from console.services.policy import service as policy_desk
 from console.services.policy.service import PolicyDesk

@@ -1,0 +1,1 @@
+"""Paths: what the disk says of them, and what the file rules say of that."""

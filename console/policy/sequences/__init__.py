@@ -1,0 +1,1 @@
+"""Forbidden sequences of calls: their file, and how they are found."""

@@ -1,0 +1,1 @@
+"""Shell strings: cut into commands, their programs and arguments judged."""

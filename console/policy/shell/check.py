@@ -1,0 +1,389 @@
+"""Check a shell string: every simple command, the commands that it runs itself, every file and host of its arguments, every redirect.
+
+The worst answer of these steps decides:
+
+1. bounds and characters
+2. two readings into simple commands
+3. the program that each name is
+4. deny and ask rules
+5. what its arguments do, by its description
+6. the allow rule
+7. files, hosts, packages
+8. dangerous operations
+"""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from console.domain.permission import Verdict
+from console.policy.dangers import Danger, danger_of, danger_started
+from console.policy.files.paths import FileRules, Files, Once, absolute
+from console.policy.git.calls import Known, NothingKnown, judge_git, overrides
+from console.policy.rules.declared import Declared
+from console.policy.rules.hosts import HostRules
+from console.policy.rules.loading import Settings
+from console.policy.rules.mcp import McpRules
+from console.policy.rules.profiles import NOT_CONTAINED, WORK, Profile
+from console.policy.rules.rule import Rule, read_rule
+from console.policy.rules.verdicts import BY_RULE, NO_RULE, Judgement, Part, Redirect, Step, denied, worst
+from console.policy.shell.argv import HERE, Reading, Use, read_argv
+from console.policy.shell.commands import CommandRules, Program, find_program
+from console.policy.shell.effects import UseRules
+from console.policy.shell.lexer import Refused, Target, check_text
+from console.policy.shell.lines import Simple, simple_commands
+from console.policy.shell.programs import Catalogue, Description
+from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
+
+_APPLETS = frozenset({"busybox", "toybox", "coreutils"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command is judged."""
+
+    cwd: str
+    depth: int = 0
+    moved: bool = False
+    """A ``cd`` led here."""
+
+
+_NOTHING_KNOWN = NothingKnown()
+
+
+class Policy:
+    """One policy, compiled once: rules, descriptions, dangers, what is declared."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        catalogue: Catalogue,
+        dangers: Iterable[Danger] = (),
+        declared: Declared | None = None,
+        profile: Profile | None = None,
+    ) -> None:
+        self.settings = settings
+        self.profile = profile
+        """None: the rules are an operator's own, and nothing is decided beside them."""
+        self.catalogue = catalogue
+        self.files = FileRules(settings, _protected(catalogue.protected))
+        self.hosts = HostRules(settings)
+        self.mcp = McpRules(settings)
+        self.commands = CommandRules(settings, catalogue.spellings)
+        self.dangers = tuple(dangers)
+        self.declared = declared
+
+
+@functools.cache
+def _protected(globs: tuple[str, ...]) -> tuple[Rule, ...]:
+    return tuple(replace(read_rule(f"file(write:{glob})", "protected", {}), text=f"protected {glob}") for glob in globs)
+
+
+class ShellJudge:
+    """Judges strings and argv lists by one policy and one disk. One for each judgement."""
+
+    def __init__(self, policy: Policy, files: Files, known: Known = _NOTHING_KNOWN) -> None:
+        self._policy = policy
+        self._known = known
+        self._files = files if isinstance(files, Once) else Once(files)
+        self._steps = StepMaker(policy.catalogue, self._files)
+        self._work = WorkspacePrograms(policy.profile, policy.settings.workspace, policy.files, self._files)
+        self._uses = UseRules(policy.files, policy.hosts, self._files, policy.declared)
+
+    def text(self, text: str, cwd: str = "") -> Judgement:
+        """A verdict on a shell string; what it allows is executed as ``steps``, never as the string."""
+        return self._text(text, Place(cwd or self._policy.settings.workspace))
+
+    def argv(self, argv: tuple[str, ...], cwd: str = "") -> Judgement:
+        """A verdict on a program and its arguments, without any shell."""
+        place = Place(cwd or self._policy.settings.workspace)
+        try:
+            for word in argv:
+                check_text(word)
+        except Refused as error:
+            return denied("bounds", "shell", error.why)
+        if not argv or not argv[0]:
+            return denied("bounds", "shell", "there is no program")
+        parts, program = self._command(argv, place)
+        return worst(parts, (self._steps.made(argv, program, place.cwd),))
+
+    def _text(self, text: str, place: Place) -> Judgement:
+        try:
+            simples = simple_commands(text)
+        except Refused as error:
+            return self._plainer(text, place) or denied("parse", "static shell only", error.why, text[:200])
+        parts: list[Part] = []
+        steps: list[Step] = []
+        before = ""
+        for at, simple in enumerate(simples):
+            following = simples[at + 1].joined if at + 1 < len(simples) else ""
+            if place.moved and simple.joined in (";", "||"):
+                why = "it would run elsewhere if the cd before it failed; join it with &&"
+                parts.append(Part(_source(text, simple), Verdict.DENY, "cd", "parse", why))
+            if simple.argv[0] == "cd":
+                place = self._folder(simple, following, place, parts)
+                before = before or simple.joined
+                continue
+            found, program = self._command(simple.argv, place, _source(text, simple))
+            redirects: list[Redirect] = []
+            for target in simple.targets:
+                part, moved = judge_redirect(target, place.cwd, self._policy.files, self._files)
+                found.append(part)
+                redirects += moved
+            parts += found + _oddities(simple, found, place, self._work)
+            # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
+            steps.append(self._steps.made(simple.argv, program, place.cwd, (before or simple.joined) if steps else "", tuple(redirects)))
+            before = ""
+        return worst(parts, tuple(steps))
+
+    def _plainer(self, text: str, place: Place) -> Judgement | None:
+        """The same text in words that are judged, where there are such."""
+        plain, is_literal = self._work.plainer(text) if place.depth <= DEPTH else ("", False)
+        if not plain:
+            return None
+        found = self._text(plain, replace(place, depth=place.depth + 1))
+        if is_literal:
+            return found
+        return replace(found, steps=()) if found.parts and found.parts[0].rule == WORK else None
+
+    def _folder(self, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
+        """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
+        text = " ".join(simple.argv)
+        alone = len(simple.words) == 2 and not simple.targets and not simple.behind and simple.joined not in ("|", "|&", "||")
+        if not alone or following not in ("&&", "") or simple.argv[1].startswith("-") or simple.words[1].pattern or simple.words[1].tilde:
+            parts.append(Part(text, Verdict.DENY, "cd", "parse", "where it leads is not certain; write cd FOLDER && COMMAND"))
+            return place
+        folder = simple.argv[1]
+        program = Program("cd", "cd", "", "", frozenset({"cd"}), True)
+        for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
+            if rule := self._policy.commands.forbidding(kind, program, simple.argv, simple.argv[1:], place.cwd, self._files):
+                parts.append(Part(text, verdict, rule.text, "program", BY_RULE[kind]))
+        parts.append(replace(self._policy.files.judge("list", folder, place.cwd, self._files), action="read"))
+        facts = self._files.look(absolute(folder, place.cwd))
+        if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
+            parts.append(Part(text, Verdict.DENY, "cd", "parse", "the shell and the disk read '..' behind a link differently"))
+        return replace(place, cwd=facts.real or absolute(folder, place.cwd), moved=True)
+
+    def _command(self, argv: tuple[str, ...], place: Place, text: str = "") -> tuple[list[Part], Program]:
+        """Every part of one command and of what it runs, and the program it is."""
+        shown = text or " ".join(argv)
+        program = find_program(argv[0], place.cwd, self._files)
+        described = self._policy.catalogue.of(program.name) or Description()
+        reading = read_argv(argv, described) if described.is_described else Reading()
+        words = reading.words if described.is_described else None
+        if rule := self._policy.commands.forbidding("deny", program, argv, words, place.cwd, self._files):
+            return [Part(shown, Verdict.DENY, rule.text, "program", "blocked by rule")], program
+        if why := _never(program, argv, place, self._policy.catalogue.builtins):
+            return [Part(shown, Verdict.DENY, "never", "program", why)], program
+        if self._policy.declared is not None and (refused := self._policy.declared.manager(program.names, argv)):
+            return [refused], program
+        own = self._allowed(argv, program, described, reading, place, shown)
+        parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
+        if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
+            parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "a rule asks a person"))
+        if danger := self._danger(argv, program, words):
+            parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
+        parts += self._used(reading, described, place)
+        if "git" in program.names and program.path:
+            home = self._policy.settings.workspace
+            parts += judge_git(absolute(reading.base or ".", place.cwd), home, self._files, self._known, shown)
+        if not described.is_described or (described.operands[:1] == ("inner",) and any(use.kind in ("ask", "run") for use in reading.uses)):
+            parts += self._inside(argv, program, place)
+        for inner in reading.inners:
+            parts += self._inner(inner, reading, place)
+        if reading.drops and self._steps.environment(argv, program, place.cwd, place.depth):
+            why = f"{program.name} takes the variables away that keep what it runs from running others"
+            parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", why))
+        return parts, program
+
+    def _danger(self, argv: tuple[str, ...], program: Program, words: Sequence[str] | None) -> Danger | None:
+        """The danger that a command is, or that the program is which it fetches or starts by name (``npx wrangler deploy``)."""
+        dangers = self._policy.dangers
+        return danger_of(dangers, program.names, argv, words) or danger_started(dangers, program.names, argv)
+
+    def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
+        """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
+        shallow = described.shallow and not reading.deep
+        found = [(use, self._uses.judge(use, self._base(use, reading, place), shallow)) for use in reading.uses]
+        return [part for use, part in found if not (shallow and use.why == HERE and part.rule == NO_RULE)]
+
+    def _base(self, use: Use, reading: Reading, place: Place) -> str:
+        return place.cwd if use.why == "option -C" or not reading.base else absolute(reading.base, place.cwd)
+
+    def _allowed(self, argv: tuple[str, ...], program: Program, described: Description, reading: Reading, place: Place, shown: str) -> Part:
+        """Steps 3 to 6 for the program itself."""
+        words = reading.words if described.is_described else None
+        rule = self._policy.commands.allowing(program, argv, words, place.cwd, self._files)
+        marked = rule is not None and rule.unconfined
+        wraps = described.operands[:1] == ("inner",)
+        if not program.path and "/" in program.called and not self._work.runs(argv, program, place.cwd):
+            return Part(shown, Verdict.ASK, NO_RULE, "program", f"there is no program {program.called}")
+        if wraps and reading.inners and not (reading.exact or marked):
+            name = rule.text if rule else NO_RULE
+            return Part(shown, Verdict.ASK, name, "program", f"{program.name} gives the command unknown arguments")
+        if wraps and reading.inners and not described.runner:
+            return Part(shown, Verdict.ALLOW, "unwrapped", "program", f"{program.name} runs a command that is checked by itself")
+        if described.runner and not marked:
+            return Part(shown, Verdict.DENY, "runners", "program", f"{program.name} {described.swallows}")
+        if rule is None and self._work.runs(argv, program, place.cwd):
+            return Part(shown, Verdict.ASK, WORK, "program", NOT_CONTAINED)
+        if rule is None:
+            return Part(shown, Verdict.ASK, NO_RULE, "program", f"no rule says whether {program.name} may run")
+        return self._by_rule(rule, program, described, reading, shown)
+
+    def _by_rule(self, rule: Rule, program: Program, described: Description, reading: Reading, shown: str) -> Part:
+        if rule.unconfined:
+            return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule, marked unconfined")
+        if not rule.words or not program.in_search:
+            why = "it allows every program" if not rule.words else f"{program.called} may be a file that agents can change"
+            return Part(shown, Verdict.ASK, rule.text, "program", f"{why}, and the rule is not marked unconfined")
+        if described.swallows and not described.is_described:
+            why = f"{program.name} {described.swallows}, and the rule is not marked unconfined"
+            return Part(shown, Verdict.ASK, rule.text, "program", why)
+        if not described.is_described:
+            return Part(shown, Verdict.ASK, rule.text, "program", f"what the arguments of {program.name} do is not described")
+        if reading.inners and not reading.exact:
+            return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command unknown arguments")
+        return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule")
+
+    def _inner(self, inner: tuple[str, ...], reading: Reading, place: Place) -> list[Part]:
+        if not inner or not inner[0]:
+            return [Part("", Verdict.ASK, NO_RULE, "options", "what it runs is not said")]
+        return self._command(inner, replace(place, depth=place.depth + 1))[0]
+
+    def _inside(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
+        """What of an undescribed program's words is denied for certain; its rule may allow it, but never over a denial."""
+        parts = []
+        for word in argv[1:]:
+            if rule := self._policy.commands.names_denied(word):
+                parts.append(Part(word, Verdict.DENY, rule.text, "program", f"{program.name} may run it, and that is blocked by rule"))
+            elif "/" in word and (part := self._uses.judge(Use("read", word), place.cwd, False)).verdict is Verdict.DENY:
+                parts.append(part)
+        parts += self._as_its_file(argv, program, place)
+        if program.names & _APPLETS and len(argv) > 1 and place.depth <= DEPTH:
+            inner = self._command(argv[1:], replace(place, depth=place.depth + 1))[0]
+            parts += [part for part in inner if part.verdict is Verdict.DENY]
+        if program.names & SHELLS and place.depth <= DEPTH and (script := script_of(argv)):
+            found = self._text(script, replace(place, depth=place.depth + 1))
+            if self._work.programs:
+                return [*parts, *found.parts]
+            parts += [part for part in found.parts if part.danger or (part.verdict is Verdict.DENY and part.step != "parse")]
+        return parts
+
+    def _as_its_file(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
+        """What is denied of an undescribed name's arguments, where it is a link to a described program: that one may be what runs."""
+        described = self._policy.catalogue.of(posixpath.basename(program.real))
+        if described is None or not described.is_described or place.depth > DEPTH:
+            return []
+        reading = read_argv((posixpath.basename(program.real), *argv[1:]), described)
+        parts = self._used(reading, described, place)
+        parts += [part for inner in reading.inners for part in self._inner(inner, reading, place)]
+        return [part for part in parts if part.verdict is Verdict.DENY]
+
+
+def _source(text: str, simple: Simple) -> str:
+    return text[simple.start : simple.end]
+
+
+def _flat(folder: str, cwd: str) -> str:
+    pieces: list[str] = []
+    for piece in absolute(folder, cwd).split("/"):
+        if piece == "..":
+            del pieces[-1:]
+        elif piece:
+            pieces.append(piece)
+    return "/" + "/".join(pieces)
+
+
+def _oddities(simple: Simple, found: list[Part], place: Place, work: WorkspacePrograms) -> list[Part]:
+    """What the shell would put in place of words, and what it would not wait for."""
+    parts = []
+    for word in simple.words:
+        if word.pattern or word.tilde:
+            why = "the shell would put names in its place; as an argument it stays as it is written"
+            asked = Part(word.value, Verdict.ASK, "static shell only", "parse", why)
+            parts.append(work.names(word, found, place.cwd) or asked)
+    if simple.behind:
+        parts.append(
+            Part(
+                " ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "it runs in the background (&), after the call has ended"
+            )
+        )
+    return parts
+
+
+def _never(program: Program, argv: tuple[str, ...], place: Place, builtins: frozenset[str]) -> str:
+    if place.depth > DEPTH:
+        return "commands within commands are too deep"
+    if program.called in builtins:
+        return f"{program.called} is a builtin of the shell, not a program"
+    if "=" in program.called.partition("/")[0]:
+        return "it sets a variable for a program"
+    if program.name.startswith(("ld-", "ld.so")) or (program.path and "/proc/" in absolute(argv[0], place.cwd)):
+        return "it runs a program by a way around its name"
+    return ""
+
+
+# --- What is executed of a command that was judged: its file as it was looked at, and variables without which it would run others.
+
+
+DEPTH = 6
+"""Commands within commands."""
+
+
+class StepMaker:
+    """By one catalogue of programs and one disk."""
+
+    def __init__(self, catalogue: Catalogue, files: Files) -> None:
+        self._catalogue, self._files = catalogue, files
+
+    def made(self, argv: tuple[str, ...], program: Program, cwd: str, joined: str = "", redirects: tuple[Redirect, ...] = ()) -> Step:
+        """The step of one command; ``joined`` as in ``Step``."""
+        facts = program.facts
+        file = (*facts.inode, facts.changed_ns) if facts is not None and facts.inode is not None else None
+        return Step(argv, program.path, cwd, joined, redirects, self.environment(argv, program, cwd), file)
+
+    def environment(self, argv: tuple[str, ...], program: Program, cwd: str, depth: int = 0) -> tuple[tuple[str, str], ...]:
+        """Variables without which it, or what it runs in its turn, would run others. ``depth``: commands around it."""
+        described = self._catalogue.of(program.name)
+        if described is None or described.operands[:1] != ("inner",) or depth > DEPTH:
+            return self._own(argv, described, cwd) if described else ()
+        inners = [inner for inner in read_argv(argv, described).inners if inner and inner[0]]
+        found = [self.environment(inner, find_program(inner[0], cwd, self._files), cwd, depth + 1) for inner in inners]
+        return tuple(dict.fromkeys(pair for pairs in found for pair in pairs))
+
+    def _own(self, argv: tuple[str, ...], described: Description, cwd: str) -> tuple[tuple[str, str], ...]:
+        """A program's own variables; git's with settings that take from the repository there whatever would run a program."""
+        known = dict(described.environment)
+        if "GIT_CONFIG_COUNT" not in known:
+            return described.environment
+        count = int(known["GIT_CONFIG_COUNT"])
+        for key, value in overrides(absolute(read_argv(argv, described).base or ".", cwd), self._files):
+            known |= {f"GIT_CONFIG_KEY_{count}": key, f"GIT_CONFIG_VALUE_{count}": value}
+            count += 1
+        return tuple({**known, "GIT_CONFIG_COUNT": str(count)}.items())
+
+
+# --- A shell's redirect, judged as the read or write that it is.
+
+
+def judge_redirect(target: Target, cwd: str, rules: FileRules, files: Files) -> tuple[Part, list[Redirect]]:
+    """(the verdict, what becomes of descriptors: real paths or other descriptors); what is not certain is denied."""
+    word, operator = target.word, target.operator
+    descriptor = target.descriptor if target.descriptor is not None else (0 if operator.startswith("<") else 1)
+    shown = f"{operator} {word.value}"
+    if operator in (">&", "<&") and word.value in ("-", "0", "1", "2"):
+        mode = "close" if word.value == "-" else "copy"
+        moved = Redirect(descriptor, mode=mode, source=-1 if mode == "close" else int(word.value))
+        return Part(shown, Verdict.ALLOW, "descriptors", "redirect", "one descriptor becomes another"), [moved]
+    if word.pattern or word.tilde or operator == "<&" or (operator == ">&" and (word.value.isdigit() or target.descriptor is not None)):
+        return Part(shown, Verdict.DENY, "static shell only", "redirect", "which file it names is not certain"), []
+    use = "read" if operator == "<" else "write"
+    mode = "read" if operator == "<" else "append" if ">>" in operator else "write"
+    redirects = [Redirect(descriptor, files.look(absolute(word.value, cwd)).real, mode)]
+    if operator.startswith("&") or operator == ">&":
+        redirects.append(Redirect(2, mode="copy", source=1))
+    return replace(rules.judge(use, word.value, cwd, files), step="redirect", action=use), redirects

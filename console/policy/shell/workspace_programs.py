@@ -1,0 +1,80 @@
+"""Programs that build, test and run what the agent can write, and the texts around them, where a profile allows them in a sandbox."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from dataclasses import replace
+
+from console.domain.permission import Verdict
+from console.policy.files.paths import FileRules, Files, absolute
+from console.policy.rules.profiles import PATTERN, Profile
+from console.policy.rules.verdicts import Part
+from console.policy.shell.commands import Program
+from console.policy.shell.lexer import Word
+
+SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
+_BEFORE_MAGIC = re.compile(r"((?:[^*?\[\\/]*/)*)[^/\\]*[*?\[]")
+"""The folder before the first component of a path that is a pattern."""
+_ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_./:,@%+=-]* +)+(?=\S)")
+"""Variables with plain values before a program. They bound nothing of a program that runs what the agent can write."""
+_LITERAL = re.compile(
+    r"(?P<before>[^'\"\\`$<>(){}#\n]*)\"\$\(cat <<'(?P<end>[A-Z_]{1,20})'\n(?P<text>.*?\n)(?P=end)\n *\)\"(?P<after>.*)\Z", re.DOTALL
+)
+"""``"$(cat <<'EOF' ...)"`` is a literal text, since the end is quoted (bash(1), Here Documents). No quote is open before it."""
+
+
+class WorkspacePrograms:
+    """Of one judgement. Without a profile that allows any, nothing is one."""
+
+    def __init__(self, profile: Profile | None, workspace: str, rules: FileRules, files: Files) -> None:
+        self.programs = profile.work if profile is not None else frozenset[str]()
+        self._workspace, self._rules, self._files = workspace, rules, files
+
+    def runs(self, argv: tuple[str, ...], program: Program, cwd: str) -> bool:
+        """Whether it builds, tests or runs what the agent can write: by its name, or because it lies in the workspace."""
+        if not self.programs:
+            return False
+        if program.names & SHELLS and not (script_of(argv) or any(not word.startswith("-") for word in argv[1:])):
+            return False  # what it would read from its input, nobody has seen
+        if "/" not in program.called or program.in_search:
+            return self._is_named(program.name)
+        called = absolute(program.called, cwd)
+        home = self._files.look(self._workspace).real.rstrip("/")
+        target, folder = program.real or self._files.look(called).real, self._files.look(posixpath.dirname(called)).real
+        if not home or not f"{folder}/".startswith(f"{home}/"):
+            return False
+        # The python of a virtual environment is a link to the system's.
+        return target.startswith(f"{home}/") or self._is_named(posixpath.basename(target))
+
+    def names(self, word: Word, found: list[Part], cwd: str) -> Part | None:
+        """A pattern of names that are only read: all of them lie below its folder. None: it may be more than that."""
+        folder = _BEFORE_MAGIC.match(word.value)
+        changes = any(part.action in ("write", "delete") for part in found)
+        if not self.programs or word.tilde or changes or folder is None or ".." in word.value.split("/"):
+            return None
+        part = self._rules.judge("read", folder[1] or ".", cwd, self._files)
+        if part.verdict is not Verdict.ALLOW:
+            return part
+        return replace(part, text=word.value, verdict=Verdict.ASK, rule=PATTERN, reason=f"every name that it can mean lies in {part.text}")
+
+    def plainer(self, text: str) -> tuple[str, bool]:
+        """A refused text without its here-document (and True), or without the variables before its program; empty: it is neither."""
+        if not self.programs:
+            return "", False
+        if found := _LITERAL.match(text):
+            return f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", True
+        assigned = _ASSIGNED.match(text)
+        return (text[assigned.end() :], False) if assigned else ("", False)
+
+    def _is_named(self, name: str) -> bool:
+        return name in self.programs or name.rstrip("0123456789.-") in self.programs
+
+
+def script_of(argv: tuple[str, ...]) -> str:
+    """What ``sh -c`` would run."""
+    for at, word in enumerate(argv[1:], 1):
+        if word.startswith("-") and not word.startswith("--") and "c" in word:
+            return next((one for one in argv[at + 1 :] if not one.startswith("-")), "")
+    return ""

@@ -1,0 +1,176 @@
+"""The profiles: what *coding* allows of ordinary calls, that hostile ones stay asked or denied, and what it never does."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.api.policy import policy_data
+from console.domain.errors import UsageProblem
+from console.domain.network import Sensitivity
+from console.domain.permission import Verdict
+from console.policy.files.disk import Disk
+from console.policy.judge import Call, Context, judge
+from console.policy.review.expected_verdicts import read_table
+from console.policy.rules.loading import read_settings
+from console.policy.rules.profiles import NOT_CONTAINED, WORK, Standing, observed, read_profile
+from console.policy.rules.verdicts import Judgement
+from console.policy.scopes import ALL
+from console.policy.shell.check import Policy
+from tests.fakes.policy_disk import PolicyDisk
+from tests.fakes.policy_world import DATA, catalogue, dangers, tools
+
+CALLS: list[dict[str, str]] = [json.loads(line) for line in (DATA / "ordinary_calls.jsonl").read_text().splitlines()]
+SEED = "watchfloor 15:"
+HOSTILE = [
+    case for case in read_table((DATA / "hostile_shell.jsonl").read_bytes(), "hostile_shell.jsonl") if case.verdict is not Verdict.ALLOW
+]
+RUNS_ITS_OWN = {
+    *("./run.sh", "/workspace/run.sh", "/workspace/data/../run.sh", "./nothing", "./curl.sh", "./a.txt", "bash run.sh", "bash x.sh"),
+    *("bash -c ls", "/usr/bin/../bin/bash -c id"),
+    *("make", "make -f x", "make all", "npm run x", "node -e x", "node -e 1", "python3 -c x", "python3 run.py", "python3 -c 'import os'"),
+    *("perl -e x", "perl -e 'system(1)'", "env python3 -c 1"),
+}  # fmt: skip
+"""Rows that do no more than run a program of the workspace: these are what *coding* allows in a sandbox, and asks about elsewhere."""
+
+
+def held_back(call: dict[str, str]) -> bool:
+    """Whether a call is of the quarter by which nothing was tuned."""
+    return hashlib.sha256((SEED + call["argument"]).encode()).digest()[0] % 4 == 0
+
+
+@functools.cache
+def policy(name: str, workspace: str = "/workspace", more: str = "") -> Policy:
+    document = json.loads(policy_data.profile_rules(name))
+    for kind, rules in json.loads(more or "{}").items():
+        document["permissions"][kind] = [*document["permissions"][kind], *rules]
+    settings = read_settings(json.dumps(document).encode(), workspace=workspace)
+    return Policy(settings, catalogue(), dangers(), None, policy_data.profile(name))
+
+
+def context(made: Policy, files: Any, standing: Standing) -> Context:
+    return Context(made, files, tools(), ALL, Sensitivity.PUBLIC, None, standing=standing)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> str:
+    """A small repository: folders that the calls name, and a few files."""
+    for folder in (
+        "src",
+        "docs",
+        "tests/unit",
+        "lib",
+        "core",
+        "agents",
+        "build",
+        "dist",
+        "node_modules",
+        "packages/cli",
+        "libs/model-profiles",
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("src/index.ts", "README.md", "core/a.py", "agents/b.py", "package.json", "dist/app.js"):
+        (tmp_path / name).write_text("x\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    return str(tmp_path)
+
+
+def judged(call: dict[str, str], made: Context) -> Judgement:
+    grep = call["tool"] == "Grep"  # the hook hands over the folder that it searches
+    return judge(Call("read_file" if grep else call["tool"], "." if grep else call["argument"]), made)
+
+
+def test_the_ordinary_calls_are_many_different_and_each_has_an_origin() -> None:
+    assert len(CALLS) >= 400 and len({(call["tool"], call["argument"]) for call in CALLS}) == len(CALLS)
+    assert all(len(call["origin"]) > 8 for call in CALLS)
+    plain = [re.sub(r"^cd \S+ && ", "", call["argument"]) for call in CALLS if call["tool"] == "Bash"]
+    programs = Counter(next(word for word in text.split() if not re.match(r"\w+=", word)) for text in plain)
+    assert max(programs.values()) <= 10 and len(programs) >= 100
+    assert 0.2 < sum(map(held_back, CALLS)) / len(CALLS) < 0.35
+
+
+@pytest.mark.parametrize("unseen", [False, True])
+def test_coding_allows_ordinary_work_in_a_sandbox_and_denies_none(unseen: bool, workspace: str) -> None:
+    made = context(policy("coding", workspace), Disk(), Standing.CONTAINED)
+    found = {call["argument"]: judged(call, made) for call in CALLS if held_back(call) is unseen}
+    refused = {text: one.rule for text, one in found.items() if one.verdict is not Verdict.ALLOW}
+    assert len(refused) <= len(found) / 10, refused
+    assert not [text for text, one in found.items() if one.verdict is Verdict.DENY]
+
+
+def test_no_rule_of_coding_names_an_argument_of_an_ordinary_call() -> None:
+    profile = policy_data.profile("coding")
+    shell = [rule[6:-1].removesuffix(":*").split() for rule in profile.permissions["allow"] if rule.startswith("shell(")]
+    assert all(len(words) == 1 for words in shell), "an allow rule names a program alone"
+    rules = " ".join([*profile.permissions["allow"], *profile.permissions["ask"], *profile.permissions["deny"], *profile.work])
+    operands = {word for call in CALLS for word in call["argument"].split()[1:] if re.search(r"[/.]\w", word)}
+    assert not [word for word in operands if word in rules.split()]
+
+
+def test_outside_a_sandbox_programs_of_the_workspace_are_asked_with_the_reason_and_allowed_once_accepted(workspace: str) -> None:
+    for text in ("make test", "npm test", "./gradlew test", "python3 -m pytest -q", "cargo build && cargo test"):
+        asked = judge(Call("Bash", text), context(policy("coding", workspace), Disk(), Standing.OPEN))
+        assert (asked.verdict, asked.rule, asked.reason) == (Verdict.ASK, WORK, NOT_CONTAINED), text
+        assert judge(Call("Bash", text), context(policy("coding", workspace), Disk(), Standing.ACCEPTED)).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("standing", list(Standing))
+def test_hostile_rows_stay_denied_or_asked(standing: Standing) -> None:
+    own = json.loads((DATA / "hostile_settings.json").read_bytes())["permissions"]
+    made = context(policy("coding", more=json.dumps({"deny": own["deny"], "ask": own["ask"]})), PolicyDisk(), standing)
+    exempt = RUNS_ITS_OWN if standing is not Standing.OPEN else set()
+    loose = [case.argument for case in HOSTILE if judge(Call(case.tool, case.argument), made).verdict is Verdict.ALLOW]
+    assert set(loose) <= exempt, sorted(set(loose) - exempt)[:20]
+
+
+@pytest.mark.parametrize("standing", list(Standing))
+def test_what_coding_denies_and_what_it_asks_whatever_holds_the_agent(standing: Standing, workspace: str) -> None:
+    made = context(policy("coding", workspace), Disk(), standing)
+    for text in (
+        *("sudo make install", "cat ~root/.ssh/id_rsa /root/.ssh/id_rsa", "dd if=a of=/dev/sda", "crontab -e", "chmod u+s a"),
+        *("echo x >> /root/.bashrc", "cp a .git/hooks/pre-commit", "unshare -r sh", "bash -c 'cat /etc/shadow'", "cat /etc/shadow"),
+    ):  # fmt: skip
+        assert judge(Call("Bash", text), made).verdict is Verdict.DENY, text
+    for text in (
+        *("curl https://example.com", "npm install", "pip install x", "python3 -m pip install x", "git push", "git fetch"),
+        *("rm -rf ../other", "kill 1", "pkill node", "docker run x", "gh pr create", "FOO=1 curl e", "unknown-program x"),
+        *("make && npm publish", "cat README.md | bash", "git reset --hard", 'echo "$HOME"', "LD_PRELOAD=/x ls"),
+    ):  # fmt: skip
+        assert judge(Call("Bash", text), made).verdict is Verdict.ASK, text
+
+
+def test_a_literal_message_is_read_and_what_would_be_substituted_asks(workspace: str) -> None:
+    made = context(policy("coding", workspace), Disk(), Standing.CONTAINED)
+    commit = "git commit -m \"$(cat <<'EOF'\nFix it\n\nWith $HOME and `quotes`\nEOF\n)\""
+    assert judge(Call("Bash", commit), made).verdict is Verdict.ALLOW
+    assert judge(Call("Bash", commit.replace("'EOF'", "EOF")), made).verdict is Verdict.ASK
+    assert judge(Call("Bash", commit + "; sudo id"), made).verdict is Verdict.DENY
+
+
+def test_observe_allows_and_says_what_would_have_been() -> None:
+    made = context(policy("observe"), PolicyDisk(), Standing.OPEN)
+    found = observed(judge(Call("Bash", "sudo id"), made))
+    assert found.verdict is Verdict.ALLOW and found.rule == "observe: would be denied" and "sudo" in found.reason
+    assert observed(judge(Call("Bash", "make"), made)).rule == "observe: would be asked"
+    assert observed(judge(Call("Bash", "ls"), made)).rule == "shell(ls:*)"
+
+
+def test_strict_is_the_rules_of_an_instance_that_has_none() -> None:
+    assert json.loads(policy_data.profile_rules("strict"))["permissions"] == json.loads(policy_data.default_rules())["permissions"]
+
+
+def test_a_profile_that_is_not_understood_is_refused() -> None:
+    with pytest.raises(UsageProblem, match="Profiles are strict, coding, observe"):
+        policy_data.profile("../coding")
+    with pytest.raises(UsageProblem, match="Fields are"):
+        read_profile({"name": "x"})
+    with pytest.raises(UsageProblem, match="no class"):
+        read_profile({"name": "x", "title": "x", "why": "x", "permissions": {}, "denied": "sleeps"})

@@ -1,0 +1,128 @@
+"""Scripts that only compute pass; what may reach a file or a program does not."""
+
+import pytest
+
+from console.policy.shell.scripts import awk_trouble, jq_trouble, sed_trouble
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "p",
+        "1p",
+        "1,5p",
+        "$d",
+        "/x/d",
+        "/a/,/b/p",
+        "s/a/b/",
+        "s/a/b/g",
+        "s|a|b|2p",
+        "s/a\\/b/c/",
+        "y/ab/cd/",
+        "1!d",
+        "/x/{p;d}",
+        "p;p",
+        "5q",
+        "s/[ab]/x/",
+        "s/[[:alpha:]_]*/x/",
+        "s/[^]]/x/",
+        "s/a/[x]/",
+        "$!N",
+        "=",
+        "1~2p",
+        "2,+3p",
+        "s/a$/b/",
+        "s/a/\\n/",
+    ],
+)
+def test_sed_that_computes(script: str) -> None:
+    assert sed_trouble(script) == ""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "1e",
+        "e",
+        "1e id",
+        "s/a/b/e",
+        "s/a/b/ge",
+        "s/a/b/w x",
+        "w x",
+        "1w x",
+        "r x",
+        "R x",
+        "W x",
+        "1,2w x",
+        "/x/e",
+        "p;e",
+        "p\ne",
+        "a\\\nx",
+        "i x",
+        "c x",
+        "s/a/b",
+        "s/[/]/e;p/",
+        "b",
+        ":a",
+        "t",
+        "sxaxbxe",
+        "s\na\nb\n",
+        "v",
+        "#n\ne",
+        "1{e}",
+        "}e",
+        "\\xaxe",
+        "s/[^]/]/e/g",
+        "s/[[:alpha:]/]/g;s/e;/B/p",
+        "s/[[.a.]/]/g;s/e;/B/p",
+        "s/[[=a=]/]/g;s/e;/B/p",
+        "s/[a\\]/]/g;s/e;/B/p",
+        "/[[:alpha:]/]/p;s/e/x/",
+        "$!e",
+    ],
+)
+def test_sed_that_may_do_more(script: str) -> None:
+    assert sed_trouble(script)
+
+
+@pytest.mark.parametrize(
+    "script", ["{print $1}", "NR==1", "/x/", "{s+=$1} END{print s}", 'BEGIN{FS=":"} {print $2}', '{gsub(/a/,"b"); print}', "length($0)<80"]
+)
+def test_awk_that_computes(script: str) -> None:
+    assert awk_trouble(script) == ""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        'BEGIN{system("x")}',
+        '{print | "x"}',
+        '"x" | getline',
+        '{print > "x"}',
+        '{print >> "x"}',
+        'getline < "x"',
+        'BEGIN{ARGV[1]="x"}',
+        '@load "x"',
+        "@f()",
+        'ENVIRON["X"]',
+        'SYMTAB["ARGV"]',
+        'close("x")',
+        "sys\\\ntem()",
+        '"/inet/tcp/0/h/80"',
+        "|& x",
+        "PROCINFO[1]",
+    ],
+)
+def test_awk_that_may_do_more(script: str) -> None:
+    assert awk_trouble(script)
+
+
+def test_jq_modules_are_files_that_nobody_named() -> None:
+    assert (
+        jq_trouble(".a | map(.b)") == ""
+        and jq_trouble('import "x" as x; .')
+        and jq_trouble('include "x";')
+        and jq_trouble("env.TOKEN")
+        and jq_trouble("$ENV.X")
+        and jq_trouble("$ ENV.X")
+    )
