@@ -115,11 +115,11 @@ class Story:
         """Waits for what comes by itself a moment after a start: the first look of each source, the first test of the kill switch."""
 
         def is_settled() -> bool:
-            sources = self.wire.ask("GET", "/api/status")[1]["sources"]
-            paths = self.wire.ask("GET", "/api/kill-switch")[1]["paths"]
-            return all(s["looked_at"] for s in sources) and any(p["measured_ms"] is not None for p in paths)
+            status = self.wire.ask("GET", "/api/status")[1]
+            is_tested = any(p["measured_ms"] is not None for p in status["armed"]["paths"])
+            return all(s["looked_at"] for s in status["sources"]) and is_tested and not status["armed"]["why"]
 
-        until(is_settled, words="sources have looked, and the kill switch was tested")
+        until(is_settled, words="sources have looked, and the kill switch was tested and is in no doubt")
 
     def held(self, count: int) -> None:
         """Waits until the guard has forgotten all agents that ended: it holds ``count``, and a kill of all has that many targets."""
