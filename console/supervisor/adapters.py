@@ -7,8 +7,8 @@ from pathlib import Path
 
 from console.domain.agent import SandboxKind
 from console.sandbox.bubblewrap import Bubblewrap, try_in
-from console.sandbox.docker import Docker
-from console.sandbox.gvisor import Gvisor
+from console.sandbox.containers.docker import Docker
+from console.sandbox.containers.gvisor import Gvisor
 from console.sandbox.interface import Sandbox
 from console.sandbox.managed import Managed
 from console.services.observe.own_agents import OwnAgents, workspaces_with_transcripts

@@ -35,7 +35,7 @@ from docker import APIClient  # noqa: E402 - needs the line above to find the pr
 from console.api.messages import AllowlistEntryBody  # noqa: E402
 from console.domain.errors import Conflict  # noqa: E402
 from console.domain.network import Allowlist  # noqa: E402
-from console.sandbox import image  # noqa: E402
+from console.sandbox.containers import image  # noqa: E402
 from tests.bench.egress import show  # noqa: E402
 from tests.fakes.egress_stage import entry, stage  # noqa: E402
 from tests.fakes.instance import Instance, until  # noqa: E402

@@ -13,8 +13,8 @@ import pytest
 from docker import APIClient
 
 from console.domain.errors import Unavailable
-from console.sandbox.gvisor import Gvisor
-from console.sandbox.image import ensure_tag
+from console.sandbox.containers.gvisor import Gvisor
+from console.sandbox.containers.image import ensure_tag
 from tests.fakes.instance import Instance, until
 from tests.fakes.private_engine import PrivateEngine
 from tests.fakes.standing import standing_instance

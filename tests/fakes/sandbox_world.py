@@ -14,7 +14,7 @@ from typing import Any
 from console.domain.agent import AgentId, ContextId
 from console.domain.network import NetworkMode
 from console.sandbox.interface import LaunchSpec, Prepared, Sandbox, Ticket
-from console.sandbox.workspace import open_workspace
+from console.sandbox.workspace.folder import open_workspace
 
 UID = GID = 64321
 WAIT_S = 60.0

@@ -26,7 +26,7 @@ from console.egress.envoy import config
 from console.egress.envoy import process as envoy_process
 from console.egress.envoy.container import FILE, LABEL, WHERE, find_image, note, noted
 from console.egress.service import Egress
-from console.sandbox.image import ensure_image
+from console.sandbox.containers.image import ensure_image
 from tests.fakes.egress_box import Box
 from tests.fakes.egress_stage import entry
 from tests.fakes.instance import ROOT, until

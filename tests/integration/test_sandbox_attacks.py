@@ -23,7 +23,7 @@ from console.domain.errors import Conflict
 from console.domain.network import Allowlist, NetworkMode
 from console.egress import nsbind
 from console.sandbox.bubblewrap import Bubblewrap
-from console.sandbox.docker import Docker
+from console.sandbox.containers.docker import Docker
 from console.sandbox.interface import Prepared, Sandbox, Ticket
 from console.sandbox.managed import Managed
 from tests.fakes.egress_box import Box

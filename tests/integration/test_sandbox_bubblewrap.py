@@ -167,7 +167,7 @@ from console.domain.network import NetworkMode
 from console.sandbox import bubblewrap
 from console.sandbox.interface import LaunchSpec, Ticket
 from console.sandbox.managed import Managed
-from console.sandbox.workspace import open_workspace
+from console.sandbox.workspace.folder import open_workspace
 if sys.argv[4] == "plain":
     bubblewrap.PLACES = ()
 state = Path(folder)

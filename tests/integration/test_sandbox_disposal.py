@@ -11,8 +11,8 @@ def test_a_workspace_with_mounts_in_it_is_emptied_around_them_and_says_why_it_st
     said = run_on_a_small_disk(
         tmp_path / "disk",
         """
-        from console.sandbox.disk_use import measure
-        from console.sandbox.disposal import quarantine, sweep
+        from console.sandbox.workspace.disk_use import measure
+        from console.sandbox.workspace.disposal import quarantine, sweep
         ws, precious = disk / "ws", disk / "precious"
         for folder in (ws / "c1" / "in" / "bound", ws / "c1" / "in" / "other", precious / "below"):
             folder.mkdir(parents=True)

@@ -17,7 +17,7 @@ from console.domain.agent import AgentId, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, TimedOut, UsageProblem
 from console.domain.hardening import GivenState
 from console.domain.network import NetworkMode
-from console.sandbox.docker import Docker
+from console.sandbox.containers.docker import Docker
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Ticket
 from tests.fakes.sandbox_world import UID, WAIT_S, World, answers, look_around, run, wait_for
 
@@ -138,7 +138,7 @@ def test_a_supervisor_that_dies_leaves_the_gate_shut(
     spec = world.spec("orphan", "/bin/sh", "-c", "echo ran > ran", labels=labels)
     fields = (spec.argv, dict(spec.env), str(spec.workspace), str(spec.agent_socket), str(spec.output), labels, UID)
     program = (
-        "import os\nfrom pathlib import Path\nfrom console.sandbox.docker import Docker\n"
+        "import os\nfrom pathlib import Path\nfrom console.sandbox.containers.docker import Docker\n"
         "from console.sandbox.interface import LaunchSpec, Ticket\nfrom console.domain.network import NetworkMode\n"
         f"argv, env, work, door, out, labels, uid = {fields!r}\n"
         f"Docker({str(engine_socket)!r}).prepare(LaunchSpec('orphan', argv, env, Path(work), Path(door), Path(out), NetworkMode.NONE,"

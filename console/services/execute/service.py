@@ -31,10 +31,10 @@ from console.killswitch.client.guard_client import GuardClient
 from console.policy.rules.verdicts import Part
 from console.policy.shell.commands import SEARCH
 from console.rollback.store import RollbackStore
-from console.sandbox import execution
-from console.sandbox.execution import CallSpec, Ended, Execution
+from console.sandbox.calls import execution
+from console.sandbox.calls.execution import CallSpec, Ended, Execution
+from console.sandbox.calls.plans import TOOLS, Plan, plan_of
 from console.sandbox.interface import Ticket
-from console.sandbox.plans import TOOLS, Plan, plan_of
 from console.services.execute.judgement import CallJudging, Left
 from console.services.execute.output import CallOutput
 from console.services.execute.rollback import Kept, keep, note_after

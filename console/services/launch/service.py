@@ -21,9 +21,9 @@ from console.domain.network import Sensitivity
 from console.domain.words import counted
 from console.egress.service import Egress
 from console.killswitch.client.guard_client import GuardClient
-from console.sandbox.cut import namespaces_of
+from console.sandbox.containers.network_cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
-from console.sandbox.workspace import open_workspace
+from console.sandbox.workspace.folder import open_workspace
 from console.services.adoption.exit_check import until_empty
 from console.services.budgets import measurable
 from console.services.conversation.messaging import Conversations

@@ -14,7 +14,7 @@ from console.domain.errors import ConsoleError, NotFound
 from console.remotekill.keys import load_keys
 from console.sandbox import bubblewrap
 from console.sandbox.environment import PATH
-from console.sandbox.tools import Offer, offer, withdraw
+from console.sandbox.workspace.tools import Offer, offer, withdraw
 from console.services.records.record_writer import Scribe
 from console.settings.durable import replace_file
 from console.settings.places import Places

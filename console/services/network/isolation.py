@@ -18,7 +18,7 @@ from console.domain.narrowing import Narrowing
 from console.domain.network import NetworkMode
 from console.egress.service import Egress
 from console.killswitch.client.guard_client import GuardClient
-from console.sandbox.cut import cut_container, interfaces, join_container
+from console.sandbox.containers.network_cut import cut_container, interfaces, join_container
 from console.sandbox.interface import Prepared, Sandbox
 from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice

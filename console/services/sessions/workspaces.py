@@ -21,8 +21,9 @@ from console.enforcement.state import EngineState
 from console.ledger.contexts import ContextRow
 from console.ledger.store import Ledger
 from console.policy.workspace_limits import Fate, Stay, fate, grown
-from console.sandbox import disk_use
-from console.sandbox.context_files import (
+from console.sandbox.workspace import disk_use
+from console.sandbox.workspace.disposal import quarantine, sweep
+from console.sandbox.workspace.session_files import (
     ContextLock,
     ContextNote,
     alone,
@@ -33,7 +34,6 @@ from console.sandbox.context_files import (
     use,
     write_note,
 )
-from console.sandbox.disposal import quarantine, sweep
 from console.settings.options import WorkspaceOptions
 
 log = logging.getLogger(__name__)

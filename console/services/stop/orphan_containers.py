@@ -21,7 +21,7 @@ from console.domain.command import Record
 from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
-from console.sandbox.left_containers import Left, LeftContainers
+from console.sandbox.containers.left_containers import Left, LeftContainers
 from console.services.fleet.core import Core, wait_beat
 from console.services.records.record_writer import Scribe
 from console.services.stop.service import StopDesk

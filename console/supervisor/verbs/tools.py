@@ -11,7 +11,7 @@ from typing import Any
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
 from console.domain.ids import CONTEXT_ID
 from console.remotekill.keys import load_key_files, load_keys, load_signers
-from console.sandbox.tools import Manifest, Tool, make_manifest, read_manifest, read_tool, verify_manifest, write_manifest
+from console.sandbox.workspace.tools import Manifest, Tool, make_manifest, read_manifest, read_tool, verify_manifest, write_manifest
 from console.services.launch.tool_offers import keep_serial, least_serial
 from console.settings.places import Places
 from console.supervisor.verbs.printing import show

@@ -19,8 +19,8 @@ from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, Denied, Killed, NotRecorded, TooMany, Unavailable
 from console.domain.permission import Decision, Verdict
 from console.policy.rules.verdicts import Part
-from console.sandbox import execution
-from console.sandbox.execution import Ended
+from console.sandbox.calls import execution
+from console.sandbox.calls.execution import Ended
 from console.services.execute import service
 
 A = AgentId("a-1")

@@ -16,8 +16,8 @@ from console.domain.command import Record
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded, TooMany
 from console.enforcement.state import EngineState, SpawnLimits
 from console.ledger.store import Ledger
-from console.sandbox.context_files import alone, use
-from console.sandbox.disposal import QUARANTINE
+from console.sandbox.workspace.disposal import QUARANTINE
+from console.sandbox.workspace.session_files import alone, use
 from console.services.sessions import workspaces as contexts_module
 from console.services.sessions.workspaces import Contexts, is_stateless
 from console.settings.options import WorkspaceOptions

@@ -8,7 +8,7 @@ import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
 from console.enforcement.state import EngineState
-from console.sandbox.left_containers import Left
+from console.sandbox.containers.left_containers import Left
 from console.services.stop.orphan_containers import is_over
 
 BOX = "ab" * 32

@@ -14,8 +14,8 @@ from typing import Any
 
 from console.domain.agent import SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
-from console.sandbox.docker import Docker
-from console.sandbox.docker_config import DEFAULT_PIDS
+from console.sandbox.containers.config import DEFAULT_PIDS
+from console.sandbox.containers.docker import Docker
 from console.sandbox.hardening import Mode
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
 

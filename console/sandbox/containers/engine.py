@@ -15,8 +15,8 @@ from docker.errors import DockerException, NotFound
 from requests import RequestException
 
 from console.domain.errors import ConsoleError, Unavailable
-from console.sandbox.container_output import Follower
-from console.sandbox.docker_config import engine_lacks
+from console.sandbox.containers.config import engine_lacks
+from console.sandbox.containers.output import Follower
 from console.sandbox.interface import Availability
 
 ENGINE_S = 30

@@ -22,9 +22,9 @@ from console.domain.hardening import Given
 from console.domain.network import STRICTEST
 from console.sandbox import bubblewrap, launcher, seccomp
 from console.sandbox.bounds import limits_of, out_of_memory
+from console.sandbox.calls.plans import Plan
 from console.sandbox.hardening import Mode, judge, refuse_unless
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Ticket
-from console.sandbox.plans import Plan
 
 STEPS = Path(__file__).with_name("steps.py")
 PLAN_BYTES = 512 * 1024

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from console.sandbox import steps as runner
+from console.sandbox.calls import steps as runner
 
 TOKEN = "0123"  # noqa: S105 - a word of the test's
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import console
-from console.sandbox.disk_use import Astray, Climber, empty, measure
+from console.sandbox.workspace.disk_use import Astray, Climber, empty, measure
 
 ROOT = Path(console.__file__).resolve().parent.parent
 
@@ -87,7 +87,7 @@ def test_closed_folders_are_opened_up_by_an_ordinary_user(tmp_path: Path) -> Non
     (work / "closed" / "inner").mkdir(parents=True)
     (work / "closed" / "inner" / "f").write_text("x")
     program = (
-        "import os\nfrom console.sandbox.disk_use import empty, measure\nos.setgid(65534)\nos.setuid(65534)\n"
+        "import os\nfrom console.sandbox.workspace.disk_use import empty, measure\nos.setgid(65534)\nos.setuid(65534)\n"
         f"fd = os.open({str(work)!r}, os.O_RDONLY)\nmeasure(fd)\nprint(empty(fd, 30), os.listdir(fd))"
     )
     if os.geteuid() == 0:

@@ -10,7 +10,7 @@ import pytest
 from console.domain.agent import AgentId
 from console.domain.errors import UsageProblem
 from console.domain.network import NetworkMode
-from console.sandbox.docker_config import container_config
+from console.sandbox.containers.config import container_config
 from console.sandbox.interface import LaunchSpec
 
 SPEC = LaunchSpec(

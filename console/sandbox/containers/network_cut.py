@@ -10,7 +10,7 @@ from pathlib import Path
 from docker.errors import NotFound
 
 from console.domain.errors import ConsoleError
-from console.sandbox.engine import Engine
+from console.sandbox.containers.engine import Engine
 
 ENGINE_S = 10
 PROOF_S = 3.0

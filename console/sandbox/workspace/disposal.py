@@ -15,7 +15,7 @@ from pathlib import Path
 
 from console.domain.agent import check_context_id
 from console.domain.errors import Conflict, ConsoleError, NotFound
-from console.sandbox.disk_use import Astray, empty, open_up
+from console.sandbox.workspace.disk_use import Astray, empty, open_up
 
 QUARANTINE = ".quarantine"
 _NAME = re.compile(r"^(?P<context>[a-z0-9][a-z0-9-]{0,62})-(?P<nonce>[0-9a-f]{8})\Z")

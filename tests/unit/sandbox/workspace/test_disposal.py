@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Conflict, NotFound, UsageProblem
-from console.sandbox.disposal import QUARANTINE, quarantine, sweep
+from console.sandbox.workspace.disposal import QUARANTINE, quarantine, sweep
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def made(root: Path, name: str) -> Path:
@@ -78,7 +78,7 @@ def test_only_what_was_quarantined_is_swept(tmp_path: Path) -> None:
 def test_a_workspace_that_its_agent_closed_goes_too(tmp_path: Path, mode: int) -> None:
     """Where agents run as we do, an ordinary user, an agent may take its own workspace's bits away."""
     work = made(tmp_path / "root", "old")
-    program = "import os, sys\nfrom pathlib import Path\nfrom console.sandbox.disposal import quarantine, sweep\n"
+    program = "import os, sys\nfrom pathlib import Path\nfrom console.sandbox.workspace.disposal import quarantine, sweep\n"
     program += "os.setgid(65534)\nos.setuid(65534)\n" if os.geteuid() == 0 else ""
     program += (
         f"root = Path({str(tmp_path / 'root')!r})\nquarantine(root, 'old')\nprint([(s.gone, s.why) for s in sweep(root)], os.listdir(root))"

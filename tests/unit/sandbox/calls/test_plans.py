@@ -9,8 +9,8 @@ import pytest
 
 from console.domain.errors import Denied, UsageProblem
 from console.policy.rules.verdicts import Redirect, Step
-from console.sandbox.plans import CODE_BYTES, STEPS_MAX, plan_of
-from console.sandbox.steps import CODE_FD
+from console.sandbox.calls.plans import CODE_BYTES, STEPS_MAX, plan_of
+from console.sandbox.calls.steps import CODE_FD
 
 WS = Path("/w/one")
 STEP = Step(("cat", "a"), "/usr/bin/cat", "/w/one", file=(1, 2, 3))

@@ -9,7 +9,7 @@ import pytest
 
 from console.domain.agent import ContextId
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
-from console.sandbox.workspace import PARTS, open_workspace
+from console.sandbox.workspace.folder import PARTS, open_workspace
 
 UID = os.geteuid() or 64321
 

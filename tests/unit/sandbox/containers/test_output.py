@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.sandbox.container_output import Follower, read_piece
+from console.sandbox.containers.output import Follower, read_piece
 
 
 def frame(content: bytes, kind: int = 1) -> bytes:

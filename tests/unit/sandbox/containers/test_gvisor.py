@@ -12,7 +12,7 @@ import pytest
 from console.domain.agent import AgentId
 from console.domain.errors import Unavailable
 from console.domain.network import NetworkMode
-from console.sandbox.gvisor import Gvisor
+from console.sandbox.containers.gvisor import Gvisor
 from console.sandbox.interface import LaunchSpec, Ticket
 
 SPEC = LaunchSpec(AgentId("a1"), ("/bin/agent",), {}, Path("/w"), Path("/a1.sock"), Path("/out"), NetworkMode.FULL)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
-from console.sandbox.context_files import LOCKS, NAME, ContextNote, alone, contexts_on_disk, last_used, use, write_note
+from console.sandbox.workspace.session_files import LOCKS, NAME, ContextNote, alone, contexts_on_disk, last_used, use, write_note
 
 NOTE = ContextNote("c1", "coder", "default", "2030-01-01T00:00:00Z", "2030-01-02T00:00:00Z", 7.0, 12345)
 

@@ -15,7 +15,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
-from console.sandbox.tools import (
+from console.sandbox.workspace.tools import (
     MANIFEST,
     Manifest,
     Offer,
@@ -210,7 +210,7 @@ def test_what_is_signed_is_read_by_its_plain_name_only(workspace: Path) -> None:
 
 def test_a_tool_exchanged_between_look_and_copy_is_not_offered(workspace: Path, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes that count are those of the copy: an exchange at the last moment is seen."""
-    from console.sandbox import tools
+    from console.sandbox.workspace import tools
 
     write_manifest(workspace, signed())
     real = tools._copy

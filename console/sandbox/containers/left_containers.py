@@ -11,9 +11,9 @@ from pathlib import Path
 
 from console.domain.errors import Conflict, ConsoleError
 from console.sandbox import launcher
-from console.sandbox.docker import gate_of
-from console.sandbox.docker_config import AGENT_LABEL, INSTANCE_LABEL
-from console.sandbox.engine import Engine
+from console.sandbox.containers.config import AGENT_LABEL, INSTANCE_LABEL
+from console.sandbox.containers.docker import gate_of
+from console.sandbox.containers.engine import Engine
 from console.sandbox.interface import OUTPUT_BYTES
 
 OVER = ("exited", "dead")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Conflict, ConsoleError
-from console.sandbox import engine as engine_module
-from console.sandbox import left_containers
-from console.sandbox.docker_config import AGENT_LABEL, INSTANCE_LABEL
-from console.sandbox.left_containers import Left, LeftContainers
+from console.sandbox.containers import engine as engine_module
+from console.sandbox.containers import left_containers
+from console.sandbox.containers.config import AGENT_LABEL, INSTANCE_LABEL
+from console.sandbox.containers.left_containers import Left, LeftContainers
 
 ME = Left("ab" * 32, "a-1")
 

@@ -23,12 +23,13 @@ from console.domain.errors import Conflict, ConsoleError, TimedOut
 from console.domain.errors import NotFound as NotHeld
 from console.domain.hardening import Given
 from console.domain.network import NetworkMode
-from console.sandbox import image, launcher
+from console.sandbox import launcher
 from console.sandbox.bounds import limits_of
-from console.sandbox.container_gate import PORTAL, Gate
-from console.sandbox.container_output import Follower
-from console.sandbox.docker_config import AGENT_LABEL, CONTROL, OUTPUT_LABEL, container_config, described
-from console.sandbox.engine import Engine
+from console.sandbox.containers import image
+from console.sandbox.containers.config import AGENT_LABEL, CONTROL, OUTPUT_LABEL, container_config, described
+from console.sandbox.containers.engine import Engine
+from console.sandbox.containers.gate import PORTAL, Gate
+from console.sandbox.containers.output import Follower
 from console.sandbox.hardening import Mode, judge, refuse_unless
 from console.sandbox.interface import OUTPUT_BYTES, Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import open_process, start_ticks, wait_gone

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import ConsoleError, Unavailable
-from console.sandbox.engine import DEFAULT_SOCKET, Engine, find_socket
+from console.sandbox.containers.engine import DEFAULT_SOCKET, Engine, find_socket
 from tests.fakes.engine_stub import EngineStub
 
 API = "1.41"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 
-from console.sandbox import image
+from console.sandbox.containers import image
 
 
 def test_the_tag_follows_the_content() -> None:

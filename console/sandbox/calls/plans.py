@@ -15,7 +15,7 @@ from console.policy.rules.verdicts import Redirect, Step
 from console.policy.shell.lexer import Refused
 from console.policy.shell.lines import simple_commands
 from console.sandbox.bubblewrap import SYSTEM_FOLDERS
-from console.sandbox.steps import CODE_FD
+from console.sandbox.calls.steps import CODE_FD
 
 TOOLS = {"shell": "shell", "argv": "argv", "python": "run_python"}
 """What can be executed, and the tool that it is judged as."""

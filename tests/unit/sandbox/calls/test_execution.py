@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from console.sandbox import launcher
-from console.sandbox.execution import Ended, Execution
+from console.sandbox.calls.execution import Ended, Execution
 
 WORD = "the word of this call"
 

@@ -1,0 +1,1 @@
+"""Agents in containers: Docker and gVisor, their engine, image and gate."""

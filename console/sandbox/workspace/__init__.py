@@ -1,0 +1,1 @@
+"""Workspaces of sessions: made, described, measured, deleted, and their signed tools."""
