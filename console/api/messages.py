@@ -527,7 +527,7 @@ class Delta(View):
     * ``allowlist`` {version}
     * ``rollback`` {record_id, state}
     * ``status`` StatusView
-    * ``notice`` {level: info|amber|red, text}
+    * ``notice`` {level: info|amber|red, text}; ``alert`` AlertView
 
     A client whose ``Last-Event-ID`` is too old gets ``resync`` and reads the fleet again.
     """

@@ -69,7 +69,7 @@ class DesktopSession:
         self._ask("NotificationAction", "u", place)
 
     def forge(self, path: str, member: str, signature: str, *body: object) -> None:
-        """Another program on the bus sends a signal to each program on it, as if it were the daemon. No match rule keeps such a one away."""
+        """Another program sends a signal to each on the bus, as if it were the daemon. No match rule keeps such a one away."""
         with open_dbus_connection(self.address) as bus:
             [names] = unwrap_msg(bus.send_and_get_reply(message_bus.ListNames(), timeout=60))
             for name in (one for one in names if one.startswith(":")):

@@ -9,6 +9,7 @@ import pytest
 
 from console.services.webhook import outbox
 from console.services.webhook.outbox import Outbox
+from tests.fakes.private_disk import run_on_a_small_disk
 
 
 async def test_the_next_supervisor_has_what_was_saved_in_the_same_order(tmp_path: Path) -> None:
@@ -42,13 +43,38 @@ async def test_a_damaged_file_is_counted_and_removed_and_the_others_are_read(tmp
     assert {file.name for file in tmp_path.iterdir()} == {"000000000001.json", "notes.txt"}
 
 
-async def test_a_disk_that_refuses_keeps_it_in_memory(tmp_path: Path) -> None:
-    (tmp_path / "webhook").write_text("a file where the folder should be")
-    box = Outbox(tmp_path / "webhook", "boot")
-    box.add("a", b"{}")
-    with pytest.raises(FileExistsError):
+ON_A_FULL_DISK = """
+import asyncio
+from console.services.webhook.outbox import Outbox
+
+async def main():
+    box = Outbox(disk / "webhook", "boot")
+    for number in range(3):
+        box.add(f"a-{number}", b"{}")
+    await box.save()
+    fill()
+    box.add("b", b"x" * 20000)
+    try:
         await box.save()
-    assert [one.saved for one in box.waiting] == [False]
+        said = ""
+    except OSError as error:
+        said = error.strerror
+    kept = [one.saved for one in box.waiting]
+    await box.remove(box.waiting[:1])  # what was delivered goes, on a full disk too
+    empty()
+    await box.save()
+    other = Outbox(disk / "webhook", "boot")
+    broken = await other.load()
+    print(json.dumps([said, kept, broken, [one.alert_id for one in other.waiting], sorted(p.suffix for p in (disk / "webhook").iterdir())]))
+
+asyncio.run(main())
+"""
+
+
+def test_a_full_disk_keeps_it_in_memory_and_takes_it_once_there_is_room(tmp_path: Path) -> None:
+    said, kept, broken, later, files = run_on_a_small_disk(tmp_path / "disk", ON_A_FULL_DISK)
+    assert said == "No space left on device" and kept == [True, True, True, False]
+    assert broken == 0 and later == ["a-1", "a-2", "b"] and files == [".json"] * 3
 
 
 def test_the_oldest_are_too_many(tmp_path: Path) -> None:
