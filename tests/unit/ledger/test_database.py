@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+import subprocess
 import threading
 from pathlib import Path
 
@@ -51,11 +52,67 @@ def test_an_old_schema_is_migrated_and_keeps_its_rows(tmp_path: Path) -> None:
     old = Ledger(path)
     old.kv_set("colour", "green")
     old.close()
-    grown = (*MIGRATIONS, Migration(len(MIGRATIONS) + 1, "a column", ("ALTER TABLE kv ADD COLUMN note ANY",)))
-    Database(path, grown).close()
-    Database(path, grown).close()
+    wider = (*MIGRATIONS, Migration(len(MIGRATIONS) + 1, "a column", ("ALTER TABLE kv ADD COLUMN note ANY",)))
+    Database(path, wider).close()
+    Database(path, wider).close()
     rows = sqlite3.connect(path).execute("SELECT key, value, note FROM kv").fetchall()
     assert rows == [("colour", "green", None)]
+
+
+def kept(path: Path) -> list[str]:
+    return sorted(file.name for file in path.parent.iterdir() if ".schema-" in file.name)
+
+
+def grown(by: int) -> tuple[Migration, ...]:
+    """The migrations of a version that is ``by`` schemas newer."""
+    newest = len(MIGRATIONS)
+    return (*MIGRATIONS, *(Migration(newest + n, f"step {n}", (f"CREATE TABLE step{n} (x INTEGER) STRICT",)) for n in range(1, by + 1)))
+
+
+def test_a_copy_is_kept_before_a_migration_and_an_older_version_names_the_way_back(tmp_path: Path) -> None:
+    path, newest = tmp_path / "ledger.db", len(MIGRATIONS)
+    old = Ledger(path)
+    assert kept(path) == [], "a new ledger has nothing to keep"
+    old.kv_set("colour", "green")
+    Database(path, grown(1)).close()  # while the other connection holds its write-ahead log open
+    old.close()
+    assert kept(path) == [f"ledger.db.schema-{newest}"]
+    copy = tmp_path / f"ledger.db.schema-{newest}"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    with pytest.raises(Conflict) as caught:
+        Ledger(path)
+    assert f"schema {newest + 1}; this version knows {newest}" in caught.value.what
+    command = caught.value.remedy[caught.value.remedy.index("rm -f") : caught.value.remedy.index(". The ledger")]
+    subprocess.run(["sh", "-ec", command], check=True)
+    back = Ledger(path)
+    assert back.kv_get("colour") == "green"
+    back.close()
+    Database(path, grown(1)).close()
+    Database(path, grown(3)).close()
+    assert kept(path) == [f"ledger.db.schema-{newest}", f"ledger.db.schema-{newest + 1}"]
+
+
+def test_without_a_copy_only_the_newer_version_is_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    Database(path, grown(1)).close()
+    (tmp_path / "ledger.db.schema-x").write_text("")
+    with pytest.raises(Conflict) as caught:
+        Ledger(path)
+    assert caught.value.remedy == "Start the newer version again: no copy from before the upgrade is here."
+
+
+def test_a_copy_that_cannot_be_kept_leaves_the_old_schema(tmp_path: Path) -> None:
+    path, newest = tmp_path / "ledger.db", len(MIGRATIONS)
+    Ledger(path).close()
+    (tmp_path / f"ledger.db.schema-{newest}").mkdir()
+    with pytest.raises(ConsoleError, match="was not migrated: a copy of it could not be kept"):
+        Database(path, grown(1))
+    assert sqlite3.connect(path).execute("SELECT max(version) FROM schema_version").fetchone() == (newest,)
+    assert not list(tmp_path.glob(".ledger*"))
+    (tmp_path / f".ledger.db.schema-{newest}").write_text("of a start that ended in between")
+    (tmp_path / f"ledger.db.schema-{newest}").rmdir()
+    Database(path, grown(1)).close()
+    assert kept(path) == [f"ledger.db.schema-{newest}"]
 
 
 def test_a_failing_migration_leaves_nothing_of_itself(tmp_path: Path) -> None:
