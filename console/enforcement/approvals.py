@@ -1,6 +1,7 @@
-"""Approvals in the engine: who waits for a human, and what a decision, a deadline, a kill or an end makes of it.
+"""What an agent may do: judged by the policy outside the engine, then allowed, denied, or put before a human.
 
-The ledger is the arbiter: nothing is let through before the ledger has said that this approval was good and is used up now.
+Here it is decided who waits for a human, what a decision, a deadline, a kill or an end makes of it, and what still stands between an
+allowed call and its answer: a stop that came meanwhile, a rollback record, the network.
 """
 
 from __future__ import annotations
@@ -10,12 +11,56 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from console.domain import command as c
+from console.domain import dry_run as d
 from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.approval import Approval, ApprovalScope, ApprovalState, digest_of, session_digest
-from console.domain.permission import Decision, Verdict
-from console.enforcement.permitting import permit
+from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.profile import OBSERVE
+from console.enforcement import approvals, dry_run, lineages
 from console.enforcement.state import EngineState
+
+NOT_ALIVE = Decision(Verdict.DENY, "agent", "the agent is not alive")
+_DESTRUCTIVE = {"write_file": "file_write", "delete_file": "file_delete"}
+
+
+def stopped(state: EngineState, agent: Agent | None) -> Decision | None:
+    """Why nothing at all is allowed to this agent now; None: it may be judged."""
+    if agent is None or not agent.state.is_live:
+        return NOT_ALIVE
+    if state.killed or state.soft_stop or agent.causes:
+        return Decision(Verdict.DENY, "stop", "killed" if state.killed else state.soft_stop or "frozen")
+    if agent.agent_id in state.killing or agent.agent_id in state.halting:
+        return Decision(Verdict.DENY, "stop", "being stopped")
+    return None
+
+
+def forbidden(state: EngineState, agent: Agent, request_id: str, request: PermissionRequest) -> Decision | None:
+    """Why no approval lets a call through: it completes a forbidden sequence. Of an agent that is only observed, nothing is blocked."""
+    if state.profiles.of(agent) == OBSERVE:
+        return None
+    return lineages.forbidden(state.lineages, agent, request_id, dry_run.marks_for(state, agent, request_id, request))
+
+
+def permit(state: EngineState, agent_id: AgentId, request_id: str, request: PermissionRequest, decision: Decision) -> Iterator[c.Command]:
+    """Answers an allow; a destructive call gets its rollback record first (promise 5), a URL the allowlist's word."""
+    agent = state.agents.get(agent_id)
+    why_not = stopped(state, agent)  # asked again: whatever was pressed while it was judged, or while a human thought, wins
+    if agent is not None and why_not is None:
+        why_not = forbidden(state, agent, request_id, request)
+    if agent is None or why_not is not None:
+        yield c.AnswerPermission(agent_id, request_id, why_not or NOT_ALIVE)
+    elif head := dry_run.held_by(state, agent, request_id):
+        yield from dry_run.instead(state, agent, head, request_id, request, decision)
+    elif step := lineages.takes(state.lineages, agent, request_id, request, decision, lambda name: state.context(name)[1]):
+        yield step  # on disk before it is answered; it comes back here
+    elif kind := _DESTRUCTIVE.get(request.tool):
+        yield c.SnapshotThenAnswer(agent_id, agent.context_id, request_id, kind, request.argument, decision)
+    elif request.tool == "http_request":
+        yield c.JudgeUrl(agent_id, request_id, request.argument, agent.effective_mode)
+    else:
+        yield c.AnswerPermission(agent_id, request_id, decision)
+
 
 OPENED_MAX = 100
 OPENED_S = 60.0
@@ -277,3 +322,56 @@ def _forget(state: EngineState, approval: Approval) -> None:
 
 def _denied(event: e.ApprovalDecided) -> str:
     return f"denied by {event.by}" + (f": {event.words}" if event.words else "")
+
+
+def asked(state: EngineState, event: e.PermissionAsked) -> Iterator[c.Command]:
+    """Deny the call of a stopped agent. Every other call is checked by the rules in force."""
+    agent = state.agents.get(event.agent_id)
+    denied = stopped(state, agent)
+    if agent is None or denied is not None:
+        yield c.AnswerPermission(event.agent_id, event.request_id, denied or NOT_ALIVE)
+        return
+    words = f"asks {event.request.tool} {event.request.argument}"[:200]
+    yield c.ShowAgent(state.put(replace(agent, last_action=words, last_action_at=event.at)))
+    yield c.JudgeCall(event.agent_id, event.request_id, event.request)
+
+
+def judged(state: EngineState, event: e.CallJudged) -> Iterator[c.Command]:
+    """The policy's verdict: deny before ask before allow was decided there; here it becomes an answer, or waits."""
+    agent = state.agents.get(event.agent_id)
+    denied = stopped(state, agent)
+    if agent is not None and denied is None:
+        dry_run.judged(state, agent, event)
+    if agent is not None and denied is None and event.decision.verdict is not Verdict.DENY:
+        state.lineages.matches[event.request_id] = event.matches
+        denied = forbidden(state, agent, event.request_id, event.request)  # nobody approves what no approval can loosen
+    if agent is None or denied is not None:
+        yield c.AnswerPermission(event.agent_id, event.request_id, denied or NOT_ALIVE)
+    elif event.decision.verdict is Verdict.ALLOW:
+        yield from permit(state, event.agent_id, event.request_id, event.request, event.decision)
+    elif event.decision.verdict is Verdict.ASK and (stands := dry_run.stands_for(state, agent, event)) is not None:
+        yield from permit(state, event.agent_id, event.request_id, event.request, stands)
+    elif event.decision.verdict is Verdict.ASK:
+        yield from approvals.opened(state, agent, event)
+    else:
+        yield c.AnswerPermission(event.agent_id, event.request_id, event.decision)
+
+
+def marks_kept(state: EngineState, event: e.MarksKept) -> Iterator[c.Command]:
+    """A call's step of a forbidden sequence is on disk. The call goes on, unless another agent's step came between."""
+    agent = state.agents.get(event.agent_id)
+    if agent is None or event.why_not:
+        words = Decision(Verdict.DENY, "sequence", event.why_not)
+        yield c.AnswerPermission(event.agent_id, event.request_id, words if event.why_not else NOT_ALIVE)
+        return
+    lineages.kept(state.lineages, agent, event)
+    yield from permit(state, event.agent_id, event.request_id, event.request, event.decision)
+
+
+def released(state: EngineState, event: d.ReleaseUsed) -> Iterator[c.Command]:
+    """The ledger's word on a call of an approved plan: used up, so it goes on through all that is left of a live call; or not good."""
+    if event.ok:
+        state.dry_run.passed.add(event.request_id)
+        yield from permit(state, event.agent_id, event.request_id, event.request, event.decision)
+    else:
+        yield c.AnswerPermission(event.agent_id, event.request_id, Decision(Verdict.DENY, d.RULE, f"not executed: {event.why}"))

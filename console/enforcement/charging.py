@@ -10,8 +10,7 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel
 from console.domain.budget import RESERVABLE, Limits, Reservation, Usage
 from console.domain.budget_day import turned
-from console.enforcement.budget_state import Node
-from console.enforcement.state import EngineState
+from console.enforcement.state import EngineState, Node
 
 _NOTHING = Usage()
 DEEPEST = 100

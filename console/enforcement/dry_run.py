@@ -19,8 +19,7 @@ from console.domain.lineage import Mark
 from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.domain.words import counted, notice
 from console.enforcement import lineages
-from console.enforcement.dry_state import JudgedAs, Key
-from console.enforcement.state import EngineState
+from console.enforcement.state import EngineState, JudgedAs, Key
 
 MARKS_MAX = 5000
 """Of one head."""

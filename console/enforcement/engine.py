@@ -19,7 +19,6 @@ from console.domain.verdict import verdict
 from console.enforcement import (
     adoption,
     approvals,
-    budget_restore,
     budgets,
     dry_run,
     ladder,
@@ -27,12 +26,11 @@ from console.enforcement import (
     limiting,
     lineages,
     open_ends,
-    permissions,
     reserving,
     sightings,
     tighten,
 )
-from console.enforcement.sameness import Round
+from console.enforcement.sighting_cache import Round
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 
 Commands = Iterator[c.Command]
@@ -70,9 +68,9 @@ class Engine:
             e.Tightened: lambda event: tighten.tightened(self.state, event),
             e.NetworkSwitched: lambda event: tighten.switched(self.state, event),
             e.PermissionAsked: self._permission,
-            e.CallJudged: lambda event: permissions.judged(self.state, event),
+            e.CallJudged: lambda event: approvals.judged(self.state, event),
             e.LineagesRestored: lambda event: lineages.restored(self.state.lineages, event),
-            e.MarksKept: lambda event: permissions.marks_kept(self.state, event),
+            e.MarksKept: lambda event: approvals.marks_kept(self.state, event),
             e.ApprovalsRestored: lambda event: approvals.restored(self.state, event),
             e.ApprovalKept: lambda event: approvals.kept(self.state, event),
             e.ApprovalDecided: lambda event: approvals.decided(self.state, event),
@@ -93,7 +91,7 @@ class Engine:
             e.Adopted: lambda event: adoption.adopted(self.state, event),
             e.Sighted: lambda event: sightings.sighted(self.state, event, self._round),
             **dry_run.handlers(self.state),
-            d.ReleaseUsed: lambda event: permissions.released(self.state, event),
+            d.ReleaseUsed: lambda event: approvals.released(self.state, event),
         }
 
     def step(self, event: e.Event) -> list[c.Command]:
@@ -138,7 +136,7 @@ class Engine:
                 yield c.SwitchNetwork(agent.agent_id, agent.network_mode, "as its session asks, after a restart")
             if agent.isolated and agent.agent_id in event.alive:
                 yield c.CutEgress(agent.agent_id)  # the supervisor before may have died between the record and the cut
-        budget_restore.restored(state, event)
+        budgets.restored(state, event)
 
     def _gone(self, agent: Agent, event: e.Restored) -> Agent:
         """Return an agent that ended while no supervisor followed it. It counts as killed only where a receipt proves it (promise 1)."""
@@ -170,7 +168,7 @@ class Engine:
 
     def _permission(self, event: e.PermissionAsked) -> Commands:
         budgets.asked(self.state, event)
-        yield from permissions.asked(self.state, event)
+        yield from approvals.asked(self.state, event)
 
     def _usage_refused(self, event: e.UsageRefused) -> Commands:
         yield c.Record(f"agent:{event.agent_id}", "usage.refused", event.why, verdict="deny", agent_id=event.agent_id)

@@ -12,8 +12,7 @@ from console.domain.budget import GAUGES, LIMIT_NAMES, RESERVABLE, SUMMED, UNCAP
 from console.domain.budget_day import until_midnight
 from console.domain.words import notice
 from console.enforcement import charging
-from console.enforcement.budget_state import Node
-from console.enforcement.state import EngineState
+from console.enforcement.state import EngineState, Node
 
 MARKS = (90, 75)
 FULL = 100

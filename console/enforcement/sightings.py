@@ -15,10 +15,10 @@ from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind, Sighting
 from console.domain.budget import Usage, shortfall
 from console.domain.conversation import started_as
-from console.enforcement import budgets, charging, sameness
+from console.enforcement import budgets, charging, sighting_cache
 from console.enforcement.adoption import taken_in
 from console.enforcement.identity import GONE, TELEMETRY, Row, joined, name_of, observed_id
-from console.enforcement.sameness import Round
+from console.enforcement.sighting_cache import Round
 from console.enforcement.state import EngineState, Seen
 
 FINISHED = "finished"
@@ -33,7 +33,7 @@ _LINKED = 10_000
 
 def sighted(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Command]:
     """Add new rows, refresh known ones, and end those that no source sees any more. A source that cannot look ends no row."""
-    if sameness.kept(state, event.reports, had) and (again := sameness.to_look_at(state, had)) is not None:
+    if sighting_cache.kept(state, event.reports, had) and (again := sighting_cache.to_look_at(state, had)) is not None:
         inside = _inside(row for row, _ in had.rows)
         for row, agent_id in again:
             yield from _looked_at(state, event, row, agent_id, inside, had.names)
@@ -74,7 +74,7 @@ def _anew(state: EngineState, event: e.Sighted, had: Round) -> Iterator[c.Comman
     state.rows = {name: i for name, i in state.rows.items() if i in now} | names
     yield from _gone(state, event, before - now)
     yield from _quiet(state, taken)
-    sameness.remember(had, state, event.reports, places, made, names)
+    sighting_cache.remember(had, state, event.reports, places, made, names)
 
 
 def _inside(rows: Iterable[Row]) -> dict[AgentId, list[Sighting]]:

@@ -1,21 +1,148 @@
-"""What the engine knows: agents, trees, contexts, the kill. Pure look-ups; the engine alone changes it."""
+"""What the engine knows: agents, trees, contexts, the kill, approvals, budgets and dry runs. Pure look-ups; the engine alone changes it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Container
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, Sighting
-from console.domain.budget import Usage
+from console.domain.approval import TTL_S, WAITING_MAX, Approval, ApprovalState, AskedPart
+from console.domain.budget import UNCAPPED, Limits, Reservation, Usage
+from console.domain.budget_day import Day
+from console.domain.dry_run import Release
 from console.domain.ladder import Scope
+from console.domain.lineage import Mark
 from console.domain.network import LOOSEST, ModeMapping, NetworkMode, Sensitivity, stricter_mode
+from console.domain.permission import PermissionRequest, Verdict
 from console.domain.profile import ProfileTable
 from console.domain.unknown_exit import OPEN_END
-from console.enforcement.approval_state import Approvals
-from console.enforcement.budget_state import BudgetState
-from console.enforcement.dry_state import DryRuns
 from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
+
+TAKEN_MAX = 1000
+
+
+@dataclass(slots=True)
+class Approvals:
+    """What is open, who waits for it, and what was approved for whole sessions."""
+
+    ttl_s: float = TTL_S
+    waiting_max: int = WAITING_MAX
+    by_id: dict[str, Approval] = field(default_factory=dict)
+    waiters: dict[str, list[str]] = field(default_factory=dict)
+    """Requests that wait for an approval, oldest first; none when their callers are gone."""
+    kept: set[str] = field(default_factory=set)
+    """Approvals that are on disk. Others are neither shown nor decided, because a crash would forget them."""
+    grants: dict[tuple[str, str], str] = field(default_factory=dict)
+    """(session, digest) -> approval."""
+    taken: deque[Approval] = field(default_factory=lambda: deque(maxlen=TAKEN_MAX))
+    """The last approvals that ended with their agents, as they were. A kill's evidence lists them as open."""
+    opened: dict[str, deque[float]] = field(default_factory=dict)
+    """When each tree asked lately (CLOCK_BOOTTIME seconds)."""
+
+    def of_agent(self, agent_id: AgentId) -> list[Approval]:
+        """Open ones of one agent, oldest first."""
+        return [a for a in self.by_id.values() if a.agent_id == agent_id]
+
+    def open_or_taken(self, agent_ids: Container[AgentId]) -> list[Approval]:
+        """What these had open, or had until their end."""
+        return [a for a in (*self.taken, *self.by_id.values()) if a.agent_id in agent_ids]
+
+    def waiting_of_tree(self, root_id: AgentId) -> int:
+        """How many requests of one tree wait."""
+        return sum(a.root_id == root_id and a.state is ApprovalState.WAITING for a in self.by_id.values())
+
+
+Node = tuple[str, str]
+"""(scope, key): ``("tree", agent id)``, ``("session", context id)``, ``("project", folder)``, ``("day", YYYY-MM-DD)``."""
+EVERY_DAY: Node = ("day", "")
+"""Limits of a day hold for each one; usage is kept by date."""
+
+
+@dataclass(slots=True)
+class BudgetState:
+    """Mutable; part of the engine's state. Usage of trees is in ``EngineState.tree_usage``, at every node of a tree."""
+
+    limits: dict[Node, Limits] = field(default_factory=dict)
+    """Set by an operator: sessions, projects, ``EVERY_DAY``, agent types."""
+    defaults: dict[str, Limits] = field(default_factory=dict)
+    """By scope, from the settings; ``type:NAME`` for an agent type."""
+    spent: dict[Node, Usage] = field(default_factory=dict)
+    """Sessions, projects and days."""
+    held: dict[Node, Usage] = field(default_factory=dict)
+    """Set aside, at every node that will be charged, ``("agent", id)`` included."""
+    reservations: dict[str, Reservation] = field(default_factory=dict)
+    held_at: dict[str, tuple[Node, ...]] = field(default_factory=dict)
+    """By reservation: where it is set aside, so that exactly that is given back."""
+    warned: dict[Node, dict[str, int]] = field(default_factory=dict)
+    """The highest mark (75, 90, 100) that was said of each limit."""
+    denied: set[tuple[AgentId, str]] = field(default_factory=set)
+    """Reservations refused for want of room are recorded once for each agent and limit."""
+    worked: dict[AgentId, float] = field(default_factory=dict)
+    """CLOCK_BOOTTIME of an agent's last sign of work."""
+    metered: set[AgentId] = field(default_factory=set)
+    """Metered from transcripts, after the fact."""
+    day: Day = field(default_factory=Day)
+    turned: tuple[float, float, str] = (0.0, 0.0, "")
+    """The moment (both clocks, which boot) for which the day was looked at last."""
+    boot_id: str = ""
+    """Of which boot of the machine CLOCK_BOOTTIME is."""
+    ticked: float = 0.0
+    """CLOCK_BOOTTIME of the last tick."""
+    kept_boot: float = 0.0
+    """When wall time of sessions, projects and days was last kept."""
+    observed_said: set[AgentId] = field(default_factory=set)
+    """Observed agents beyond a limit: said once."""
+
+    def of(self, scope: str, key: str) -> Limits:
+        """The limits of a session, a project or the day: as set, else as the settings say."""
+        default = self.defaults.get(scope, UNCAPPED)
+        return self.limits.get((scope, "" if scope == "day" else key), default)
+
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedAs:
+    """What the rules said of a call that is not answered yet."""
+
+    request: PermissionRequest
+    verdict: Verdict
+    rule: str
+    reason: str
+    parts: tuple[AskedPart, ...]
+
+
+@dataclass(slots=True)
+class DryRuns:
+    """Nothing here lets anything through that is not in ``releases``."""
+
+    marked: set[AgentId] = field(default_factory=set)
+    """Agents that are in dry-run by their own row; those below them are as well."""
+    judged: dict[str, JudgedAs] = field(default_factory=dict)
+    """By request, until it is answered; of agents in dry-run alone."""
+    releases: dict[tuple[str, str], Release] = field(default_factory=dict)
+    """(agent, digest) -> a call of an approved plan that may be made once."""
+    passed: set[str] = field(default_factory=set)
+    """Requests that take up such a call: it is used up on disk already."""
+    marks: dict[str, dict[Key, Mark]] = field(default_factory=dict)
+    """By head: steps that its calls would have taken."""
+    leaving: set[AgentId] = field(default_factory=set)
+    """Agents that an operator takes out right now."""
+
+    def kept(self, had: Agent | None, agent: Agent) -> Agent:
+        """Return the agent as it may be stored. Only an operator's order takes an agent out of dry-run, whatever code writes its row."""
+        if had is not None and had.dry_run and not agent.dry_run and agent.agent_id not in self.leaving:
+            agent = replace(agent, dry_run=had.dry_run)
+        if agent.dry_run:
+            self.marked.add(agent.agent_id)
+        else:
+            self.marked.discard(agent.agent_id)
+        return agent
+
 
 _PLACED = attrgetter("state", "control_level", "parent_id", "root_id", "context_id", "cwd", "causes", "state_reason")
 """All that any index is made of, but for dry-run."""

@@ -16,9 +16,8 @@ from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.event import Event
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import mapping_of
-from console.enforcement.approval_state import Approvals
 from console.enforcement.engine import Engine
-from console.enforcement.state import EngineState, SpawnLimits
+from console.enforcement.state import Approvals, EngineState, SpawnLimits
 from console.services.adoption.service import AdoptDesk, keep_adopted
 from console.services.approvals.approval_runner import Approving
 from console.services.approvals.dry_run import DryRunDesk

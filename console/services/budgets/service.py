@@ -27,8 +27,7 @@ from console.domain.errors import UsageProblem
 from console.domain.ids import CONTEXT_ID
 from console.domain.words import counted
 from console.enforcement import charging, limiting
-from console.enforcement.budget_state import Node
-from console.enforcement.state import EngineState
+from console.enforcement.state import EngineState, Node
 from console.ledger.budgets import LimitChange
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import gauges

@@ -12,10 +12,9 @@ from console.domain.budget import RESERVABLE, UNCAPPED, Limits, Usage
 from console.domain.budget_day import note as day_note
 from console.domain.budget_day import until_midnight
 from console.domain.burn import ends_in_s, forecast
-from console.enforcement.budget_state import BudgetState, Node
 from console.enforcement.charging import wide_nodes
 from console.enforcement.identity import TELEMETRY, unreported
-from console.enforcement.state import EngineState, Seen
+from console.enforcement.state import BudgetState, EngineState, Node, Seen
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import Facts, Nearest, gauge, level_of, nearest
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from console.domain.agent import AgentId, ContextId
 from console.domain.approval import Approval, ApprovalState
 from console.domain.permission import PermissionRequest
-from console.enforcement.approval_state import Approvals
+from console.enforcement.state import Approvals
 
 
 def test_only_what_waits_counts_against_a_trees_share() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.domain.budget import UNCAPPED, Limits
-from console.enforcement.budget_state import EVERY_DAY, BudgetState
+from console.enforcement.state import EVERY_DAY, BudgetState
 
 
 def test_what_was_set_holds_else_what_the_settings_say_else_nothing() -> None:

@@ -9,7 +9,7 @@ from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.network import NetworkMode
 from console.domain.permission import Decision, PermissionRequest, Verdict
-from console.enforcement.permitting import permit, stopped
+from console.enforcement.approvals import permit, stopped
 from tests.fakes.playbook import Playbook
 
 ALLOW = Decision(Verdict.ALLOW, "rule", "why")

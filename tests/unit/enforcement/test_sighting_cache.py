@@ -12,7 +12,7 @@ from console.domain import command as c
 from console.domain import event as e
 from console.domain.agent import AgentId, ControlLevel, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
-from console.enforcement import sameness
+from console.enforcement import sighting_cache
 from console.enforcement.engine import Engine
 from console.enforcement.identity import observed_id
 
@@ -61,14 +61,14 @@ class Both:
     def looked_at(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         """How many rows each round of the remembering one looks at; -1: it made all anew."""
         counts: list[int] = []
-        real = sameness.to_look_at
+        real = sighting_cache.to_look_at
 
         def counted(state: Any, had: Any) -> Any:
             found = real(state, had)
             counts.append(-1 if found is None else len(found))
             return found
 
-        monkeypatch.setattr(sameness, "to_look_at", counted)
+        monkeypatch.setattr(sighting_cache, "to_look_at", counted)
         return counts
 
 
