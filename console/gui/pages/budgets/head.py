@@ -145,7 +145,7 @@ class BudgetHead(QWidget):
     def _paint_burn(self, painter: QPainter, box: QRectF, totals: BudgetTotals) -> None:
         colours = ink()
         value = f"{usd(totals.burn_usd_per_h)}/h" if totals.burn_usd_per_h is not None else "not known"
-        _figure(painter, box, "Burn rate", value, "", colours.text)
+        _figure(painter, box, "Burn, last hour", value, "", colours.text)
         if any(v > 0 for v in totals.burn_60):
             line = QRectF(box.x(), box.y() + 46, min(132.0, box.width()), 18)
             draw_sparkline(painter, line, totals.burn_60, colours.bar, colours.track)

@@ -102,7 +102,7 @@ class FleetHeader(QWidget):
         draw_text(painter, QRectF(spend, 33, 160, 24), self._money(self._spend), fonts.ui(18, fonts.SEMIBOLD), colours.text)
         below = self._lacks or self._day
         draw_text(painter, QRectF(spend, 58, 165, 18), below, fonts.ui(11), colours.warn if self._lacks else colours.text3)
-        draw_text(painter, QRectF(burn, 14, 130, 18), "Burn rate", fonts.ui(12), colours.text2)
+        draw_text(painter, QRectF(burn, 14, 130, 18), "Burn, last 5 min", fonts.ui(12), colours.text2)
         burning = self._money(self._burn)
         burning += "" if burning == "unknown" else "/h"
         draw_text(painter, QRectF(burn, 33, 130, 24), burning, fonts.ui(18, fonts.SEMIBOLD), colours.text)
