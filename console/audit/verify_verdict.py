@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.audit.anchors import SHOWN, Anchor, broken_in, noted_in
-from console.audit.on_record import compare
 from console.audit.receipt_seal import SUFFIX
 from console.audit.rollback_rows import compare_rows
 from console.audit.verify import Verdict
 from console.audit.verify_anchors import foreign
+from console.audit.verify_presence import compare
 from console.domain.rollback import RECORDS_FILE
 from console.domain.words import counted
 from console.settings.places import Places

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Denied, NotRecorded
-from console.rollback.beneath import MAX_BYTES, open_regular
+from console.rollback.safe_open import MAX_BYTES, open_regular
 from console.settings.durable import make_folder
 
 _CHUNK = 1 << 20

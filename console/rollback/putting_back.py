@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from console.domain.errors import Conflict, ConsoleError, Denied
-from console.rollback.beneath import open_beneath
 from console.rollback.images import ABSENT, Image, look
+from console.rollback.safe_open import open_beneath
 
 # renameat2(2), <linux/fs.h>
 _NOREPLACE, _EXCHANGE = 1, 2

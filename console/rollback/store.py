@@ -11,11 +11,11 @@ from pathlib import Path
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
 from console.domain.failpoints import failpoint
 from console.domain.rollback import RECORDS_FILE, RollbackKind, RollbackRecord, RollbackState
-from console.rollback.beneath import MAX_BYTES, check_plain, open_beneath, relative_parts, workspace
 from console.rollback.images import ABSENT, Image, Objects, look, stamp_of
 from console.rollback.journal import Entry, Journal
 from console.rollback.preview import DIFF_BYTES, RollbackDetail, compare
 from console.rollback.putting_back import folder_of, put, remove, sweep
+from console.rollback.safe_open import MAX_BYTES, check_plain, open_beneath, relative_parts, workspace
 from console.rollback.words import conflict, dry_run, state
 
 MAX_TOTAL = 4 * 1024**3

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from watchfiles._rust_notify import RustNotify
 
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 
 log = logging.getLogger(__name__)
 TOGETHER_MS = 120

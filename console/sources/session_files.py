@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from console.domain.agent import Sighting, SourceReport
-from console.sources.farewell import Farewells
 from console.sources.home_dirs import OwnHome
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement
 from console.sources.kind import Outlook
 from console.sources.plain_processes import folded
 from console.sources.processes import ticks_of_boot
 from console.sources.programs import Program, Running
+from console.sources.recently_ended import Farewells
 from console.sources.spend.of_session import SessionSpend, Spent, acted, usage
 from console.sources.text import plain
 

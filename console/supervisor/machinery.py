@@ -47,7 +47,7 @@ from console.services.stop.observed_targets import asked_of, note_session
 from console.services.webhook.service import Webhook
 from console.settings.options import Options
 from console.settings.places import Places
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 from console.supervisor.adapters import sandboxes_of, sources_of, spend_of
 from console.supervisor.http.access import Trespasses
 from console.supervisor.http.redaction import hide_in_logs

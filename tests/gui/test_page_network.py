@@ -15,9 +15,9 @@ from pytestqt.qtbot import QtBot
 from console.api.messages import Delta, EgressView
 from console.gui.pages.network.draft import asked_for, offer, probe_url
 from console.gui.pages.network.drawer import Judged
+from console.gui.pages.network.editor import RemoveDialog
 from console.gui.pages.network.egress import KEPT, EgressBook
 from console.gui.pages.network.page import NetworkPage
-from console.gui.pages.network.remove import RemoveDialog
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes import pages_fixture as fixture

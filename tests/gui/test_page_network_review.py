@@ -10,9 +10,9 @@ from pytestqt.qtbot import QtBot
 
 from console.api.allowlist_review import BacktestGroup, BacktestView
 from console.api.messages import MarkView
+from console.gui.pages.network.editor import RemoveDialog
 from console.gui.pages.network.history import RevertDialog
 from console.gui.pages.network.page import NetworkPage
-from console.gui.pages.network.remove import RemoveDialog
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes.gui_fixture import HOSTILE_NAMES

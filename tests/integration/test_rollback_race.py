@@ -15,7 +15,7 @@ import pytest
 
 from console.domain.errors import ConsoleError, Denied
 from console.domain.rollback import RollbackKind
-from console.rollback import beneath
+from console.rollback import safe_open
 from console.rollback.store import RollbackStore
 
 _SWAPPER = """
@@ -68,9 +68,9 @@ def test_snapshots_never_read_outside(
 ) -> None:
     store, ws, outside = places
     if how == "walk":
-        monkeypatch.setattr(beneath, "openat2_works", lambda: False)
+        monkeypatch.setattr(safe_open, "openat2_works", lambda: False)
     else:
-        assert beneath.openat2_works()
+        assert safe_open.openat2_works()
     if what == "folder":
         names, path = (ws, "d", "trap"), "d/x"
     else:

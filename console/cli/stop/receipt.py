@@ -6,9 +6,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
-from console.audit.on_record import compare, retired_keys
 from console.audit.receipt_seal import SealVerdict, verify_file
 from console.audit.retirement import HOST, worth
+from console.audit.verify_presence import compare, retired_keys
 from console.cli.link import connect
 from console.cli.options import Json, StateDir
 from console.cli.stop import receipt_text

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.rollback.beneath import open_beneath
 from console.rollback.persistence.findings import Where
+from console.rollback.safe_open import open_beneath
 
 Parts = tuple[str, ...]
 _HOPS = 8

@@ -20,7 +20,7 @@ from console.services.activity.clean import Redact, dated
 from console.services.activity.schedule import Followed, Turns
 from console.services.fleet.core import Core
 from console.sources.activity.files import AgentFiles, Whereabouts, whereabouts
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 from console.sources.kinds import ACTIVITIES, VENDORS
 from console.sources.spend.rates import RateBook
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from console.sources.activity.files import AgentFiles, Whereabouts
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 
 LOST_S = 2.0
 """Between two turns in which everybody is looked at because watches lapsed."""

@@ -24,7 +24,7 @@ from console.services.activity.clean import Redact, cleaned_all
 from console.services.activity.follow import Changed, Following
 from console.services.activity.intake import Intake
 from console.services.fleet.core import Core
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 
 log = logging.getLogger(__name__)
 PERIOD_S, REST_MAX_S = 0.4, 0.7

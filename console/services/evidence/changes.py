@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
-from console.rollback.beneath import open_beneath, open_regular, workspace
+from console.rollback.safe_open import open_beneath, open_regular, workspace
 
 HASHED_BYTES = 1 << 20
 """Larger files are listed without a hash."""

@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from console.api.client.api_client import ApiClient
 from console.api.secrets import RetiredKeyView, RetireKeyBody, RetirementBody
 from console.audit.log import AuditLog
-from console.audit.on_record import retired_keys
 from console.audit.retirement import FLEET, HOST, KIND, Retirement, key_id, retire, worth
+from console.audit.verify_presence import retired_keys
 from console.credentials.host_key import ensure_host_key, forget_next, next_key, prepare_next, take_over
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, Unreachable, UsageProblem

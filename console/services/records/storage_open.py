@@ -12,11 +12,11 @@ from console.audit.anchors import broken_in, noted_in
 from console.audit.checkpoints import beside
 from console.audit.database import Damaged
 from console.audit.log import AuditLog
-from console.audit.on_record import compare
 from console.audit.receipt_seal import SUFFIX
 from console.audit.segments import set_aside
 from console.audit.set_aside import LOST, PUT_BACK, SET_ASIDE
 from console.audit.verify_anchors import FIELD, STARTED, foreign
+from console.audit.verify_presence import compare
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.failpoints import failpoint

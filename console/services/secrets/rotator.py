@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from console.api.secrets import RotationItemView, RotationView
-from console.credentials.again import LOST, due, keep_result, present_again, stand_in
 from console.credentials.marker import Again, Last, RotationItem, load_last, olds
+from console.credentials.old_value_check import LOST, due, keep_result, present_again, stand_in
 from console.credentials.plan import OWN_ITEMS, CommandItem, CommandVerifier, FileItem, HttpItem, Item, KeyringItem, Plan, load_plan
 from console.credentials.plugs.made import kept_name, plugs_of
 from console.credentials.proof import Verifier

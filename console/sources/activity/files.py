@@ -15,7 +15,7 @@ from console.domain.activity import Entry, FilePlace, Kind, source_id
 from console.domain.spend import Answer
 from console.sources.activity.tail import Signature, Tailed, database_signature, signature, tail
 from console.sources.activity.text import unreadable
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 from console.sources.home_dirs import homes, is_below, read_foreign
 from console.sources.spend.transcript_files import Folder
 

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 from console.sources.home_dirs import read_foreign
 from console.sources.text import plain
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity
+from console.sources.change_tracker import Freshness
 from console.sources.claude_code.program import CLAUDE
-from console.sources.freshness import Freshness
 from console.sources.home_dirs import OwnHome, read_foreign
 from console.sources.interface import Confinement
 from console.sources.processes import ProcessFacts, ProcessTable

@@ -14,7 +14,7 @@ from pathlib import Path
 from console.domain.agent import Sighting
 from console.sources.claude_code.notes import Notes
 from console.sources.claude_code.subagents import Tree, again, sightings
-from console.sources.farewell import Farewells
+from console.sources.recently_ended import Farewells
 from console.sources.spend.of_session import SessionSpend, Spent
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from console.domain.agent import Sighting, SourceReport
 from console.sources.codex.program import CODEX
-from console.sources.farewell import Farewells
 from console.sources.home_dirs import read_foreign
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement, Pids
 from console.sources.processes import ProcessTable
 from console.sources.programs import Programs, Running
+from console.sources.recently_ended import Farewells
 from console.sources.spend.of_session import SessionSpend, Spent, acted, usage
 from console.sources.text import plain
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from console.domain.budget import Usage
 from console.domain.errors import ConsoleError
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 from console.sources.spend.rates import RateBook
 from console.sources.spend.reader import SpendReader
 from console.sources.spend.store import SpendStore

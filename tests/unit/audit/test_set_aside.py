@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from console.audit.log import AuditLog
-from console.audit.on_record import compare
 from console.audit.set_aside import ACKNOWLEDGED, LOST, SET_ASIDE, Losses, few, losses_of, moment, not_proven, older_logs
+from console.audit.verify_presence import compare
 
 
 def test_each_folder_counts_once_oldest_first_and_other_files_do_not(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from console.audit import on_record, rollback_rows
+from console.audit import rollback_rows, verify_presence
 from console.audit.anchors import Anchor
 from console.audit.log import AuditLog
 from console.audit.segments import set_aside
@@ -18,7 +18,7 @@ from console.settings.places import Places
 
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
-    for room in (on_record, rollback_rows):
+    for room in (verify_presence, rollback_rows):
         monkeypatch.setattr(room, "_AGAIN_S", (0.0,))
     made = Places(tmp_path, tmp_path / "run", "0123abcd", False)
     made.receipts_dir.mkdir()

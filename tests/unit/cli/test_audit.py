@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from console.audit import on_record
+from console.audit import verify_presence
 from console.audit.log import AuditLog
 from console.audit.segments import set_aside
 from console.settings.places import Places
@@ -17,7 +17,7 @@ from tests.fakes.verbs import Watchfloor
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_record, "_AGAIN_S", (0.0,))
+    monkeypatch.setattr(verify_presence, "_AGAIN_S", (0.0,))
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from console.credentials import proof, rotation
-from console.credentials.again import keep_result
 from console.credentials.api_key import ApiKey
 from console.credentials.keyring_store import Store
 from console.credentials.marker import RotationItem, load_marker, olds
+from console.credentials.old_value_check import keep_result
 from console.credentials.plan import OWN_ITEMS
 from console.credentials.rotation import RotationResult, rotate, unfinished
 from console.credentials.token_keys import KEYS_NAME

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import Sighting
-from console.sources.farewell import FAREWELL_S
 from console.sources.interface import GONE
 from console.sources.kind import Lacks, Outlook
 from console.sources.kinds import KINDS, PROGRAMS, TRANSCRIPTS, VENDORS
 from console.sources.processes import ProcessTable, ticks_of_boot
 from console.sources.programs import Programs
+from console.sources.recently_ended import FAREWELL_S
 from console.sources.session_files import newest
 from console.sources.spend.of_session import SessionSpend
 from console.sources.spend.rates import RateBook

@@ -1,25 +1,82 @@
-"""Below the head of the network page: the bar, the list of each tab, and the egress log."""
+"""Below the head of the network page: its bar, the list of each tab, Envoy's configuration as text, and the egress log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from console.api.messages import AllowlistEntryBody, AllowlistView
+from console.api.messages import AllowlistEntryBody, AllowlistView, EnvoyConfigView
 from console.gui.pages.interface import Desk
-from console.gui.pages.network.bar import Bar
-from console.gui.pages.network.config import ConfigView
 from console.gui.pages.network.egress import EgressLog
 from console.gui.pages.network.entries import COLUMNS, EntryRow, cell_words, matches, paint_entry
 from console.gui.pages.network.history import HistoryView
 from console.gui.pages.network.register import RegisterDialog
 from console.gui.pages.network.sandboxes import SandboxList
 from console.gui.pages.network.stricter import StricterDialog
-from console.gui.pages.network.tester import TestLine
-from console.gui.widgets.reading import empty_note
+from console.gui.pages.network.tester import TestLine, UrlField
+from console.gui.theme import fonts
+from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.reading import PlainView, empty_note
 from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.text import Text
+
+TABS = {"list": "Allowlist", "marked": "Warnings", "sandboxes": "Sandboxes", "history": "History", "config": "Envoy"}
+
+
+class Bar(QWidget):
+    """Filter, tabs, the URL to test, and how many are shown."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(FILTER_BAR)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(16, 0, 16, 0)
+        row.setSpacing(8)
+        self.search = SearchField("Filter this list", "/", parent=self)
+        self.search.setMaximumWidth(176)
+        self.tabs = Pills(TABS, self)
+        self.url = UrlField(self)
+        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        row.addWidget(self.search, 2)
+        row.addWidget(self.tabs)
+        row.addWidget(self.url, 3)
+        row.addWidget(self.shown)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(ink().bg0))
+        painter.end()
+
+
+_NONE_YET = "Envoy has no configuration yet: it is written when the first sandbox is attached."
+
+
+class ConfigView(PlainView):
+    """What cannot be read is said in its place."""
+
+    def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
+        super().__init__("Generated Envoy configuration", wrap=False, parent=parent)
+        self._desk = desk
+        self._read = False
+
+    def forget(self) -> None:
+        """The list is another one: the next look reads again."""
+        self._read = False
+
+    def read(self) -> None:
+        """Asks for it, unless it was read already."""
+        if not self._read:
+            asked = self._desk.requests.network.envoy_config().while_alive(self)
+            asked.then(self._came).failed(lambda error: self.say(f"The configuration cannot be shown: {error}"))
+
+    def _came(self, view: EnvoyConfigView) -> None:
+        self._read = True
+        self.say(view.text or _NONE_YET)
+
 
 _EMPTY = "The allowlist is empty: an agent in PROXIED mode reaches nothing. N adds the first entry."
 _FILTERED = ("list", "marked", "sandboxes")

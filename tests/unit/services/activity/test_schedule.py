@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from console.services.activity.schedule import LOST_S, Followed, Turns
-from console.sources import freshness
+from console.sources import change_tracker
 from console.sources.activity.files import AgentFiles, Whereabouts
+from console.sources.change_tracker import Freshness
 from console.sources.claude_code.activity import ACTIVITY
-from console.sources.freshness import Freshness
 
 
 def one(name: str) -> Followed:
@@ -110,7 +110,7 @@ def test_everybody_is_due_when_a_watch_is_not_to_be_relied_on_but_not_at_every_l
     rest()
     turns.due(5.0)
     rest()
-    monkeypatch.setattr(freshness, "PATHS_MAX", 0)
+    monkeypatch.setattr(change_tracker, "PATHS_MAX", 0)
     fresh.changed(["/p/x"])
     fresh.changed(["/p/x"])
     assert set(turns.due(9.0)) == {A, B}, "it heard too much to remember"

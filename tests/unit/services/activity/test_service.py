@@ -25,7 +25,7 @@ from console.services.activity import follow as activity_follow
 from console.services.activity import intake as activity_intake
 from console.services.activity.service import ActivityDesk
 from console.sources.activity import files as activity_files
-from console.sources.freshness import Freshness
+from console.sources.change_tracker import Freshness
 
 PROGRAM = ("/bin/sh", "-c", TALKING, "claude-code", "", "hi")
 SESSION = "11111111-1111-4111-8111-111111111111"

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.api.secrets import RetireKeyBody, RetirementBody
 from console.audit.log import AuditLog
-from console.audit.on_record import retired_keys
 from console.audit.retirement import FLEET, HOST, KIND, key_id, retire
+from console.audit.verify_presence import retired_keys
 from console.credentials.host_key import NEXT_FILE, ensure_host_key, next_key, prepare_next
 from console.domain.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem

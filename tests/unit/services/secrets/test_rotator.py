@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from console.credentials import again
+from console.credentials import old_value_check
 from console.credentials.api_key import ApiKey
 from console.credentials.keyring_store import Store
 from console.credentials.marker import LAST, RotationItem
@@ -91,7 +91,7 @@ def test_a_full_disk_after_the_proof_is_said_and_the_rotation_stays_unfinished(f
         raise OSError(28, "No space left on device")
 
     rotator = started(folder)
-    monkeypatch.setattr(again, "save_last", full)
+    monkeypatch.setattr(old_value_check, "save_last", full)
     done = rotator.run(kill_id="k")
     assert done is not None and not done.ok and verdict_of(done) is StepStatus.FAILED and rotator.unfinished()
     assert "cannot be kept" in step_of(rotator, done, 1.0).detail and "No space left" in rotator.view().last_detail

@@ -12,8 +12,8 @@ import pytest
 from console.sources.activity import files as activity_files
 from console.sources.activity import tail as activity_tail
 from console.sources.activity.files import AgentFiles, Whereabouts
+from console.sources.change_tracker import Freshness
 from console.sources.claude_code.activity import ACTIVITY
-from console.sources.freshness import Freshness
 
 SESSION = "11111111-1111-4111-8111-111111111111"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from console.sources.change_tracker import Freshness
 from console.sources.claude_code import notes as claude_notes
 from console.sources.claude_code.notes import Notes, SubAgent
-from console.sources.freshness import Freshness
 
 
 @pytest.fixture

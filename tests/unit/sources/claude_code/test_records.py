@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from console.domain.agent import ProcessIdentity
+from console.sources.change_tracker import Freshness
 from console.sources.claude_code import records as claude_records
 from console.sources.claude_code.records import Records, Session
-from console.sources.freshness import Freshness
 from console.sources.home_dirs import OwnHome
 from console.sources.interface import Confinement
 from console.sources.kinds import PROGRAMS

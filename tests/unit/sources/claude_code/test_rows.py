@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
-from console.sources import farewell
+from console.sources import recently_ended
 from console.sources.claude_code import notes as claude_notes
 from console.sources.claude_code.notes import Notes
 from console.sources.claude_code.rows import Proven, Rows
@@ -153,7 +153,7 @@ def test_who_is_gone_is_told_of_for_a_moment_with_what_its_last_answers_cost(fle
         ("s1", "", None, 1.25),
         ("s1", "a1", None, 2.0),
     ]
-    far = time.monotonic() + farewell.FAREWELL_S + 1
+    far = time.monotonic() + recently_ended.FAREWELL_S + 1
     monkeypatch.setattr(time, "monotonic", lambda: far)
     fleet.look()
     assert [one.session for one in fleet.shown] == ["s2"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from console.sources import freshness
-from console.sources.freshness import Freshness
+from console.sources import change_tracker
+from console.sources.change_tracker import Freshness
 
 
 def test_what_nobody_watches_says_nothing_and_what_changes_says_so() -> None:
@@ -33,7 +33,7 @@ def test_a_watch_that_begins_again_makes_new_what_it_did_not_watch_before() -> N
 
 
 def test_a_flood_of_names_is_forgotten_and_everything_counts_as_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(freshness, "PATHS_MAX", 10)
+    monkeypatch.setattr(change_tracker, "PATHS_MAX", 10)
     fresh = Freshness()
     fresh.begins("one", ["/a"])
     quiet = fresh.of("/a/quiet")
@@ -61,7 +61,7 @@ def test_what_changed_since_is_told_without_what_changed_before() -> None:
 
 
 def test_what_is_watched_no_more_is_counted_and_what_goes_on_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(freshness, "PATHS_MAX", 2)
+    monkeypatch.setattr(change_tracker, "PATHS_MAX", 2)
     fresh = Freshness()
     fresh.begins("one", ["/a", "/b"])
     fresh.begins("one", ["/a", "/b", "/c"])

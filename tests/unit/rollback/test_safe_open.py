@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Denied, NotFound, UsageProblem
-from console.rollback import beneath
-from console.rollback.beneath import open_beneath, open_regular, openat2, openat2_works, relative_parts, walk, workspace
+from console.rollback import safe_open
+from console.rollback.safe_open import open_beneath, open_regular, openat2, openat2_works, relative_parts, walk, workspace
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ Opener = Callable[[int, tuple[str, ...], int], int]
 def opener(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Opener:
     """Both ways must hold alike; `open_beneath` is made to use this one."""
     if request.param == "walk":
-        monkeypatch.setattr(beneath, "openat2_works", lambda: False)
+        monkeypatch.setattr(safe_open, "openat2_works", lambda: False)
         return walk
     assert openat2_works()
     return openat2

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from console.credentials.again import LOST as LOST_WORDS
-from console.credentials.again import due, keep_result, present_again, stand_in
 from console.credentials.api_key import ApiKey
 from console.credentials.keyring_store import Store
 from console.credentials.marker import LAST, Again, load_last, olds
+from console.credentials.old_value_check import LOST as LOST_WORDS
+from console.credentials.old_value_check import due, keep_result, present_again, stand_in
 from console.credentials.plan import OWN_ITEMS
 from console.credentials.rotation import rotate
 from console.credentials.token_keys import KEYS_NAME

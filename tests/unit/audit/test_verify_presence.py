@@ -15,23 +15,23 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from console.audit import on_record
+from console.audit import verify_presence
 from console.audit.anchors import Anchor
 from console.audit.database import COLUMNS
 from console.audit.log import AuditLog
-from console.audit.on_record import FIELD, Compared, compare, retired_keys
 from console.audit.receipt_seal import HEAD, seal
 from console.audit.retirement import HOST, KIND, key_id, retire
 from console.audit.segments import set_aside
 from console.audit.set_aside import ACKNOWLEDGED, PUT_BACK
 from console.audit.verify import verify_file
+from console.audit.verify_presence import FIELD, Compared, compare, retired_keys
 
 KEY = Ed25519PrivateKey.from_private_bytes(b"\x05" * 32)
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_record, "_AGAIN_S", (0.0,))
+    monkeypatch.setattr(verify_presence, "_AGAIN_S", (0.0,))
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from console.domain.agent import ProcessIdentity, Sighting
-from console.sources.farewell import FAREWELL_S, MOST, Farewells
 from console.sources.interface import GONE
+from console.sources.recently_ended import FAREWELL_S, MOST, Farewells
 
 
 def test_it_is_asked_anew_each_time_until_it_is_over_or_back(monkeypatch: pytest.MonkeyPatch) -> None:
