@@ -180,7 +180,7 @@ def test_another_mount_inside_the_workspace_is_not_entered(tmp_path: Path) -> No
         """
         from console.domain.errors import Denied
         from console.domain.rollback import RollbackKind
-        from console.rollback import beneath
+        from console.rollback import safe_open
         from console.rollback.store import RollbackStore
         ws = disk / "workspaces" / "c1"
         (ws / "m").mkdir(parents=True)
@@ -192,7 +192,7 @@ def test_another_mount_inside_the_workspace_is_not_entered(tmp_path: Path) -> No
         said = {}
         for how in ("openat2", "walk"):
             if how == "walk":
-                beneath.openat2_works = lambda: False
+                safe_open.openat2_works = lambda: False
             for path in ("m/x", "f"):
                 try:
                     store.snapshot("a1", "c1", RollbackKind.FILE_WRITE, path)
