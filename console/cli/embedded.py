@@ -10,6 +10,7 @@ from pathlib import Path
 
 import console
 from console.api.client.api_client import ApiClient
+from console.api.client.wire import unreachable
 from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
@@ -31,8 +32,15 @@ def ensure_supervisor(state_dir: str | None, *extra: str, ready_s: float = READY
     """
     places = find_places(state_dir, create=True)
     if not _one_is_there(places):
+        refuse_to_start(places)
         start_supervisor(places, *extra, ready_s=ready_s)
     return places
+
+
+def refuse_to_start(places: Places) -> None:
+    """Raises Unreachable for the host's instance, whose service root starts."""
+    if places.by_role:
+        raise unreachable(places)
 
 
 def _one_is_there(places: Places) -> bool:

@@ -17,7 +17,7 @@ from console.domain.errors import ConsoleError, ExitCode
 from console.domain.profile import OBSERVE, OBSERVED
 from console.domain.words import counted, mode_words
 from console.killswitch.client.guard_client import GuardClient
-from console.settings.places import Places
+from console.settings.places import INSTANCE_VARIABLE, Places
 
 if TYPE_CHECKING:
     from console.api.messages import KillSwitchView, StatusView
@@ -36,12 +36,13 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
     guard, guard_why = _guard(places)
     supervisor, switch, hooks, supervisor_why = _supervisor(places)
     there = installed_in(Path.home())
-    kept = _kept_latch(places) if guard is None and switch is None else ""
+    kept = _kept_latch(places) if guard is None and switch is None and not places.by_role else ""
     if as_json:
         out.emit(
             {
                 "state_dir": str(places.state_dir),
                 "instance": places.instance_id,
+                "is_hosts": places.by_role,
                 "state": _state(guard, switch, kept),
                 "armed": _armed(guard, supervisor, switch, kept),
                 "guard": guard,
@@ -138,7 +139,10 @@ def _print_status(
 ) -> None:
     state = _state(guard, switch, kept)
     out.show(out.words(_state_words(state), {"armed": "bold green", "in_doubt": "bold yellow"}.get(state, "bold red")))
-    out.say_folded(f"state directory {places.state_dir}, instance {places.instance_id}")
+    out.say_folded(f"state directory {places.state_dir}, instance {places.instance_id or 'unknown'}")
+    if places.by_role:
+        roles = ", ".join(supervisor.your_roles) if supervisor is not None else "unknown while no supervisor answers"
+        out.say_folded(f"this is the host's instance; your role: {plain(roles, 100)}. Your own: {INSTANCE_VARIABLE}=own watchfloor status")
     if guard is None:
         out.say_folded(f"guard: does not answer ({plain(guard_why, 300)}); panic still works")
         if kept:

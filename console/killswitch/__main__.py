@@ -21,7 +21,7 @@ from console.killswitch.guard.operations import Desk
 from console.killswitch.guard.server import Doors
 from console.killswitch.guard.state import Config, Guard, is_over, take_away
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.peers import inside_an_agent
+from console.killswitch.kernel.peers import inside_an_agent, why_unfit
 from console.killswitch.kernel.systemd_notify import READY, STOPPING, notify
 
 ALREADY_RUNNING = 75
@@ -59,7 +59,7 @@ def main(words: list[str] | None = None) -> int:
         print("already running", file=sys.stderr)
         return ALREADY_RUNNING
     told = _detach(config.guard_dir / "guard.log") if arguments.detach else None
-    return _run(config, told, arguments.socket_mode)
+    return _run(config, told, arguments.socket_mode, arguments.members_dir)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--supervisor-uid", type=int)
     parser.add_argument("--passphrase-file", type=Path, help="where the passphrase for rearm is kept")
     parser.add_argument("--socket-mode", type=lambda t: int(t, 8), default=0o600)
+    parser.add_argument("--members-dir", type=Path, help="a folder for the socket of members of watchfloor's groups")
     parser.add_argument("--detach", action="store_true", help="print 'ready PID' and go on in the background")
     return parser
 
@@ -115,7 +116,7 @@ def _detach(log: Path) -> int:
     return tell
 
 
-def _run(config: Config, told: int | None, socket_mode: int) -> int:
+def _run(config: Config, told: int | None, socket_mode: int, members_dir: Path | None) -> int:
     _harden()
     if config.supervisor_uid is not None:
         failpoints.disarm()  # system mode
@@ -135,6 +136,8 @@ def _run(config: Config, told: int | None, socket_mode: int) -> int:
     config.run_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
     doors.listen(config.run_dir / "guard.sock", "operator", socket_mode)
     doors.listen(config.run_dir / "guard-supervisor.sock", "supervisor", 0o600, config.supervisor_uid)
+    if members_dir is not None:
+        _listen_to_members(guard, doors, members_dir)
     if guard.follower is not None:
         guard.follower.start()
     guard.connections.start()
@@ -151,6 +154,18 @@ def _run(config: Config, told: int | None, socket_mode: int) -> int:
         take_away(guard)
         doors.close()
     return 0
+
+
+def _listen_to_members(guard: Guard, doors: Doors, folder: Path) -> None:
+    """Whatever goes wrong is a notice: root's own socket is there already."""
+    try:
+        why = why_unfit(folder)
+        if not why:
+            doors.listen(folder / "guard.sock", "member", 0o666)
+    except OSError as error:
+        why = f"{folder}: {error.strerror}"
+    if why:
+        guard.notices["members"] = f"Only root can ask this guard to kill: {why}."
 
 
 def _ask_press(doors: Doors) -> None:

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from console.domain.roles.rights import FOLDER
 from console.killswitch.__main__ import main as run_guard
 
 STATE_DIR = Path("/var/lib/watchfloor")
@@ -32,6 +33,7 @@ def arguments(state_dir: Path) -> list[str]:
     words += [f"--supervisor-uid={SUPERVISOR_UID}", "--orphan-s=inf"]  # a service does not end because nobody needs it now
     words += [f"--heartbeat-s={kept['heartbeat_s']}"] if _is_number(kept.get("heartbeat_s")) else []
     words += [f"--return-watch-s={kill['return_watch_s']}"] if _is_number(kill.get("return_watch_s")) else []
+    words += [f"--members-dir={FOLDER}"]
     words += ["--lease"] if remote.get("bucket") and remote.get("lease", "stop") == "stop" else []
     return words
 
@@ -68,6 +70,7 @@ def instance(state_dir: Path) -> str:
             pass  # the supervisor was faster
         finally:
             draft.unlink()
+    file.chmod(0o644)  # members of the roles' groups name it too, and it is no secret
     named = json.loads(file.read_text(encoding="utf-8"))["instance_id"]
     if not isinstance(named, str) or not re.fullmatch(r"[0-9a-f]{8}", named):
         raise ValueError(f"{file} holds no instance id")

@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Literal, overload
 
 from console.domain.errors import ConsoleError, UsageProblem
+from console.domain.roles.rights import FOLDER, roles_of
 from console.settings.durable import make_folder, replace_file, sync_folder
 from console.settings.named_folder import real_folder
 
 STATE_DIR_VARIABLE = "WATCHFLOOR_STATE_DIR"
+INSTANCE_VARIABLE = "WATCHFLOOR_INSTANCE"
+"""``own``: a member of the roles' groups uses an instance of their own, not the host's."""
+HOSTS_STATE = Path("/var/lib/watchfloor")
 _INSTANCE = re.compile(r"[0-9a-f]{8}")
 # sun_path holds 108 bytes with the closing NUL (unix(7)); an agent socket is run/agents/a-xxxxxxxx/agent.sock.
 _LONGEST_RUN_DIR = 107 - len("/agents/a-01234567/agent.sock")
@@ -37,6 +41,9 @@ class Places:
     """A folder of workspaces that several supervisors share (``workspaces.root``); None: the instance's own."""
     members_dir: Path | None = None
     """Where the sockets for members of the roles' groups are (domain/roles); None: this instance serves no other account."""
+
+    by_role: bool = False
+    """The host's instance, used by a member of the roles' groups: its sockets are served, and none of its files can be read."""
 
     @property
     def operator_sock(self) -> Path:
@@ -140,10 +147,21 @@ class Places:
         return self.state_dir / "supervisor.log"
 
 
-def default_state_dir() -> Path:
-    """/var/lib/watchfloor for root, else the XDG state directory."""
+def is_member() -> bool:
+    """Whether this account is in a group of a role, and the host's instance serves such groups."""
     if os.geteuid() == 0:
-        return Path("/var/lib/watchfloor")
+        return False
+    try:
+        is_served = any((FOLDER / name).is_socket() for name in ("operator.sock", "guard.sock"))
+    except OSError:  # the folder lets members in alone
+        return False
+    return is_served and bool(roles_of(os.getgroups()))
+
+
+def default_state_dir() -> Path:
+    """/var/lib/watchfloor for root and for members of the roles' groups, else the XDG state directory."""
+    if os.geteuid() == 0 or (os.environ.get(INSTANCE_VARIABLE) != "own" and is_member()):
+        return HOSTS_STATE
     import platformdirs  # most instances are named, and it takes as long as Python itself
 
     return Path(platformdirs.user_state_dir("watchfloor"))
@@ -172,6 +190,8 @@ def find_places(option: str | None, *, create: bool) -> Places | None:
     Raises ConsoleError when the folder cannot be used, with what to do.
     """
     state_dir, is_default = choose_state_dir(option)
+    if state_dir == HOSTS_STATE and is_member():
+        return Places(state_dir, FOLDER, _known_instance(state_dir), is_default, by_role=True)
     marker = state_dir / "instance.json"
     try:
         if not marker.exists() and not (state_dir / "guard").is_dir():
@@ -190,6 +210,14 @@ def find_places(option: str | None, *, create: bool) -> Places | None:
         if not instance_id:
             raise ConsoleError(f"{marker} is damaged.", "Restore it from a backup, or use a new --state-dir.") from error
     return Places(state_dir, _run_dir(state_dir, instance_id), instance_id, is_default)
+
+
+def _known_instance(state_dir: Path) -> str:
+    """The id; empty when it cannot be read."""
+    try:
+        return _read_instance(state_dir / "instance.json")
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _read_instance(marker: Path) -> str:

@@ -73,6 +73,10 @@ _KINDS[405] = NotFound
 def unreachable(places: Places, why: str = "") -> Unreachable:
     """The error every verb shows when no supervisor answers."""
     detail = f" ({why})" if why else ""
+    if places.by_role:
+        return Unreachable(
+            f"The host's supervisor does not run{detail}.", "Ask root to run: systemctl start watchfloor. Panic works without it."
+        )
     return Unreachable(
         f"No supervisor runs for {places.state_dir}{detail}.",
         f"Start one with: watchfloor supervisor --state-dir {shlex.quote(str(places.state_dir))}. Agents that go on without one keep to no "

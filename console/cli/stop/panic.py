@@ -16,10 +16,10 @@ from console.cli.options import Json, StateDir, WaitWatch, existing_places, oper
 from console.cli.syntax import Option
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
-from console.domain.errors import ConsoleError, Denied, ExitCode, NotFound, TimedOut, UsageProblem
+from console.domain.errors import ConsoleError, Denied, ExitCode, NotFound, TimedOut, Unreachable, UsageProblem
 from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
 from console.domain.verdict import verdict, worst
-from console.killswitch.client.kill import press_and_wait, press_without_guard
+from console.killswitch.client.kill import press_and_wait, press_as_member, press_without_guard
 from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def places_to_kill(state_dir: str | None) -> Iterator[Places]:
     places, (folder, is_default) = seek_places(state_dir), choose_state_dir(state_dir)
     if places is not None:
         yield places
+    if places is not None and places.by_role:
+        return
     from console.killswitch.guard import relocation
 
     if places is not None:  # guards that worked here before another directory was put in the place of theirs
@@ -110,6 +112,8 @@ def fitting(reason: str) -> str:
 def pressed(places: Places, reason: str, by: str) -> Receipt:
     """The kill and its local proof. A guard that refuses for any reason but identity, or is too slow to prove, does not end it."""
     spot = (places.state_dir, places.run_dir, places.instance_id)
+    if places.by_role:
+        return _pressed_by_member(spot, reason, by)
     try:
         return press_and_wait(*spot, "all", reason, by)
     except Denied:
@@ -119,18 +123,27 @@ def pressed(places: Places, reason: str, by: str) -> Receipt:
         return press_without_guard(*spot, "all", reason, by)
 
 
+def _pressed_by_member(spot: tuple[Path, Path, str], reason: str, by: str) -> Receipt:
+    try:
+        return press_as_member(*spot, "all", reason, by)
+    except (Unreachable, TimedOut) as error:
+        remedy = "Ask root to run: sudo watchfloor panic"
+        raise type(error)(f"The guard of this host did not confirm that everything was stopped: {error.what}", remedy) from error
+
+
 def finished(places: Places, local: Receipt, wait_s: float = FINISH_S) -> Receipt:
     """The receipt as the supervisor completed it within ``wait_s``; otherwise what is known, the rest ``unknown``.
 
     ``local`` calls itself complete: the guard's own part of it is. That says nothing of rotation, remote write and evidence.
     """
     from console.api.client.api_client import ApiClient  # after the press; see the module's docstring
-    from console.cli.embedded import answers, start_supervisor
+    from console.cli.embedded import answers, refuse_to_start, start_supervisor
 
     deadline = time.monotonic() + wait_s
     best = replace(local, complete=False)
     try:
         if not answers(places, timeout_s=2):
+            refuse_to_start(places)
             start_supervisor(places, ready_s=wait_s / 2)
         with ApiClient(places, timeout_s=2) as client:
             best = see_through(client, best, deadline)

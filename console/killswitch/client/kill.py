@@ -36,6 +36,21 @@ def press_and_wait(
         client.close()
 
 
+def press_as_member(
+    state_dir: Path, run_dir: Path, instance_id: str, scope: str | list[str], reason: str, by: str, timeout_s: float = 10.0
+) -> Receipt:
+    """As ``press_and_wait``, for an account that cannot do the guard's work. Unreachable or TimedOut when the guard does not do it.
+
+    The guard records the account, whatever ``by`` is.
+    """
+    kill_id = GuardClient(run_dir / "guard.sock").press(scope, reason, by, kill_id=new_kill_id())
+    client = GuardClient(run_dir / "guard.sock", timeout_s=SILENT_S)
+    try:
+        return _wait(client, state_dir / "guard", kill_id, time.monotonic() + timeout_s)
+    finally:
+        client.close()
+
+
 def place_order(
     state_dir: Path,
     run_dir: Path,

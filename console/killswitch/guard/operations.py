@@ -12,6 +12,7 @@ from typing import Any
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
 from console.domain.guard import CAUSES, LINE_LIMIT, number, scope_of, text, whole, whole_list
 from console.domain.kill import KILL_ID, Outcome, Receipt
+from console.domain.roles.rights import Right
 from console.domain.verdict import judged
 from console.killswitch.guard.adoption import Adoption, Asked
 from console.killswitch.guard.freeze import ASKED, Freezing, check_cause
@@ -121,6 +122,18 @@ SUPERVISOR_CAUSES = tuple(c for c in CAUSES if c not in ("hold", "heartbeat", "l
 CHUNK = 2000
 MOST_READERS = 16
 MOST_AT_ONCE = 16
+
+
+MEMBERS_MAY = {
+    "press": Right.KILL,
+    "hold": Right.KILL,
+    "let_go": Right.KILL,
+    "suspects": Right.KILL,
+    "status": Right.READ,
+    "progress": Right.READ,
+    "receipt": Right.READ,
+}
+"""What members of the roles' groups may ask of the guard, and the right that each needs. Nothing else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,17 +17,19 @@ from typing import Any
 
 from console.domain.errors import ConsoleError, Denied, TooMany, UsageProblem
 from console.domain.guard import LINE_LIMIT, ORDER_LINES, decode, encode, scope_of
+from console.domain.roles.rights import OWNER, Right, Role, member, refusal, roles_of
 from console.killswitch.guard.freeze import Freezing
-from console.killswitch.guard.operations import Desk, Op
+from console.killswitch.guard.operations import MEMBERS_MAY, Desk, Op
 from console.killswitch.guard.relocation import Relocation
 from console.killswitch.guard.state import FAULTS, Guard, monotonic, note_fault
-from console.killswitch.kernel.peers import Peer, Standing, find_peer, judge, may_command
+from console.killswitch.kernel.peers import Peer, Standing, find_peer, judge, may_command, peer_groups
 from console.killswitch.kernel.systemd_notify import ALIVE, notify
 
 MOST_CONNECTIONS = 128
 KEPT_FOR_PRESSES = 8
 MOST_PER_PEER = 16
 MOST_OF_AGENTS = 8
+MOST_REFUSED = 200
 ACCEPTS = 16
 """Connections taken in before anybody is served again."""
 TURN_S = 0.02
@@ -43,6 +45,14 @@ ALWAYS = ("press", "hold", "let_go", "status", "progress", "heartbeat")
 _BUSY = encode(
     {"ok": False, "kind": "TooMany", "error": "The guard is busy: it serves no more connections of this process.", "remedy": "Close some."}
 )
+_NO_MEMBER = encode(
+    {
+        "ok": False,
+        "kind": "Denied",
+        "error": f"You are in none of these groups: {', '.join(role.group for role in Role)}.",
+        "remedy": "Ask root to add you, then log in again.",
+    }
+)
 _URGENT = (b'"press"', b'"halt"', b'"hold"', b'"let_go"', b'"progress"')
 
 
@@ -54,6 +64,8 @@ class Connection:
     door: str
     peer: Peer
     standing: Standing
+    rights: frozenset[Right] = OWNER.rights
+    """Of a member, on the members' socket; elsewhere all."""
     inbox: bytearray = field(default_factory=bytearray)
     outbox: bytearray = field(default_factory=bytearray)
     partial_since: float = 0.0
@@ -84,10 +96,14 @@ class Doors:
             end.setblocking(False)
         self._selector.register(self._waker, selectors.EVENT_READ, "wake")
         self._spare = [os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) for _ in range(SPARE_FILES)]
-        guard.connected = lambda: frozenset(c.peer.pid for c in list(self._connections) if c.standing is Standing.OPERATOR)
+        guard.connected = lambda: frozenset(
+            c.peer.pid for c in list(self._connections) if c.standing is Standing.OPERATOR and c.door != "member"
+        )
         self._listening: dict[str, tuple[str, int, int | None]] = {}
         """By the name of the socket: door, mode and owner, for a place that takes over when the state directory goes away."""
         self._relocation = Relocation(guard, self._listen_in)
+        self._refused = set[tuple[int, str]]()
+        """Members' refusals that are on record: (account, operation)."""
         self.presses_asked = 0
         self._ticked = 0.0
         self._noticed = 0.0
@@ -106,7 +122,8 @@ class Doors:
             os.chown(path, uid, -1)
         listener.listen(128)
         self._selector.register(listener, selectors.EVENT_READ, door)
-        self._listening[path.name] = (door, mode, uid)
+        if door != "member":  # that folder stays where it is
+            self._listening[path.name] = (door, mode, uid)
 
     def _listen_in(self, folder: Path) -> None:
         """The same sockets in another folder as well."""
@@ -223,8 +240,10 @@ class Doors:
             sock.close()
             return True
         connection = Connection(sock, door, peer, judge(peer, self._guard.agent_places()), used_at=monotonic())
-        if self._has_enough(connection):
-            _turn_away(sock)
+        if door == "member" and peer.uid not in (0, os.geteuid()):
+            connection.rights = member(roles_of(peer_groups(sock))).rights
+        if not connection.rights or self._has_enough(connection):
+            _turn_away(sock, _BUSY if connection.rights else _NO_MEMBER)
             return True
         if len(self._connections) >= MOST_CONNECTIONS or sock.fileno() >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT_FILES:
             self._make_room()
@@ -236,6 +255,8 @@ class Doors:
         """No one process, and not all agents together, may take up the room."""
         same = sum(1 for c in self._connections if c.peer.pid == newcomer.peer.pid)
         agents = sum(1 for c in self._connections if c.standing is Standing.AGENT)
+        if newcomer.door == "member" and sum(1 for c in self._connections if c.peer.uid == newcomer.peer.uid) >= MOST_PER_PEER:
+            return newcomer.peer.uid not in (0, os.geteuid())
         return same >= MOST_PER_PEER or (newcomer.standing is Standing.AGENT and agents >= MOST_OF_AGENTS)
 
     def _is_spare(self, connection: Connection) -> bool:
@@ -339,6 +360,8 @@ class Doors:
                 f"A process of an agent (pid {connection.peer.pid}) asked the guard for something and was refused."
             )
             raise Denied("An agent has no say here.", "")
+        if connection.door == "member":
+            self._check_member(connection, message)
         doubtful = connection.standing is Standing.UNCLEAR
         if connection.door == "supervisor" and (doubtful or not may_command(connection.peer.uid, self._guard.config.supervisor_uid)):
             raise Denied("This socket is the supervisor's.", "Operators use guard.sock.")
@@ -346,6 +369,19 @@ class Doors:
             raise Denied("It is not clear who asks, and this loosens a stop.", "Ask from an ordinary process of this host.")
         if self._is_spare(connection) and message.get("op") not in ALWAYS:
             raise TooMany("The guard is busy: only kills are served on this connection.", "Close some.")
+
+    def _check_member(self, connection: Connection, message: dict[str, Any]) -> None:
+        """Raises Denied for what the groups of this peer do not allow. Who asks is the kernel's word, not the peer's."""
+        name, uid = str(message.get("op"))[:40], connection.peer.uid
+        right = MEMBERS_MAY.get(name, Right.ADMINISTER)
+        if right not in connection.rights or name not in MEMBERS_MAY:
+            if (uid, name) not in self._refused and len(self._refused) < MOST_REFUSED:
+                self._refused.add((uid, name))
+                self._guard.clerk.do(
+                    lambda: self._guard.record_line("refused", by=f"uid {uid}", reason=f"asked for {name}: no role allows it")
+                )
+            raise refusal(right, "sudo watchfloor panic")
+        message["by"] = f"uid {uid}"
 
     def _work(self, connection: Connection, op: Op, message: dict[str, Any]) -> None:
         """On the clerk's thread."""
@@ -420,10 +456,10 @@ def _gather(connection: Connection, message: dict[str, Any]) -> bool:
     return True
 
 
-def _turn_away(sock: socket.socket) -> None:
-    """Says that the guard is busy, and closes."""
+def _turn_away(sock: socket.socket, words: bytes) -> None:
+    """Says why, and closes."""
     with contextlib.suppress(OSError):
-        sock.send(_BUSY)
+        sock.send(words)
     sock.close()
 
 
