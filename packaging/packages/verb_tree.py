@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from console.cli.find import find
-from console.cli.syntax import Parameter, Verb
+from console.cli.syntax import Parameter, Verb, Verbs
 from console.cli.verbs import OPTIONS, VERBS, WORDS
 from console.wording.examples import EXAMPLES
 
@@ -29,6 +29,14 @@ def parameter(one: Parameter) -> dict[str, Any]:
     return {"words": words, "help": one.mark.help, "is_argument": one.mark.is_argument}
 
 
+def leaves(path: str, family: Verbs) -> list[dict[str, Any]]:
+    """The verbs of a family, with those of the families in it."""
+    found: list[dict[str, Any]] = []
+    for name, one in family.verbs.items():
+        found += [told(f"{path} {name}", one)] if isinstance(one, Verb) else leaves(f"{path} {name}", one)
+    return found
+
+
 def verbs() -> list[dict[str, Any]]:
     """Every verb of the program, with those below it."""
     found = []
@@ -37,7 +45,7 @@ def verbs() -> list[dict[str, Any]]:
         if isinstance(one, Verb):
             found.append(told(name, one))
         else:
-            below = [told(f"{name} {inner}", verb) for inner, verb in one.verbs.items()]
+            below = leaves(name, one)
             found.append({"name": name, "help": one.help, "parameters": [], "below": below, "example": EXAMPLES.get(name, "")})
     return found
 

@@ -28,6 +28,11 @@ OTHER = 61_399
 """A group that gives nothing."""
 
 
+def group_lines() -> str:
+    """A group file with Watchfloor's groups."""
+    return "".join(f"watchfloor-{role}:x:{gid}:\n" for role, gid in GROUPS.items())
+
+
 class HostInstance(Instance):
     """A supervisor with a folder for members' sockets."""
 
@@ -35,7 +40,7 @@ class HostInstance(Instance):
         self.folder = Path(tempfile.mkdtemp(prefix="wf-members-"))
         self.folder.chmod(0o755)
         self.group_file = state_dir.parent / "group"
-        self.group_file.write_text("".join(f"watchfloor-{role}:x:{gid}:\n" for role, gid in GROUPS.items()))
+        self.group_file.write_text(group_lines())
         super().__init__(state_dir, "--members-dir", str(self.folder), *options)
 
     @property
