@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from console.domain.roles.rights import Right
-from console.killswitch.desk import MEMBERS_MAY
+from console.killswitch.guard.operations import MEMBERS_MAY
 from tests.fakes.guard_world import NOBODY, SLEEP, GuardWorld
 from tests.fakes.members import GROUPS, OTHER, UID, as_member, group_lines
 
