@@ -49,6 +49,41 @@ until_true replaced
 [ "$(running)" = "$agent" ]
 said "a guard that is restarted, and one that hangs, is replaced; the agent stays in its hands"
 
+# Roles by group: one allowed thing and one refused thing of each.
+for role in viewer operator responder auditor; do useradd -m -G "watchfloor-$role" "$role"; done
+refused() { # ACCOUNT WORD COMMAND...: exit 4 with the sentence
+  local account=$1 word=$2 code=0
+  shift 2
+  runuser -u "$account" -- "$@" >refused.txt 2>&1 || code=$?
+  [ $code = 4 ] && grep -q "$word" refused.txt || { echo "$account: $* gave $code"; cat refused.txt; return 1; }
+}
+runuser -u viewer -- watchfloor fleet --json | grep -q "$agent"
+runuser -u viewer -- watchfloor status | grep -q 'your role: viewer'
+refused viewer 'the role responder' watchfloor kill "$agent" --reason trial
+runuser -u auditor -- watchfloor receipt list >/dev/null
+refused auditor 'the role operator' watchfloor run -- sleep 1
+started=$(runuser -u operator -- watchfloor run -- sleep 1002)
+[ "$(ps -o uid= -C sleep | sort -u | tr -d ' ')" = 65534 ] || { ps -o uid,args -C sleep; exit 1; }
+cat >/home/operator/rearm.py <<'ASK'
+import http.client, json, socket, sys
+asked = http.client.HTTPConnection("watchfloor")
+asked.sock = socket.socket(socket.AF_UNIX)
+asked.sock.connect("/run/watchfloor/operator.sock")
+asked.request("POST", "/api/kill-switch", json.dumps({"action": "rearm", "reason": "trial"}))
+said = json.loads(asked.getresponse().read())
+print(said["error"])
+sys.exit(said["exit_code"])
+ASK
+refused operator 'Only root' python3 /home/operator/rearm.py
+runuser -u responder -- watchfloor kill "$started" --reason trial >kill.txt
+grep -q '^killed: All processes of 1 agent are dead' kill.txt
+refused responder 'the role operator' watchfloor run -- sleep 1
+# An account in no group cannot even enter the folder, and has an instance of its own.
+! runuser -u ada -- ls /run/watchfloor 2>/dev/null
+runuser -u ada -- watchfloor fleet --json | grep -qv "$agent"
+watchfloor audit tail -n 50 --json | grep -q 'route.refused'
+said "roles by group: each does what it may, and is told what it may not"
+
 # An upgrade (to the same version here) with a running agent.
 dpkg --install /root/debs/*.deb >/dev/null
 until_true running

@@ -77,6 +77,32 @@ class Connection:
     gathered: list[list[str]] = field(default_factory=list)
     """Agents of an order whose last line has not come yet, by line: it goes with the connection."""
 
+    @property
+    def is_console(self) -> bool:
+        """Whether its process is spared by a kill: a member's may be an agent that was only seen."""
+        return self.standing is Standing.OPERATOR and self.door != "member"
+
+
+class Members:
+    """What accounts in the roles' groups may ask. What is refused is on record, once for each account and operation."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._refused = set[tuple[int, str]]()
+
+    def check(self, connection: Connection, message: dict[str, Any]) -> None:
+        """Raises Denied for what the groups of this peer do not allow. Who asks is the kernel's word, not the peer's."""
+        name, uid = str(message.get("op"))[:40], connection.peer.uid
+        right = MEMBERS_MAY.get(name, Right.ADMINISTER)
+        if right not in connection.rights or name not in MEMBERS_MAY:
+            if (uid, name) not in self._refused and len(self._refused) < MOST_REFUSED:
+                self._refused.add((uid, name))
+                self._guard.clerk.do(
+                    lambda: self._guard.record_line("refused", by=f"uid {uid}", reason=f"asked for {name}: no role of theirs allows it")
+                )
+            raise refusal(right, "sudo watchfloor panic")
+        message["by"] = f"uid {uid}"
+
 
 class Doors:
     """Accepts, reads lines, answers. One instance per guard."""
@@ -96,14 +122,11 @@ class Doors:
             end.setblocking(False)
         self._selector.register(self._waker, selectors.EVENT_READ, "wake")
         self._spare = [os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) for _ in range(SPARE_FILES)]
-        guard.connected = lambda: frozenset(
-            c.peer.pid for c in list(self._connections) if c.standing is Standing.OPERATOR and c.door != "member"
-        )
+        guard.connected = lambda: frozenset(c.peer.pid for c in list(self._connections) if c.is_console)
         self._listening: dict[str, tuple[str, int, int | None]] = {}
         """By the name of the socket: door, mode and owner, for a place that takes over when the state directory goes away."""
         self._relocation = Relocation(guard, self._listen_in)
-        self._refused = set[tuple[int, str]]()
-        """Members' refusals that are on record: (account, operation)."""
+        self._members = Members(guard)
         self.presses_asked = 0
         self._ticked = 0.0
         self._noticed = 0.0
@@ -240,9 +263,8 @@ class Doors:
             sock.close()
             return True
         connection = Connection(sock, door, peer, judge(peer, self._guard.agent_places()), used_at=monotonic())
-        if door == "member" and peer.uid not in (0, os.geteuid()):
-            connection.rights = member(roles_of(peer_groups(sock))).rights
-        if not connection.rights or self._has_enough(connection):
+        connection.rights = _rights_of(connection)
+        if not connection.rights or _has_enough(self._connections, connection):
             _turn_away(sock, _BUSY if connection.rights else _NO_MEMBER)
             return True
         if len(self._connections) >= MOST_CONNECTIONS or sock.fileno() >= resource.getrlimit(resource.RLIMIT_NOFILE)[0] - KEPT_FILES:
@@ -250,14 +272,6 @@ class Doors:
         self._connections[connection] = None
         self._selector.register(sock, selectors.EVENT_READ, connection)
         return True
-
-    def _has_enough(self, newcomer: Connection) -> bool:
-        """No one process, and not all agents together, may take up the room."""
-        same = sum(1 for c in self._connections if c.peer.pid == newcomer.peer.pid)
-        agents = sum(1 for c in self._connections if c.standing is Standing.AGENT)
-        if newcomer.door == "member" and sum(1 for c in self._connections if c.peer.uid == newcomer.peer.uid) >= MOST_PER_PEER:
-            return newcomer.peer.uid not in (0, os.geteuid())
-        return same >= MOST_PER_PEER or (newcomer.standing is Standing.AGENT and agents >= MOST_OF_AGENTS)
 
     def _is_spare(self, connection: Connection) -> bool:
         """Beyond the ordinary count, as it is now: presses only."""
@@ -361,7 +375,7 @@ class Doors:
             )
             raise Denied("An agent has no say here.", "")
         if connection.door == "member":
-            self._check_member(connection, message)
+            self._members.check(connection, message)
         doubtful = connection.standing is Standing.UNCLEAR
         if connection.door == "supervisor" and (doubtful or not may_command(connection.peer.uid, self._guard.config.supervisor_uid)):
             raise Denied("This socket is the supervisor's.", "Operators use guard.sock.")
@@ -369,19 +383,6 @@ class Doors:
             raise Denied("It is not clear who asks, and this loosens a stop.", "Ask from an ordinary process of this host.")
         if self._is_spare(connection) and message.get("op") not in ALWAYS:
             raise TooMany("The guard is busy: only kills are served on this connection.", "Close some.")
-
-    def _check_member(self, connection: Connection, message: dict[str, Any]) -> None:
-        """Raises Denied for what the groups of this peer do not allow. Who asks is the kernel's word, not the peer's."""
-        name, uid = str(message.get("op"))[:40], connection.peer.uid
-        right = MEMBERS_MAY.get(name, Right.ADMINISTER)
-        if right not in connection.rights or name not in MEMBERS_MAY:
-            if (uid, name) not in self._refused and len(self._refused) < MOST_REFUSED:
-                self._refused.add((uid, name))
-                self._guard.clerk.do(
-                    lambda: self._guard.record_line("refused", by=f"uid {uid}", reason=f"asked for {name}: no role allows it")
-                )
-            raise refusal(right, "sudo watchfloor panic")
-        message["by"] = f"uid {uid}"
 
     def _work(self, connection: Connection, op: Op, message: dict[str, Any]) -> None:
         """On the clerk's thread."""
@@ -432,6 +433,21 @@ class Doors:
         connection.sock.close()
         for hold_id in connection.holds:
             self._freezing.peer_vanished(hold_id)
+
+
+def _rights_of(connection: Connection) -> frozenset[Right]:
+    """Return what the peer may ask: on the members' socket what its groups allow, unless it is root."""
+    if connection.door != "member" or connection.peer.uid in (0, os.geteuid()):
+        return OWNER.rights
+    return member(roles_of(peer_groups(connection.sock))).rights
+
+
+def _has_enough(connections: Iterable[Connection], newcomer: Connection) -> bool:
+    """Limit the connections of one process, of one account of members, and of all agents together."""
+    same = sum(1 for c in connections if c.peer.pid == newcomer.peer.pid)
+    account = sum(1 for c in connections if newcomer.door == c.door == "member" and c.peer.uid == newcomer.peer.uid)
+    agents = sum(1 for c in connections if c.standing is Standing.AGENT)
+    return max(same, account) >= MOST_PER_PEER or (newcomer.standing is Standing.AGENT and agents >= MOST_OF_AGENTS)
 
 
 def _period(guard: Guard, connections: Iterable[Connection]) -> float:
