@@ -47,6 +47,7 @@ PICTURES = (
     Picture("budgets", "budgets"),
     Picture("rollback", "rollback"),
     Picture("audit", "audit"),
+    Picture("settings", "settings"),
     Picture("kill-switch", "kill-switch"),
     Picture("receipt", "receipt", killed=True),
     Picture("fleet-killed", "fleet", killed=True),

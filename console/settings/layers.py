@@ -194,7 +194,7 @@ def planned(places: Places, changes: dict[str, Any]) -> dict[str, Any]:
         if value is None:
             own.pop(name, None)
         elif problem := key.problem(value):
-            raise UsageProblem(problem, f"watchfloor config show {name}")
+            raise UsageProblem(problem, f"watchfloor config show {name} describes it.")
         else:
             own[name] = value
     return own
@@ -217,7 +217,9 @@ def parse_value(key: Key, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageProblem(f"{key.name} takes {key.takes}, not {text[:80]!r}.", f"watchfloor config show {key.name}") from error
+        raise UsageProblem(
+            f"{key.name} takes {key.takes}, not {text[:80]!r}.", f"watchfloor config show {key.name} describes it."
+        ) from error
 
 
 def _layered(key: Key, admin: Administrated, own: dict[str, Any], settings_file: Path | None) -> Setting:
@@ -252,7 +254,7 @@ def _add(found: Administrated, file: AdminFile) -> None:
         elif (key := KEYS.get(dotted)) is None:
             found.faults.append(_unknown(name, dotted, line))
         elif problem := key.problem(value):
-            found.faults.append(Fault(name, problem, f"watchfloor config show {dotted}", line))
+            found.faults.append(Fault(name, problem, f"watchfloor config show {dotted} describes it.", line))
         else:
             found.values[dotted] = value, Origin("administrator", name, line)
 

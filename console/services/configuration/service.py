@@ -51,7 +51,9 @@ class Looked:
         """For an operator; empty: nothing is to be told."""
         if self.faults:
             more = counted(len(self.faults) - 1, "more fault", "more faults") if len(self.faults) > 1 else ""
-            return f"{self.faults[0]} {self.faults[0].remedy}{f' ({more}: watchfloor config check)' if more else ''}".strip()
+            remedy = self.faults[0].remedy
+            remedy = remedy if remedy.endswith((".", "?")) else f"{remedy}."
+            return f"{self.faults[0]} {remedy}{f' {more}: watchfloor config check names them.' if more else ''}"
         if self.own_trouble:
             return self.own_trouble
         if self.pending:
