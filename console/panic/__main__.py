@@ -31,12 +31,15 @@ def make_application() -> QApplication:
 
 
 def run(state_dir: Path | None, run_dir: Path | None, *, hidden: bool) -> int:
-    """Serves until nothing needs the window. A second hidden process ends at once; a second window of a person's is shown all the same."""
+    """Serves until nothing needs the window.
+
+    A hidden process that is the second, or has no folder yet, ends at once; a second window of a person's is shown all the same.
+    """
     place = None
     if run_dir is not None and run_dir.is_dir() and os.access(run_dir, os.W_OK):  # members of the host's instance may not write there
         place = take_place(run_dir)
-        if place is None and hidden:
-            return 0
+    if place is None and hidden:
+        return 0
     app = make_application()
     window = PanicWindow(state_dir, run_dir / "guard.sock" if run_dir else None)
     resident = Resident(window, run_dir) if run_dir is not None and place is not None else None

@@ -190,6 +190,13 @@ def test_it_is_raised_while_the_console_is_stopped_and_ends_with_the_console_onc
             process.wait()
 
 
+def test_a_hidden_process_without_a_run_folder_ends_at_once(screen: Display, tmp_path: Path) -> None:
+    """The window of the demo opens before its instance exists; what could never be raised outlived the demo."""
+    where = ("--state-dir", str(tmp_path), "--run-dir", str(tmp_path / "run"))
+    early = subprocess.run([sys.executable, "-m", "console.panic", *where, "--hidden"], cwd=ROOT, env=screen.environment, timeout=20)
+    assert early.returncode == 0
+
+
 def test_a_hidden_process_that_was_killed_is_started_again_and_leaves_with_the_console(places: Places, qtbot: QtBot) -> None:
     make_run_dir(places)
     path = places.run_dir / raising.SOCKET
