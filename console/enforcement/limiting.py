@@ -192,7 +192,8 @@ def _spenders(state: EngineState, node: Node, name: str, at: float) -> str:
         return ""
     used = [(float(getattr(a.usage, name)), a.name or str(a.agent_id)) for a in agents]
     most = sorted((u for u in used if u[0] > 0), key=lambda u: (-u[0], u[1]))[:NAMED]
-    return f". Most by {', '.join(f'{who[:40]} ({amount:g})' for amount, who in most)}" if most else ""
+    shape = "${:,.2f}" if name == "cost_usd" else "{:g}"
+    return f". Most by {', '.join(f'{who[:40]} ({shape.format(amount)})' for amount, who in most)}" if most else ""
 
 
 def _mark_of(used: float, cap: float) -> int:

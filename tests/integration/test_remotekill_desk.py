@@ -119,7 +119,7 @@ def test_a_key_that_is_not_to_be_trusted_is_refused(
 
 
 def test_a_release_is_refused_without_a_reason_without_a_review_and_for_another_order(
-    gcs: StrictGcs, places: Places, monkeypatch: pytest.MonkeyPatch
+    gcs: StrictGcs, places: Places, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gcs.bucket.put(KEY, EMERGENCY)
     with pytest.raises(UsageProblem, match="reason"):
@@ -129,6 +129,7 @@ def test_a_release_is_refused_without_a_reason_without_a_review_and_for_another_
     monkeypatch.setattr("sys.stdin.readline", lambda: "yes\n", raising=False)
     with pytest.raises(UsageProblem, match="was not typed"):
         release(places, asked(yes=False))
+    assert ", the generation of the order, to release all of these: " in capsys.readouterr().err
     reviewed = order_in(gcs)
     gcs.bucket.put(KEY, EMERGENCY)  # the same bytes again: another generation, another order
     with pytest.raises(Conflict, match="not what you reviewed"):

@@ -29,6 +29,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "allow": ("approve", "allowlist"),
     "block": ("deny", "isolate"),
     "budget": ("limit", "forecast"),
+    "burn": ("budget", "forecast"),
     "cap": ("limit", "forecast"),
     "colour": ("dark",),
     "cost": ("limit", "budget", "forecast"),

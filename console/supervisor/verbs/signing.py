@@ -250,7 +250,7 @@ def _words(seen: Review, trusted: KeySet, signers: list[Signer]) -> list[str]:
     if seen.trouble:
         lines.append(f"  (not everything could be read: {seen.trouble}; an order that is missing here still blocks new agents)")
     at_hand = ", ".join(s.kid for s in signers) or "none"
-    lines.append(f"Fleet {trusted.fleet}: {trusted.quorum} keys needed; at hand: {at_hand}")
+    lines.append(f"Fleet {trusted.fleet}: {trusted.quorum} {'key' if trusted.quorum == 1 else 'keys'} needed; at hand: {at_hand}")
     return lines
 
 
@@ -265,7 +265,7 @@ def _agree(given: argparse.Namespace, seen: Review, words: list[str]) -> None:
     if given.yes:
         raise UsageProblem("--yes needs --order.", "Name the order that you reviewed.")
     what = "number" if number_of(seen.orders[-1]) else "generation"
-    print(f"Type the {what} of {seen.orders[-1][:30]}... to release all of these: ", end="", file=sys.stderr, flush=True)
+    print(f"Type {seen.handle}, the {what} of the order, to release all of these: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != seen.handle:
         raise UsageProblem(
             f"Not released: the {what} was not typed.", "Without a terminal: --order ORDER --yes, as --review --json names it."

@@ -204,9 +204,9 @@ def test_a_warning_of_a_shared_limit_names_its_biggest_spenders_to_people_and_to
     book >> e.AgentExited(book.at, book.boot, AgentId("b"), 0)
     book.spend("d", cost_usd=2.5)
     [said] = [a.text for a in book.all(c.Announce) if "75 %" in a.text]
-    assert said.endswith(". Most by agent b (3.5), agent d (2.5), agent a (1)")
+    assert said.endswith(". Most by agent b ($3.50), agent d ($2.50), agent a ($1.00)")
     told = [t.text for t in book.all(c.TellAgent)]
     assert told and not [text for text in told if "Most by" in text]
     book.spend("d", cost_usd=5.0)
     [red] = [a.text for a in book.all(c.Announce) if a.level == "red"]
-    assert red.startswith("3 agents halted, ") and ". Most by agent d (7.5), agent b (3.5), agent a (1)" in red
+    assert red.startswith("3 agents halted, ") and ". Most by agent d ($7.50), agent b ($3.50), agent a ($1.00)" in red

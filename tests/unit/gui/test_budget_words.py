@@ -16,6 +16,7 @@ from console.gui.pages.budgets.forecast import day_lines, node_lines
 from console.gui.pages.budgets.head import is_over_forecast, passes_words
 from console.gui.pages.budgets.limits import targets_of
 from console.gui.pages.budgets.model_chart import stack_of
+from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.budgets.rows import arrange, counted, has_limits
 from console.gui.pages.budgets.windows import grouped, renewal, subtitle
 from console.gui.pages.budgets.words import LABELS, amount, bar_share, cap_words, ends_words, gauge_note, read_cap, share_words, typed_cap
@@ -54,6 +55,9 @@ def test_time_left_says_what_is_known() -> None:
     assert ends_words(row()) == ("unknown", "", "text2") and ends_words(row(first_limit="")) == ("no limit", "", "text3")
     assert ends_words(row(done=True))[1:] == ("check", "text3")
     assert ends_words(row(done=True, level="over"))[1:] == ("diamond", "danger")
+    assert ends_words(row(done=True, state="killed")) == ("Killed", "cross", "text3"), "no tick: a person stopped it"
+    assert ends_words(row(done=True, state="failed")) == ("Failed", "cross", "warn")
+    assert ends_words(row(done=True, state="lost")) == ("Lost", "triangle", "warn")
     assert ends_words(row(level="over", state="over_budget"))[0] == "being halted"
     assert ends_words(row(ends_in_s=math.nan))[0] == "unknown"
 
@@ -143,3 +147,8 @@ def test_whose_limits_can_be_chosen() -> None:
     assert list(targets_of(None)) == ["day", "named"]
     assert [t.scope for t in targets_of(row(scope="tree")).values()] == ["tree", "agent", "day", "session"]
     assert [t.scope for t in targets_of(row(scope="project")).values()] == ["project", "day", "session"]
+
+
+def test_a_reason_keeps_the_end_of_its_sentence() -> None:
+    said = plain_reason("tree limit cost_usd: 50.008 of 50. Most by market-research ($10.31)")
+    assert said == "cost $50.01 of $50.00 (tree limit). Most by market-research ($10.31)"

@@ -38,7 +38,7 @@ def test_search_needs_every_word_and_prefers_the_beginning() -> None:
         ("export", {"audit.copy", "receipt.copy"}), ("daily", {"budgets.limits"}), ("log", {"go.audit", "audit.newest"}),
         ("terminate", {"fleet.stop-tree"}), ("undo", {"rollback.restore"}), ("launch", {"fleet.run"}), ("password", {"switch.passphrase"}),
         ("reject", {"approvals.deny"}), ("website", {"network.test", "network.new"}), ("manual", {"console.help"}),
-        ("unfr", {"switch.thaw"}),
+        ("unfr", {"switch.thaw"}), ("burn", {"go.budgets", "budgets.forecast"}),
     ],
 )  # fmt: skip
 def test_other_words_for_it_lead_there_too(typed: str, wanted: set[str]) -> None:

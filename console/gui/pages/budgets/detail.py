@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeView, SpenderView
+from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.budgets.words import LABELS, amount, cap_words, day_minute, gauge_note, label, typed_cap
 from console.gui.theme import fonts
 from console.gui.theme.tokens import DETAIL, ink
@@ -220,7 +221,7 @@ class BudgetDetail(SidePane):
         self.crumb.setText(crumb(row))
         self.name.setText(row.name or row.key)
         self.chips.say(chips(row, gauges, over))
-        self.note.setText(row.note)
+        self.note.setText(plain_reason(row.note))
         self.note.setVisible(bool(row.note))
         words = overshoot_words(row)
         self.metered.setText(words)

@@ -22,4 +22,5 @@ def _said(found: re.Match[str]) -> str:
         used, cap = float(found[3].rstrip(".")), float(found[4].rstrip("."))
     except ValueError:
         return found[0]
-    return f"{label(name)} {amount(name, used)} of {amount(name, cap)} ({scope} limit)" if name in LABELS else found[0]
+    stop = "." if found[4].endswith(".") else ""
+    return f"{label(name)} {amount(name, used)} of {amount(name, cap)} ({scope} limit){stop}" if name in LABELS else found[0]

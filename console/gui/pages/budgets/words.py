@@ -79,10 +79,17 @@ def left_words(seconds: float) -> str:
     return long_span(seconds) if seconds < 48 * 3600 else span(seconds)
 
 
+_STOPPED = {"killed": ("Killed", "cross", "text3"), "failed": ("Failed", "cross", "warn"), "lost": ("Lost", "triangle", "warn")}
+"""Ends of a tree's root that are no "Done"."""
+
+
 def ends_words(row: BudgetRow) -> tuple[str, str, str]:
     """(words, shape, role) of the column ``Ends in``; unknown is a word of its own, never a promise."""
     if row.done:
         at = f" {day_minute(row.ended_at)}" if row.ended_at else ""
+        if row.state in _STOPPED:
+            word, shape, role = _STOPPED[row.state]
+            return f"{word}{at}", shape, role
         return (f"Halted{at}", "diamond", "danger") if row.level == "over" else (f"Done{at}", "check", "text3")
     if row.level == "over" and row.state in ("over_budget", "halted"):
         return "being halted", "diamond", "danger"

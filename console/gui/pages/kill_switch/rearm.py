@@ -33,9 +33,9 @@ def still_open(switch: Switch) -> list[str]:
     if receipt is not None and not receipt.complete:
         words.append("Steps of the kill are still being carried out.")
     if switch.view is not None and switch.view.remote_latched:
-        orders = ", ".join(o[:24] for o in switch.view.remote_latched[:3])
+        orders = ", ".join(o.partition(":")[0][:24] for o in switch.view.remote_latched[:3])
         words.append(
-            f"Remote orders block new agents ({orders}). First: watchfloor remote release --reason … in a terminal, signed; then rearm."
+            f"New agents are blocked by remote order {orders}. End it in a terminal: watchfloor remote release --reason … Then rearm here."
         )
     return words
 

@@ -78,7 +78,7 @@ class ConfigView(PlainView):
         self.say(view.text or _NONE_YET)
 
 
-_EMPTY = "The allowlist is empty: an agent in PROXIED mode reaches nothing. N adds the first entry."
+_EMPTY = "The allowlist is empty: an agent in PROXIED mode reaches nothing. Press N, or “Allow this…” on a blocked request below."
 _FILTERED = ("list", "marked", "sandboxes")
 
 
