@@ -18,7 +18,7 @@ from console.audit.reading import PAGE_MAX, AuditReader
 from console.audit.record import GENESIS, Draft, Record, digest, draft, shortened, text_of
 from console.audit.verify import Verdict, verify_file
 from console.domain.errors import Conflict, NotRecorded, UsageProblem
-from console.domain.failpoints import failpoint
+from console.domain.process.failpoints import failpoint
 
 CHECKPOINT_ROWS = 256
 CHECKPOINT_S = 60.0

@@ -12,8 +12,8 @@ from console.cli.embedded import ensure_supervisor
 from console.cli.handover import become, folder_arguments
 from console.cli.options import StateDir
 from console.cli.syntax import Argument, Option, Rest
-from console.domain.assets import resource
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
+from console.domain.process.assets import resource
 from console.panic.raising import SOCKET, raise_window
 from console.settings.durable import replace_file
 from console.settings.places import Places, choose_state_dir, find_places

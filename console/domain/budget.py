@@ -1,14 +1,73 @@
-"""Limits, usage and breaches: pure arithmetic that never trusts a number an agent reports."""
+"""Limits, usage and breaches: pure arithmetic that never trusts a number an agent reports.
+
+To which calendar day a budget is charged follows a rule that a changed clock cannot fool:
+
+* A day opens once, and never again. After a clock was set back, the latest day goes on.
+* A clock set forward opens no day early. The present day lasts until CLOCK_BOOTTIME, which no process can set, has come to its midnight.
+* Each day lasts 23 hours at least: the shortest there are, when clocks change for summer.
+
+A wrong clock makes a day too long, but never gives a fresh budget. How fast something is used, and when it is used up: no data is never
+zero, and nothing divides by what may be none.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from console.domain.budget_day import Day
 from console.domain.errors import UsageProblem
+
+SLACK_S = 120.0
+"""The two clocks drift: so much before its midnight a day may end."""
+SHORTEST_S = 23 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The day that is open now."""
+
+    date: str = ""
+    """``YYYY-MM-DD``, local time; empty: none was opened yet."""
+    ends_boot: float = 0.0
+    """CLOCK_BOOTTIME of its midnight, in seconds."""
+    boot_id: str = ""
+    """Of which boot ``ends_boot`` is."""
+    metered_usd: float = 0.0
+    """Of what it was charged: money that transcripts of agents which were not started here said."""
+
+
+def turned(day: Day, at: float, boot_s: float, boot_id: str) -> Day:
+    """The day that holds at this moment; ``day`` itself when it goes on."""
+    today = time.strftime("%Y-%m-%d", time.localtime(at))
+    if day.date and today <= day.date:
+        return day
+    if day.boot_id != boot_id:  # another boot: its counter says nothing, and the calendar moved on
+        return Day(today, boot_s + until_midnight(at), boot_id)
+    if day.date and boot_s < day.ends_boot - SLACK_S:
+        return day
+    ends = max(boot_s + until_midnight(at), day.ends_boot + SHORTEST_S if day.date else 0.0)
+    return Day(today, ends, boot_id)
+
+
+def until_midnight(at: float) -> float:
+    """Seconds until the next local midnight."""
+    there = time.localtime(at)
+    midnight = time.mktime((there.tm_year, there.tm_mon, there.tm_mday + 1, 0, 0, 0, 0, 0, -1))
+    return max(1.0, midnight - at)
+
+
+def note(day: Day, at: float) -> str:
+    """What to say when clock and day disagree, or nothing."""
+    today = time.strftime("%Y-%m-%d", time.localtime(at))
+    if not day.date or today == day.date:
+        return ""
+    if today < day.date:
+        return f"the clock says {today}, but {day.date} was open already: it goes on, no day opens twice"
+    return f"the clock says {today}, but {day.date} is not over by the time that has passed: it goes on until then"
+
 
 MAX_COUNT = 10**15
 MAX_COST_USD = 10**9
@@ -270,3 +329,78 @@ def checked_increment(name: str, value: object) -> float:
     if name != "cost_usd" and value != int(value):
         raise UsageProblem(f"Usage {name} must be a whole number.", "Report counts.")
     return value
+
+
+MINUTES = 60
+HALF_LIFE_MIN = 15.0
+"""A minute counts half as much as one that is so many minutes younger."""
+LEAST_MIN = 0.25
+"""Of less than this nothing is concluded."""
+FAR_S = 10 * 365 * 86400.0
+"""What would last longer than this has no end that could be named."""
+BLOCK = 5
+"""Minutes of one block, of which the band of a forecast is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a sum will be at a later moment, with a band."""
+
+    low: float
+    middle: float
+    high: float
+
+
+def rate_per_h(minutes: Sequence[float], known_min: float) -> float | None:
+    """Use per hour: a weighted mean of the last minutes, the younger the heavier. None: not known.
+
+    ``minutes``: use in each of the last minutes, oldest first, the last one still running. ``known_min``: for how many minutes,
+    fractions included, anybody has looked; what lies before is not taken as zero.
+    """
+    if known_min < LEAST_MIN or not minutes:
+        return None
+    known = min(known_min, float(len(minutes)))
+    weights, total, left = 0.0, 0.0, known
+    part = known_min % 1.0 or 1.0  # how much of the running minute has passed
+    for age, amount in enumerate(reversed(minutes)):
+        length = min(left, part if age == 0 else 1.0)
+        if length <= 0:
+            break
+        weight = 0.5 ** (age / HALF_LIFE_MIN)
+        weights += weight * length
+        total += weight * amount
+        left -= length
+    return total / weights * 60 if weights > 0 else None
+
+
+def idle_words(known_min: float, verb: str) -> str:
+    """Why there is no rate: nothing was ``verb`` (spent, used) in the time that anybody has looked, which may be less than the hour."""
+    if known_min >= MINUTES - 1:
+        return f"nothing was {verb} in the last hour"
+    if known_min < 1:
+        return "it was not measured for long enough"
+    return f"nothing was {verb} in {int(known_min)} min"
+
+
+def ends_in_s(cap: float, used: float, per_h: float | None) -> float | None:
+    """Seconds until the cap is reached at this rate; 0: it is; None: not known, or it is not reached at this rate."""
+    if round(used, 9) >= cap:
+        return 0.0
+    if per_h is None or per_h <= 0:
+        return None
+    seconds = (cap - used) / per_h * 3600
+    return seconds if seconds < FAR_S else None
+
+
+def forecast(used: float, minutes: Sequence[float], known_min: float, left_s: float) -> Forecast | None:
+    """``used`` after ``left_s`` more seconds; the band: the lower and upper quarter of the last hour's blocks of five minutes."""
+    rate = rate_per_h(minutes, known_min)
+    if rate is None:
+        return None
+    whole = int(min(known_min, len(minutes))) // BLOCK
+    recent = list(minutes)[len(minutes) - whole * BLOCK :] if whole else []
+    blocks = sorted(sum(recent[n : n + BLOCK]) * 60 / BLOCK for n in range(0, len(recent), BLOCK))
+    low = blocks[len(blocks) // 4] if blocks else 0.0
+    high = blocks[(3 * len(blocks)) // 4] if blocks else 2 * rate
+    hours = max(0.0, left_s) / 3600
+    return Forecast(used + min(low, rate) * hours, used + rate * hours, used + max(high, rate) * hours)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.narrowing import Narrowing, narrow
-from console.domain.network import Allowlist, Sensitivity
+from console.domain.network import Allowlist, Narrowing, Sensitivity, narrow
 from console.egress.envoy.admin import Admin, Taken
 from console.egress.envoy.config import clusters, listeners, route_config
 from console.egress.envoy.files import Files

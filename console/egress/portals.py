@@ -10,8 +10,7 @@ from pathlib import Path
 
 from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
 from console.domain.ids import AGENT_ID
-from console.domain.narrowing import Narrowing
-from console.domain.network import Sensitivity
+from console.domain.network import Narrowing, Sensitivity
 from console.egress.access_log import AccessLog
 from console.egress.envoy.fragments import Slot
 from console.egress.live import LiveConfig

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
 from console.domain.budget import Usage, shortfall
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.enforcement.charging import ancestry, kept, nodes_of
 from console.enforcement.state import EngineState
 

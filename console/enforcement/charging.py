@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel
-from console.domain.budget import RESERVABLE, Limits, Reservation, Usage
-from console.domain.budget_day import turned
+from console.domain.budget import RESERVABLE, Limits, Reservation, Usage, turned
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.enforcement.state import EngineState, Node
 
 _NOTHING = Usage()

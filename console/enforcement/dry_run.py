@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from console.domain import command as c
-from console.domain import dry_run as d
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId
-from console.domain.approval import digest_of
-from console.domain.lineage import Mark
-from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.calls.approval import digest_of
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import dry_run as d
+from console.domain.engine import event as e
 from console.domain.words import counted, notice
 from console.enforcement import lineages
 from console.enforcement.state import EngineState, JudgedAs, Key

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, NotFound
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import stricter_mode

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
-from console.domain.budget import GAUGES, LIMIT_NAMES, RESERVABLE, SUMMED, UNCAPPED, Breach, Halt, Limits, Usage, first_breach
-from console.domain.budget_day import until_midnight
+from console.domain.budget import (
+    GAUGES,
+    LIMIT_NAMES,
+    RESERVABLE,
+    SUMMED,
+    UNCAPPED,
+    Breach,
+    Halt,
+    Limits,
+    Usage,
+    first_breach,
+    until_midnight,
+)
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.words import notice
 from console.enforcement import charging
 from console.enforcement.state import EngineState, Node

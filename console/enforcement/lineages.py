@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, ControlLevel
-from console.domain.lineage import Mark, Match
+from console.domain.calls.lineage import Mark, Match
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.network import STRICTEST, NetworkMode
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.sequences.find import Advance, advance
 
 _SHOWN = 4

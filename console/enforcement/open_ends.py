@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentState
-from console.domain.unknown_exit import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, OPEN_END, WENT, EndsLearnt
+from console.domain.engine import command as c
+from console.domain.engine import event as e
+from console.domain.engine.event import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, OPEN_END, WENT, EndsLearnt
 from console.enforcement.state import EngineState
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId
 from console.domain.budget import Breach, Reservation, Usage, would_pass
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, TooMany
 from console.enforcement import charging, limiting
 from console.enforcement.state import EngineState

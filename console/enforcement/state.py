@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, Sighting
-from console.domain.approval import TTL_S, WAITING_MAX, Approval, ApprovalState, AskedPart
-from console.domain.budget import UNCAPPED, Limits, Reservation, Usage
-from console.domain.budget_day import Day
-from console.domain.dry_run import Release
+from console.domain.budget import UNCAPPED, Day, Limits, Reservation, Usage
+from console.domain.calls.approval import TTL_S, WAITING_MAX, Approval, ApprovalState, AskedPart
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import PermissionRequest, Verdict
+from console.domain.engine.dry_run import Release
+from console.domain.engine.event import OPEN_END
 from console.domain.ladder import Scope
-from console.domain.lineage import Mark
 from console.domain.network import LOOSEST, ModeMapping, NetworkMode, Sensitivity, stricter_mode
-from console.domain.permission import PermissionRequest, Verdict
 from console.domain.profile import ProfileTable
-from console.domain.unknown_exit import OPEN_END
 from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
 

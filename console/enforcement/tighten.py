@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.network import NetworkMode, Sensitivity, stricter_mode

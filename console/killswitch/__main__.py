@@ -12,9 +12,9 @@ import signal
 import sys
 from pathlib import Path
 
-from console.domain import failpoints
 from console.domain.guard import HEARTBEAT_S, RETURN_WATCH_S
-from console.domain.precedence import NICE, lead_session
+from console.domain.process import failpoints
+from console.domain.process.precedence import NICE, lead_session
 from console.killswitch.guard.freeze import Freezing
 from console.killswitch.guard.launches import Launches
 from console.killswitch.guard.operations import Desk

@@ -10,8 +10,8 @@ from sqlalchemy import Row, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval, ApprovalScope, ApprovalState, AskedPart, Grant, shape
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import Approval, ApprovalScope, ApprovalState, AskedPart, Grant, shape
+from console.domain.calls.permission import PermissionRequest
 from console.ledger.database import Database
 from console.ledger.tables import APPROVAL_GRANTS, APPROVALS
 

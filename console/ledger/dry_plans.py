@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from console.domain.approval import AskedPart
-from console.domain.dry_run import BYTES_MAX, CALLS_MAX, CallState, Plan, PlannedCall, PlanState, Release, plan_digest
-from console.domain.lineage import Mark
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import AskedPart
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import PermissionRequest
+from console.domain.engine.dry_run import BYTES_MAX, CALLS_MAX, CallState, Plan, PlannedCall, PlanState, Release, plan_digest
 from console.ledger.database import Database
 from console.ledger.tables import DRY_CALLS, DRY_PLANS, int64
 

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from PySide6.QtGui import QFont, QFontDatabase
 
-from console.domain.assets import resource
 from console.domain.errors import ConsoleError
+from console.domain.process.assets import resource
 
 UI = "Inter"
 FILES = ("Inter-Medium.otf", "Inter-SemiBold.otf")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from console.domain.danger import DangerClass, rank_of
+from console.domain.calls.permission import DangerClass, rank_of
 from console.domain.errors import UsageProblem
 
 _FETCHERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))

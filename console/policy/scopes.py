@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from enum import StrEnum
 
+from console.domain.calls.permission import Verdict
 from console.domain.errors import Denied, UsageProblem
-from console.domain.permission import Verdict
 from console.policy.rules.verdicts import Part
 
 

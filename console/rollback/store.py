@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
-from console.domain.failpoints import failpoint
+from console.domain.process.failpoints import failpoint
 from console.domain.rollback import RECORDS_FILE, RollbackKind, RollbackRecord, RollbackState
 from console.rollback.images import ABSENT, Image, Objects, look, stamp_of
 from console.rollback.journal import Entry, Journal

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.failpoints import failpoint
 from console.domain.network import STRICTEST
+from console.domain.process.failpoints import failpoint
 from console.sandbox import launcher, seccomp, session
 from console.sandbox.following import Followed
 from console.sandbox.hardening import TMP_BYTES, Mode

@@ -11,7 +11,7 @@ from typing import Any
 
 from console.domain.agent import AgentId, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, NotFound, TimedOut
-from console.domain.hardening import Given
+from console.domain.sandbox import Given
 from console.sandbox import launcher
 from console.sandbox.bounds import limits_of, out_of_memory
 from console.sandbox.hardening import Mode, judge, refuse_unless, unseen

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from console.domain.errors import Denied
-from console.domain.hardening import Given, GivenState
+from console.domain.sandbox import Given, GivenState
 
 Facts = Mapping[str, Any]
 TMP_BYTES = 100 * 1024 * 1024

@@ -14,9 +14,9 @@ from typing import Protocol
 
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import UsageProblem
-from console.domain.hardening import Given
 from console.domain.ids import AGENT_ID
 from console.domain.network import NetworkMode
+from console.domain.sandbox import Given
 
 # execve(2): one string is at most 32 pages; ours must also fit beside the others.
 MAX_STRING = 131_071

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from console.domain.launch_ladder import Finding
+from console.domain.sandbox import Finding
 from console.sandbox import bubblewrap
 from console.sandbox.managed import may_unshare
 

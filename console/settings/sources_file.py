@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, UsageProblem
-from console.domain.narrowing import Narrowing
+from console.domain.network import Narrowing
 
 MAX_BYTES = 256 * 1024
 _HOST = re.compile(r"^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")

@@ -20,8 +20,8 @@ from console.api import messages as m
 from console.api.policy.hooks import HookBody, HookVerdict
 from console.api.secrets import TokenView
 from console.credentials.tokens import Tokens
-from console.domain import event as e
 from console.domain.agent import AgentId
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import read_sensitivity
 from console.ledger.sessions import Tightening

@@ -11,9 +11,9 @@ from functools import partial
 from starlette.routing import Route
 
 from console.domain.agent import AgentId, ControlLevel, LaunchRequest, SandboxKind
-from console.domain.command import Command, Record
+from console.domain.engine.command import Command, Record
+from console.domain.engine.event import Event
 from console.domain.errors import Conflict, ConsoleError, NotFound
-from console.domain.event import Event
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import mapping_of
 from console.enforcement.engine import Engine

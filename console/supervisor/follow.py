@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from console.api import messages as m
-from console.domain import event as e
 from console.domain.agent import AgentId, SandboxKind
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.guard import LOST
 from console.killswitch.client.guard_client import GuardClient

@@ -13,7 +13,7 @@ from console.credentials.keyring_store import Store
 from console.credentials.plan import FILE as PLAN_FILE
 from console.credentials.tokens import Tokens
 from console.domain.agent import AgentId
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError
 from console.domain.network import EgressRecord
 from console.egress.service import Egress

@@ -21,9 +21,8 @@ from starlette.routing import Route
 
 from console.api.armed import ArmedView
 from console.domain.agent import Agent
-from console.domain.approval import ApprovalState
-from console.domain.budget import GAUGES, LIMIT_NAMES, UNCAPPED
-from console.domain.budget_day import until_midnight
+from console.domain.budget import GAUGES, LIMIT_NAMES, UNCAPPED, until_midnight
+from console.domain.calls.approval import ApprovalState
 from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict

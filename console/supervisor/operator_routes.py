@@ -17,7 +17,7 @@ from console.api.ladder import SwitchBody
 from console.api.rearm import RearmProof
 from console.credentials.tokens import Tokens
 from console.domain.agent import AgentId
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.words import counted

@@ -8,13 +8,13 @@ import os
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unreachable
-from console.domain.failpoints import failpoint
 from console.domain.ids import CONTEXT_ID
 from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity, stricter_mode
+from console.domain.process.failpoints import failpoint
 from console.killswitch.store.atomic_file import Damaged
 from console.killswitch.store.registry import Registry
 from console.services.adoption.service import lives

@@ -11,12 +11,12 @@ from typing import Any, assert_never
 
 from console.audit.rollback_rows import FACTS_FIELD
 from console.credentials.keyring_store import Store
-from console.domain import command as c
-from console.domain import dry_run as d
+from console.domain.calls.permission import Decision, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import dry_run as d
 from console.domain.errors import ConsoleError, UsageProblem
-from console.domain.failpoints import failpoint
 from console.domain.network import NetworkMode
-from console.domain.permission import Decision, Verdict
+from console.domain.process.failpoints import failpoint
 from console.domain.rollback import RollbackKind
 from console.egress.url_test import judge_url
 from console.ledger.network_history import NetworkChange

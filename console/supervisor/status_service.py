@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from console import __version__
 from console.api import messages as m
 from console.api.alerts import AlertsView, WebhookView
-from console.domain.budget_day import until_midnight
+from console.domain.budget import until_midnight
 from console.services.configuration.service import SettingsDesk
 from console.services.fleet.core import Core, now
 from console.services.fleet.views import agent_view, receipt_row

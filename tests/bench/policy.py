@@ -34,7 +34,7 @@ sys.path.insert(0, str(ROOT))
 import cedarpy  # noqa: E402 - needs the line above to find the project
 
 from console.api.policy import policy_data  # noqa: E402
-from console.domain.permission import PermissionRequest  # noqa: E402
+from console.domain.calls.permission import PermissionRequest  # noqa: E402
 from console.ledger.store import Ledger  # noqa: E402
 from console.policy.files.disk import Disk  # noqa: E402
 from console.policy.files.paths import TEXT_MAX, Facts, FileRules  # noqa: E402

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.unknown_exit import NOT_ANSWERED, WENT
+from console.domain.engine.event import NOT_ANSWERED, WENT
 from tests.fakes.instance import Instance, until
 
 

@@ -14,8 +14,8 @@ from console.api.messages import ErrorView
 from console.api.policy import approvals as a
 from console.api.policy import rules as p
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval, digest_of
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import Approval, digest_of
+from console.domain.calls.permission import PermissionRequest
 from tests.fakes.view_answers import say
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from console.api.messages import LaunchBody
 from console.domain.errors import ConsoleError
-from console.domain.failpoints import VARIABLE
 from console.domain.kill import Receipt
+from console.domain.process.failpoints import VARIABLE
 from console.egress.children import readable
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kernel.processes import start_ticks

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import LaunchRequest
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 
 

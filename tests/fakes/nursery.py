@@ -21,7 +21,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-from console.domain import failpoints
+from console.domain.process import failpoints
 from console.egress.children import readable
 
 ROOT = Path(__file__).resolve().parents[2]

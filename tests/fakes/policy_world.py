@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from console.domain.assets import resource
 from console.domain.network import Sensitivity
+from console.domain.process.assets import resource
 from console.policy.dangers import Danger, read_dangers
 from console.policy.files.paths import Files
 from console.policy.judge import Call, Context, judge

@@ -10,8 +10,8 @@ from typing import Any
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
 from console.domain.budget import Limits
-from console.domain.command import Record
 from console.domain.conversation import Program, command_line
+from console.domain.engine.command import Record
 from console.domain.network import Allowlist
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotRecorded
 from console.services.configuration.routes import settings_routes
 from console.services.configuration.service import SettingsDesk

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.files.disk import Disk
 from console.policy.review.expected_verdicts import read_table
 from console.policy.rules.loading import read_settings

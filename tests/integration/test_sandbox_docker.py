@@ -15,8 +15,8 @@ from docker import APIClient
 
 from console.domain.agent import AgentId, ControlLevel
 from console.domain.errors import Conflict, ConsoleError, TimedOut, UsageProblem
-from console.domain.hardening import GivenState
 from console.domain.network import NetworkMode
+from console.domain.sandbox import GivenState
 from console.sandbox.containers.docker import Docker
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Prepared, Ticket
 from tests.fakes.sandbox_world import UID, WAIT_S, World, answers, look_around, run, wait_for

@@ -13,12 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.assets import KINDS
+from console.domain.process.assets import KINDS
 from tests.unit.class_sizes import LARGER, LINES, METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 MIRRORED = (
     "domain",
+    "domain/calls",
+    "domain/engine",
+    "domain/process",
     "policy",
     "policy/files",
     "policy/review",

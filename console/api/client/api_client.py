@@ -29,7 +29,7 @@ from console.api.records import AcknowledgeLossBody, AuditPage, AuditVerdict, Re
 from console.api.secrets import RetiredKeyView, RetireKeyBody
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
-from console.domain.precedence import ahead
+from console.domain.process.precedence import ahead
 from console.settings.places import Places
 
 RETIRE_S = 30.0

@@ -6,8 +6,8 @@ import functools
 import json
 from typing import Any
 
-from console.domain.assets import resource
 from console.domain.errors import UsageProblem
+from console.domain.process.assets import resource
 from console.policy.dangers import Danger, read_dangers
 from console.policy.rules.declared import Declared
 from console.policy.rules.loading import read_json

@@ -16,9 +16,9 @@ from console.cli.policy.tools import app as tools_app
 from console.cli.syntax import Argument, Option, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
+from console.domain.calls.permission import Verdict
 from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.domain.network import Sensitivity
-from console.domain.permission import Verdict
 from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge
 from console.policy.matrix import read_matrix

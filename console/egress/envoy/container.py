@@ -25,7 +25,7 @@ from docker.errors import DockerException, NotFound
 from docker.types import LogConfig
 from requests import RequestException
 
-from console.domain.assets import envoy_asset
+from console.domain.process.assets import envoy_asset
 from console.egress.children import Identity, readable
 from console.settings.durable import make_folder, replace_file
 

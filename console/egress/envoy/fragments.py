@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from console.domain.narrowing import Narrowing
-from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
+from console.domain.network import Allowlist, AllowlistEntry, Narrowing, Sensitivity
 
 Json = dict[str, Any]
 TYPE = "type.googleapis.com/"

@@ -8,7 +8,7 @@ from PySide6.QtCore import QByteArray, QRectF, Qt
 from PySide6.QtGui import QGuiApplication, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-from console.domain.assets import resource
+from console.domain.process.assets import resource
 
 
 def icon_pixmap(name: str, colour: str, size: int = 16) -> QPixmap:

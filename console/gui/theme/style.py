@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
 
-from console.domain.assets import resource
+from console.domain.process.assets import resource
 from console.gui.theme import fonts
 from console.gui.theme.tokens import DARK, LIGHT, Ink
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from console.domain.agent import ControlLevel
 from console.domain.errors import Conflict, ConsoleError, Denied, NotRecorded, Unavailable, UsageProblem
-from console.domain.failpoints import failpoint
 from console.domain.ids import AGENT_ID
 from console.domain.kill import Suspect
+from console.domain.process.failpoints import failpoint
 from console.killswitch.guard.freeze import Freezing
 from console.killswitch.guard.launches import SPARE_DESCRIPTORS, Launches, can_leave, spare_descriptors
 from console.killswitch.guard.state import Guard

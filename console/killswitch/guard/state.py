@@ -18,7 +18,7 @@ from pathlib import Path
 
 from console.domain.errors import Unavailable
 from console.domain.guard import HEARTBEAT_S, LOST, RETURN_WATCH_S
-from console.domain.precedence import Precedence
+from console.domain.process.precedence import Precedence
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Tree, find_mounts, make_tree, remove
 from console.killswitch.kernel.engine import Engine, Follower, Running

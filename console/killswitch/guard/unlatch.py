@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.domain.errors import Conflict, Denied, NotRecorded
-from console.domain.failpoints import failpoint
 from console.domain.kill import KILL_ID
+from console.domain.process.failpoints import failpoint
 from console.killswitch.guard.state import Guard, monotonic
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.engine import EngineSilent

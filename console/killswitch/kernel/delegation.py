@@ -18,7 +18,7 @@ from pathlib import Path
 
 import console
 from console.domain.errors import Unavailable
-from console.domain.launch_ladder import Finding
+from console.domain.sandbox import Finding
 from console.killswitch.kernel.cgroups import Leaf, Mounts, find_mounts
 from console.killswitch.kernel.processes import cgroup_line
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from console.domain.guard import ANSWER_S
 from console.domain.kill import KILL_ID, StepName, StepStatus
-from console.domain.precedence import Precedence
+from console.domain.process.precedence import Precedence
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Tree
 from console.killswitch.kernel.engine import Engine

@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from console.domain.failpoints import failpoint
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
 from console.domain.kill import Daemon, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Unwatched
+from console.domain.process.failpoints import failpoint
 from console.domain.verdict import Verdict, verdict
 from console.domain.words import counted
 from console.killswitch.kernel.cgroups import Refused

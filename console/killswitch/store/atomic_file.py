@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from console.domain.failpoints import failpoint
+from console.domain.process.failpoints import failpoint
 
 RESERVE_BYTES = 256 * 1024
 _FULL = (errno.ENOSPC, errno.EDQUOT)

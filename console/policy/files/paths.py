@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from console.domain.danger import DangerClass
-from console.domain.permission import Verdict
+from console.domain.calls.permission import DangerClass, Verdict
 from console.policy.files.git_folders import repository_around
 from console.policy.files.glob_index import Sieve
 from console.policy.files.walk import CLOCK_SECONDS_MAX, ENTRIES_MAX, SECONDS_MAX, WHOLE, Listing, Way, walk, watch_of

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from console.domain.danger import DangerClass
-from console.domain.permission import Verdict
+from console.domain.calls.permission import DangerClass, Verdict
 from console.policy.files.paths import Files, absolute
 from console.policy.git.index import index_of
 from console.policy.git.repository import Repository, repository_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
-from console.domain.permission import Verdict
 from console.policy.files.paths import ACTIONS
 from console.policy.rules.hosts import read_url
 from console.policy.rules.rule import read_rule

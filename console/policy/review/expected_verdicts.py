@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
-from console.domain.permission import Verdict
 from console.policy.rules.loading import read_json
 from console.policy.rules.verdicts import Judgement
 

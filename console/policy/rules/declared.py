@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.rules.hosts import read_url
 from console.policy.rules.verdicts import Part
 

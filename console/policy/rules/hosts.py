@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.rules.loading import Settings
 from console.policy.rules.rule import Family
 from console.policy.rules.verdicts import BY_RULE, NO_RULE, Part

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.rules.loading import Settings
 from console.policy.rules.rule import Family, Rule
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from console.domain.danger import DangerClass
+from console.domain.calls.permission import DangerClass, Verdict
 from console.domain.errors import UsageProblem
-from console.domain.permission import Verdict
 from console.policy.rules.verdicts import Judgement, Part, worst
 
 WORK = "workspace programs"

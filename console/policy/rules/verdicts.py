@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from console.domain.danger import rank_of, worst_of
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict, rank_of, worst_of
 
 _RANK = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 NO_RULE = "no rule"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from console.domain.lineage import UNKNOWN, Match, Seen
+from console.domain.calls.lineage import UNKNOWN, Match, Seen
 from console.policy.files.glob_index import Sieve
 from console.policy.rules.rule import Rule
 from console.policy.rules.verdicts import Judgement, Part

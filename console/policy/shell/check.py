@@ -19,7 +19,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
 from console.policy.git.calls import Known, NothingKnown, judge_git, overrides

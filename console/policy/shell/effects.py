@@ -6,7 +6,7 @@ import posixpath
 import re
 from dataclasses import replace
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
 from console.policy.git.index import index_of
 from console.policy.git.repository import repository_of

@@ -7,7 +7,7 @@ import re
 import shlex
 from dataclasses import replace
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
 from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import Part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from console.domain.danger import rank_of
+from console.domain.calls.permission import rank_of
 from console.policy.scopes import Scope
 from console.policy.tools.catalogue import Kind, Tool, Tools, as_called, words_of
 from console.policy.tools.sql import Statement, unknown

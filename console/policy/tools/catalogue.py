@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from console.domain.danger import DangerClass
+from console.domain.calls.permission import DangerClass
 from console.domain.errors import UsageProblem
 from console.policy.scopes import Scope, read_scopes
 from console.policy.tools.sql import Statement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from console.domain.assets import resource
+from console.domain.process.assets import resource
 from console.rollback.persistence.findings import Place, Where
 
 SHELL = "your next shell"

@@ -18,8 +18,8 @@ from typing import Any
 
 from console.domain.agent import AgentId
 from console.domain.errors import TimedOut, Unavailable, UsageProblem
-from console.domain.hardening import Given
 from console.domain.network import STRICTEST
+from console.domain.sandbox import Given
 from console.sandbox import bubblewrap, launcher, seccomp
 from console.sandbox.bounds import limits_of, out_of_memory
 from console.sandbox.calls.plans import Plan

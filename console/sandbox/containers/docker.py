@@ -21,8 +21,8 @@ from docker import APIClient
 from console.domain.agent import AgentId, ControlLevel, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, TimedOut
 from console.domain.errors import NotFound as NotHeld
-from console.domain.hardening import Given
 from console.domain.network import NetworkMode
+from console.domain.sandbox import Given
 from console.sandbox import launcher
 from console.sandbox.bounds import limits_of
 from console.sandbox.containers import image

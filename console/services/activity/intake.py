@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from console.audit.record import Record
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.activity import Entry, Kind
 from console.domain.agent import AgentId
 from console.domain.conversation import started_as
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.network import EgressRecord
 from console.services.activity.clean import shortened
 from console.services.activity.internal import Said, of_egress, of_record, of_step

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from console.audit.record import Record
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.activity import PATH_KEPT, Entry, Kind
+from console.domain.calls.permission import Verdict
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.network import EgressRecord
-from console.domain.permission import Verdict
 
 Said = tuple[str, Entry]
 """(agent id, entry)"""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from console.audit.record import Record
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.activity import Kept, Window
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound, Unavailable
 from console.domain.network import EgressRecord
 from console.ledger.activity import ActivityStore

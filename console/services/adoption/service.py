@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from console.api.agents import adopt as v
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
-from console.domain.command import Record
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.processes import start_ticks

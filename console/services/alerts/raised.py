@@ -14,10 +14,10 @@ from typing import Any
 
 from console.api.alerts import AlertKind, AlertView
 from console.api.armed import ArmedView
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId
-from console.domain.approval import Approval
+from console.domain.calls.approval import Approval
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Return, StepStatus, worst_outcomes
 from console.domain.verdict import verdict

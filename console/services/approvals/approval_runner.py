@@ -8,13 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from console.credentials.keyring_store import Store
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent
-from console.domain.approval import Approval, ApprovalState, Grant, digest_of
-from console.domain.danger import rank_of
+from console.domain.calls.approval import Approval, ApprovalState, Grant, digest_of
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict, rank_of
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.killswitch.store.causes import boot_id
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger

@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import assert_never
 
 from console.credentials.keyring_store import Store
-from console.domain import command as c
-from console.domain import dry_run as d
 from console.domain.agent import Agent, AgentId
-from console.domain.approval import Approval, digest_of
+from console.domain.calls.approval import Approval, digest_of
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import dry_run as d
 from console.domain.errors import ConsoleError
-from console.domain.failpoints import failpoint
-from console.domain.lineage import Mark
 from console.domain.network import NetworkMode
-from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.process.failpoints import failpoint
 from console.killswitch.store.causes import boot_id
 from console.ledger.store import Ledger
 from console.services.approvals.impact import blast_of

@@ -6,7 +6,7 @@ from typing import Literal
 
 from console.api.policy.approvals import BlastLine
 from console.domain.agent import Agent
-from console.domain.approval import Approval, AskedPart
+from console.domain.calls.approval import Approval, AskedPart
 from console.domain.network import Sensitivity
 
 _FILES = frozenset({"file", "redirect"})

@@ -13,11 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from console.api.policy.asking import AskBody, AskedView, AskView
-from console.domain import event as e
 from console.domain.agent import AgentId
-from console.domain.approval import Approval, ApprovalState, digest_of
+from console.domain.calls.approval import Approval, ApprovalState, digest_of
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import event as e
 from console.domain.errors import NotFound
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.ledger.store import Ledger
 from console.services.fleet.core import Core, now
 from console.services.routes.responses import answer, body_of

@@ -8,12 +8,12 @@ from dataclasses import asdict, replace
 from statistics import median
 
 from console.api.policy import approvals as a
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ContextId
-from console.domain.approval import Approval, ApprovalScope, ApprovalState, Grant, Questions, questions, session_digest
 from console.domain.budget import share_used
-from console.domain.command import Record
-from console.domain.danger import rank_of
+from console.domain.calls.approval import Approval, ApprovalScope, ApprovalState, Grant, Questions, questions, session_digest
+from console.domain.calls.permission import rank_of
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.services.approvals.approval_runner import record_of
 from console.services.approvals.impact import blast_of

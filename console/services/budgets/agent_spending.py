@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from console.api import messages as m
 from console.api.budgets import ReserveBody, ReservedView, SettleBody
-from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import RESERVABLE, Reservation, Usage, checked_increment
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound, NotRecorded, UsageProblem
 from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend

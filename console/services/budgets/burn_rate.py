@@ -7,8 +7,7 @@ from array import array
 from collections.abc import Iterable
 from operator import add, attrgetter
 
-from console.domain.budget import RESERVABLE, Usage
-from console.domain.burn import MINUTES
+from console.domain.budget import MINUTES, RESERVABLE, Usage
 
 Node = tuple[str, str]
 _AMOUNTS = attrgetter(*RESERVABLE)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.api import budgets as b
-from console.domain.burn import forecast, idle_words, rate_per_h
+from console.domain.budget import forecast, idle_words, rate_per_h
 from console.domain.errors import ConsoleError
 from console.services.budgets.burn_rate import BurnBook
 from console.services.fleet.core import Core, now

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from console.domain.agent import AgentId
-from console.domain.budget import UNCAPPED, KeptBudget, Reservation, Usage
-from console.domain.budget_day import Day
+from console.domain.budget import UNCAPPED, Day, KeptBudget, Reservation, Usage
 from console.enforcement.charging import nodes_of
 from console.enforcement.state import EngineState
 from console.ledger.budgets import DAY

@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass
 
 from console.api import budgets as b
-from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ControlLevel
 from console.domain.budget import (
     GAUGES,
@@ -21,7 +20,8 @@ from console.domain.budget import (
     share_used,
     with_limit,
 )
-from console.domain.command import Record
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.ids import CONTEXT_ID

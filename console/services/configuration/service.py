@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from console.api.settings import SettingBody, SettingRow, SettingsView
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, UsageProblem
 from console.domain.words import counted
 from console.services.notices.shown import Notice

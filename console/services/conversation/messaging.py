@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, SandboxKind
-from console.domain.command import Record
 from console.domain.conversation import Program, checked_text, started_as, what_helps, why_silent
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Denied, TimedOut
 from console.enforcement.charging import nodes_of
 from console.enforcement.limiting import spent_out

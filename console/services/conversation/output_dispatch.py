@@ -18,8 +18,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 from console.enforcement.charging import limits_at, nodes_of
 from console.services.conversation.output_reader import Batch

@@ -20,8 +20,8 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 from console.domain.guard import KILL_LIMIT_S
 from console.domain.kill import Step, StepName, StepStatus

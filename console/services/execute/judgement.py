@@ -6,10 +6,10 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, Denied
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.rules.verdicts import Judgement
 from console.services.approvals.approval_runner import Approving
 from console.services.fleet.core import Core, now

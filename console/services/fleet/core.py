@@ -9,11 +9,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, LaunchRequest
+from console.domain.calls.permission import Decision, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound
-from console.domain.permission import Decision, Verdict
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
 from console.services.fleet.hub import Hub

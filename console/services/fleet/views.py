@@ -11,9 +11,9 @@ from console.api import messages as m
 from console.domain.agent import Agent, ControlLevel
 from console.domain.budget import LIMIT_NAMES, UNCAPPED, Limits, Usage, share_used
 from console.domain.errors import UsageProblem
-from console.domain.hardening import Given
 from console.domain.kill import Outcome, Receipt, StepStatus
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
+from console.domain.sandbox import Given
 from console.domain.verdict import verdict
 from console.domain.words import counted
 from console.enforcement.dry_run import words_of as dry_words

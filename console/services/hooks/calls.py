@@ -10,8 +10,8 @@ from itertools import takewhile
 from typing import Any
 
 from console.api.policy import policy_data
+from console.domain.calls.permission import PermissionRequest
 from console.domain.errors import UsageProblem
-from console.domain.permission import PermissionRequest
 from console.policy.tools.catalogue import tool_of
 from console.sources.kinds import HOOKS
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from console.domain import event as e
 from console.domain.agent import AgentId
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
-from console.domain.hardening import Given, GivenState
+from console.domain.sandbox import Given, GivenState
 from console.sandbox.interface import LaunchSpec
 from console.services.fleet.core import Core, now, wait_beat
 from console.services.launch.usage_sampler import Processor

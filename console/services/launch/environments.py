@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from console.api.environment import EnvironmentView, VariableView
 from console.domain.agent import Agent, AgentId, LaunchRequest
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.environment import Variable
 from console.ledger.store import Ledger
 from console.sandbox.environment import described, passed_on, scrub

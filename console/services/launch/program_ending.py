@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from console.api.agents import programs as pm
 from console.domain.agent import Agent, AgentId, AgentState
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut
 from console.killswitch.client.guard_client import GuardClient
 from console.services.conversation.messaging import Conversations, ended_key

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from console.credentials.tokens import Tokens
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SandboxKind
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
-from console.domain.failpoints import failpoint
 from console.domain.network import Sensitivity
+from console.domain.process.failpoints import failpoint
 from console.domain.words import counted
 from console.egress.service import Egress
 from console.killswitch.client.guard_client import GuardClient

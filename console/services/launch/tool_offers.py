@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.agent import Agent, SandboxKind
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotFound
 from console.remotekill.keys import load_keys
 from console.sandbox import bubblewrap

@@ -15,8 +15,7 @@ from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.narrowing import Narrowing
-from console.domain.network import LOOSEST, STRICTEST, NetworkMode, stricter_mode
+from console.domain.network import LOOSEST, STRICTEST, Narrowing, NetworkMode, stricter_mode
 from console.ledger.store import Ledger
 from console.policy.rules.declared import Declared
 from console.services.launch.environments import is_damaged, stored

@@ -10,12 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
-from console.domain.narrowing import Narrowing
-from console.domain.network import NetworkMode
+from console.domain.network import Narrowing, NetworkMode
 from console.egress.service import Egress
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.containers.network_cut import cut_container, interfaces, join_container

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 
 from console.api import network as s
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId
-from console.domain.command import Record
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Killed, NotFound, NotRecorded
 from console.domain.ladder import Reach, Scope
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 from console.api import messages as m
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound, Unavailable, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry
 from console.egress.answers import Applied

@@ -10,9 +10,9 @@ import logging
 from dataclasses import replace
 
 from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.engine.event import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unavailable, Unreachable
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
-from console.domain.unknown_exit import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
 from console.domain.verdict import judged
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.credentials.host_key import ensure_host_key
 from console.domain.agent import Agent, AgentId, ControlLevel
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
 from console.domain.kill import Receipt, Step
 from console.enforcement.state import EngineState

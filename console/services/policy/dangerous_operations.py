@@ -13,8 +13,8 @@ from pathlib import Path
 
 from console.api.policy import policy_data
 from console.domain.agent import AgentId, LaunchRequest
-from console.domain.command import Record
 from console.domain.conversation import started_as
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Denied, Unconfirmed
 from console.policy.dangers import Danger, read_dangers
 from console.policy.free_text_dangers import Named, dangers_in

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from console.domain.agent import Agent
-from console.domain.approval import AskedPart
-from console.domain.lineage import Match
-from console.domain.permission import Decision, PermissionRequest
+from console.domain.calls.approval import AskedPart
+from console.domain.calls.lineage import Match
+from console.domain.calls.permission import Decision, PermissionRequest
 from console.policy.rules.verdicts import Step
 
 

@@ -17,10 +17,10 @@ from typing import Protocol
 from console.api.policy import policy_data
 from console.api.policy import rules as p
 from console.domain.agent import Agent, AgentId
-from console.domain.approval import Approval, ApprovalState, digest_of, exact_key, has_operators
-from console.domain.command import Record
+from console.domain.calls.approval import Approval, ApprovalState, digest_of, exact_key, has_operators
+from console.domain.calls.permission import PermissionRequest, Verdict
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
-from console.domain.permission import PermissionRequest, Verdict
 from console.ledger.store import Ledger
 from console.policy.files.disk import below
 from console.policy.judge import Call, tool_named

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from console.api.policy import page as v
 from console.api.policy import policy_data
 from console.domain.agent import Agent, AgentId, SandboxKind
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import PermissionRequest, Verdict
 from console.domain.errors import ConsoleError, Denied, NotFound
-from console.domain.lineage import Mark
 from console.domain.network import Sensitivity
-from console.domain.permission import PermissionRequest, Verdict
 from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge, tool_named
 from console.policy.review.lint import Severity, lint

@@ -11,7 +11,7 @@ from typing import Protocol
 from console.api.policy import policy_data
 from console.api.policy import rules as p
 from console.domain.agent import Agent, AgentId, ControlLevel
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.domain.profile import OWN, ProfileTable

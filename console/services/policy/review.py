@@ -10,10 +10,10 @@ import time
 from console.api.policy import policy_data
 from console.api.policy import rules as p
 from console.domain.agent import Agent, AgentId
-from console.domain.approval import Approval
-from console.domain.command import Record
+from console.domain.calls.approval import Approval
+from console.domain.calls.permission import PermissionRequest, Verdict
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
-from console.domain.permission import PermissionRequest, Verdict
 from console.ledger.calls import JudgedCall, RuleHits
 from console.policy.review.draft import draft
 from console.policy.review.lint import Severity, lint

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from console.domain import command as c
-from console.domain import event as e
+from console.domain.calls.lineage import Mark
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
-from console.domain.lineage import Mark
 from console.domain.network import STRICTEST, Sensitivity
 from console.enforcement.lineages import nodes_of
 from console.ledger.sessions import Tightening

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from console.api.policy import policy_data
+from console.domain.calls.lineage import Match
+from console.domain.calls.permission import PermissionRequest
 from console.domain.errors import Denied, UsageProblem
-from console.domain.lineage import Match
-from console.domain.permission import PermissionRequest
 from console.policy.files.disk import below
 from console.policy.rules.verdicts import Judgement
 from console.policy.sequences.find import Below, Pattern, matches_of, things_of

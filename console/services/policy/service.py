@@ -17,9 +17,9 @@ from pathlib import Path
 
 from console.api.policy import policy_data
 from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
-from console.domain.approval import AskedPart
+from console.domain.calls.approval import AskedPart
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 from console.domain.errors import ConsoleError
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.domain.profile import is_contained
 from console.killswitch.kernel import processes
 from console.policy.dangers import Danger

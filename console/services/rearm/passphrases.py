@@ -6,7 +6,7 @@ import asyncio
 
 from console.api import rearm as rm
 from console.domain.agent import ControlLevel
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Denied, UsageProblem
 from console.killswitch.client.guard_client import GuardClient
 from console.services.fleet.core import Core

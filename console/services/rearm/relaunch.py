@@ -8,7 +8,7 @@ import json
 from console.api import rearm as rm
 from console.domain.agent import Agent, AgentId, AgentState, LaunchRequest
 from console.domain.budget import tightest
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.services.fleet.core import Core
 from console.services.launch.environments import stored

@@ -17,11 +17,11 @@ from typing import Any
 from console.api import rearm as rm
 from console.credentials.rotation import unfinished
 from console.credentials.tokens import Tokens
-from console.domain import event as e
-from console.domain.command import Record
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
-from console.domain.failpoints import failpoint
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
+from console.domain.process.failpoints import failpoint
 from console.domain.verdict import verdict
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.store.atomic_file import Damaged, read_sealed

@@ -7,7 +7,7 @@ import time
 from console.api.records import AuditPage, AuditRow, AuditVerdict
 from console.audit.set_aside import ACKNOWLEDGED, losses_of
 from console.audit.verify_verdict import beside
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict
 from console.services.records.record_writer import Scribe
 from console.settings.places import Places

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import astuple
 
 from console.audit.log import AuditLog
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.network import EgressRecord
 from console.ledger.store import Ledger
 

@@ -22,11 +22,11 @@ from console.audit.anchors import NOTED
 from console.audit.log import AuditLog
 from console.audit.record import Record as AuditRecord
 from console.domain.agent import Agent
-from console.domain.budget_day import Day
-from console.domain.command import KeepBooks, Record
+from console.domain.budget import Day
+from console.domain.engine.command import KeepBooks, Record
 from console.domain.errors import ConsoleError, NotRecorded
-from console.domain.failpoints import failpoint
 from console.domain.network import EgressRecord
+from console.domain.process.failpoints import failpoint
 from console.ledger.budgets import Books, KeptReservation, KeptUsage
 from console.ledger.network_history import NetworkChange
 from console.ledger.spending import SpendSample

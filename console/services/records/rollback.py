@@ -10,7 +10,7 @@ from typing import Any
 
 from console.api.records import DiffLine, RestoreBody, RollbackDetailView, RollbackRow
 from console.audit.rollback_rows import DONE_FIELD, FACTS_FIELD, RollbackBook, Row, Standing
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.rollback import RollbackRecord
 from console.rollback.store import RollbackStore

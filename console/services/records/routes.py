@@ -13,7 +13,7 @@ from starlette.routing import Route
 from console.api import messages as m
 from console.api.records import AcknowledgeLossBody, RestoreBody
 from console.api.secrets import RetireKeyBody
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.services.records.audit_log import AuditDesk
 from console.services.records.key_retirement import apply
 from console.services.records.rollback import RollbackDesk

@@ -17,9 +17,9 @@ from console.audit.segments import set_aside
 from console.audit.set_aside import LOST, PUT_BACK, SET_ASIDE
 from console.audit.verify_anchors import FIELD, STARTED, foreign
 from console.audit.verify_presence import compare
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError
-from console.domain.failpoints import failpoint
+from console.domain.process.failpoints import failpoint
 from console.domain.rollback import RECORDS_FILE
 from console.killswitch.client.guard_client import GuardClient
 from console.ledger.store import Ledger

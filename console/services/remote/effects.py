@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import assert_never
 
-from console.domain import event as e
-from console.domain.command import Record
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Killed, TimedOut, Unreachable
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.guard.unlatch import has_receipt

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from console.credentials.marker import RotationItem
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Step, StepStatus
 from console.services.notices.shown import Notice

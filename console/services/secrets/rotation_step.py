@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from console.credentials.rotation import RotationResult
 from console.domain.errors import ConsoleError
-from console.domain.failpoints import failpoint
 from console.domain.kill import Step, StepName, StepStatus
+from console.domain.process.failpoints import failpoint
 from console.services.secrets.rotator import Rotator, in_words, still_due
 
 DUE = "; to be presented again at the supervisor's next start: "

@@ -13,7 +13,7 @@ from console.api import secrets as rm
 from console.credentials.api_key import PREFIX, ApiKey
 from console.credentials.keyring_store import Store
 from console.domain.agent import AgentId
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import TokenRefused
 from console.domain.kill import Step
 from console.domain.words import counted

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, AgentState
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, TooMany
 from console.enforcement.state import EngineState
 from console.ledger.contexts import ContextRow

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.killswitch.store.journal import read_journal
 from console.services.fleet.core import wait_beat
 from console.services.records.record_writer import Scribe

@@ -14,9 +14,9 @@ from typing import Any
 
 from console.api import ladder as v
 from console.api import messages as m
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
-from console.domain.command import Record
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import AlreadyEnded, ConsoleError, Killed, NotFound, NotRecorded
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Step, receipt_from_json
-from console.domain.precedence import Precedence
+from console.domain.process.precedence import Precedence
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.client.kill import place_order
 from console.settings.places import Places

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, ControlLevel
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient

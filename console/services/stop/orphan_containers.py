@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 
 from console.domain.agent import AgentId
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient

@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from console.domain import event as e
 from console.domain.agent import AgentId, AgentState
-from console.domain.command import Record
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, TimedOut
 from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.domain.ladder import Reach, Scope

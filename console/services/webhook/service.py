@@ -12,7 +12,7 @@ from pathlib import Path
 
 from console.api.alerts import AlertView, WebhookTestView, WebhookView
 from console.credentials.keyring_store import Store
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotFound
 from console.domain.words import counted
 from console.killswitch.store.causes import boot_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from console.domain.assets import resource
+from console.domain.process.assets import resource
 
 _DATA = json.loads(resource("prices", "vendors.json").read_bytes())
 SELLERS: dict[str, str] = {name: vendor for vendor, names in _DATA["sellers"].items() for name in names}

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Denied, Killed
 from console.domain.roles.rights import OWNER, Right, Standing, member, refusal, roles_of
 from console.services.routes.request_identity import GROUPS, UID, person_of

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from console.credentials.keyring_store import Store
 from console.domain.agent import SandboxKind
 from console.domain.errors import ConsoleError, ExitCode
-from console.domain.launch_ladder import LaunchRung, build_ladder, default_rung
+from console.domain.sandbox import LaunchRung, build_ladder, default_rung
 from console.egress.service import Egress
 from console.killswitch.kernel.delegation import find_cgroup
 from console.sandbox.hardening import TABLE, Mode

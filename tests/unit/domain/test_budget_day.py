@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.domain.budget_day import SHORTEST_S, SLACK_S, Day, note, turned, until_midnight
+from console.domain.budget import SHORTEST_S, SLACK_S, Day, note, turned, until_midnight
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
 DAY_S = 86_400.0

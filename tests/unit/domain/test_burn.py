@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.domain.burn import FAR_S, MINUTES, ends_in_s, forecast, idle_words, rate_per_h
+from console.domain.budget import FAR_S, MINUTES, ends_in_s, forecast, idle_words, rate_per_h
 
 amounts = st.lists(st.floats(0, 1e9), min_size=MINUTES, max_size=MINUTES)
 

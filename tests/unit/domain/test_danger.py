@@ -1,6 +1,6 @@
 """Classes of danger and their order."""
 
-from console.domain.danger import UNRANKED, DangerClass, rank_of, worst_of
+from console.domain.calls.permission import UNRANKED, DangerClass, rank_of, worst_of
 
 
 def test_the_worst_comes_first() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain.launch_ladder import Finding, LaunchRung, RungName, build_ladder, default_rung
+from console.domain.sandbox import Finding, LaunchRung, RungName, build_ladder, default_rung
 
 YES = Finding(True, "it was done")
 NO_CGROUP = Finding(False, "mkdir: Permission denied", ("linger", "root"))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.domain.narrowing import Narrowing, covers, narrow
-from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
+from console.domain.network import Allowlist, AllowlistEntry, Narrowing, Sensitivity, covers, narrow
 
 HOSTS = ("a.test", "b.test", "*.test", "*.a.test", "x.a.test", "*.x.a.test", "test", "ba.test")
 

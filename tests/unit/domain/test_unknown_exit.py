@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.domain.unknown_exit import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, OPEN_END, STILL_RUNS, STOPPED, WENT
+from console.domain.engine.event import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, OPEN_END, STILL_RUNS, STOPPED, WENT
 
 
 def test_reasons_of_an_open_end_begin_alike_and_no_other_does() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval, ApprovalState
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import Approval, ApprovalState
+from console.domain.calls.permission import PermissionRequest
 from console.enforcement.state import Approvals
 
 

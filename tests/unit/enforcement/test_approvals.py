@@ -10,11 +10,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, AgentState
-from console.domain.approval import Approval, ApprovalScope, ApprovalState, Grant, digest_of, session_digest
-from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.calls.approval import Approval, ApprovalScope, ApprovalState, Grant, digest_of, session_digest
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.enforcement.approvals import OPENED_MAX, OPENED_S
 from tests.fakes.playbook import Playbook
 

@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
 from console.domain.budget import Limits, Reservation, Usage
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from tests.fakes.playbook import Playbook
 
 CENTS = st.integers(0, 60)

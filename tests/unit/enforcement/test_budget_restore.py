@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel
-from console.domain.budget import KeptBudget, Limits, Reservation, Usage
-from console.domain.budget_day import Day
+from console.domain.budget import Day, KeptBudget, Limits, Reservation, Usage
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from tests.fakes.playbook import Playbook
 
 

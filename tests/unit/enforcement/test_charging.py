@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId, ControlLevel
 from console.domain.budget import Limits, Usage
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.enforcement import budgets, charging
 from tests.fakes.playbook import Playbook
 

@@ -9,13 +9,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from console.domain import command as c
-from console.domain import dry_run as d
-from console.domain import event as e
 from console.domain.agent import AgentId, LaunchRequest
-from console.domain.approval import digest_of
-from console.domain.lineage import Match, Seen
-from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.calls.approval import digest_of
+from console.domain.calls.lineage import Match, Seen
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import dry_run as d
+from console.domain.engine import event as e
 from console.enforcement.dry_run import head_of, words_of
 from console.enforcement.state import Seen as SeenRow
 from tests.fakes.playbook import Playbook

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind, Sighting, SourceReport
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, Killed, NotFound, UsageProblem
 from console.domain.kill import Outcome, Receipt, Target
 from console.domain.ladder import Reach, Rung, Scope
@@ -200,7 +200,7 @@ class TestIsolationCanBeTakenBack:
         assert "not enforced" in (book << c.Record).what
 
     def test_an_isolated_agent_is_refused_every_destination(self) -> None:
-        from console.domain.permission import Decision, PermissionRequest, Verdict
+        from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 
         book = isolate(Playbook().run("a1"), "a1")
         request = PermissionRequest("http_request", "https://x.example.com/")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.budget import Limits
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Denied, Killed, NotFound
 from tests.fakes.playbook import Playbook
 

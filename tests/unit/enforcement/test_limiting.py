@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ContextId, ControlLevel
 from console.domain.budget import Limits, Usage
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.enforcement import budgets
 from tests.fakes.playbook import Playbook
 

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import ApprovalScope
-from console.domain.lineage import Mark, Match, Seen
+from console.domain.calls.approval import ApprovalScope
+from console.domain.calls.lineage import Mark, Match, Seen
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.network import NetworkMode, Sensitivity
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.enforcement.lineages import Lineages, nodes_of, words_of
 from tests.fakes.playbook import Playbook
 

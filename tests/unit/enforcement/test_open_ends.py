@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, AgentState
+from console.domain.engine import command as c
+from console.domain.engine import event as e
+from console.domain.engine.event import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, STILL_RUNS, WENT, EndsLearnt
 from console.domain.kill import Outcome, Receipt, Target
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.unknown_exit import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, STILL_RUNS, WENT, EndsLearnt
 from console.enforcement.ladder import Treatment, plan
 from tests.fakes.playbook import Playbook
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId
-from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from tests.fakes.playbook import Playbook
 
 

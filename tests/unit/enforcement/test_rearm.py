@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.domain import command as c
-from console.domain import event as e
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.enforcement.engine import Engine
 from tests.fakes.playbook import Playbook
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
 from console.domain.budget import Limits, Reservation, Usage
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, Denied, Killed, TooMany
 from console.enforcement import reserving
 from tests.fakes.playbook import Playbook

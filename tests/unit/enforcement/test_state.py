@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain import command as c
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
 from console.domain.budget import Usage
+from console.domain.engine import command as c
+from console.domain.engine.event import NOT_ANSWERED
 from console.domain.network import NetworkMode, Sensitivity, mapping_of
-from console.domain.unknown_exit import NOT_ANSWERED
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 from tests.fakes.playbook import Playbook
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, Denied, NotFound, UsageProblem
 from console.domain.ladder import Reach, Scope
 from console.domain.network import NetworkMode, Sensitivity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain.assets import documents
+from console.domain.process.assets import documents
 from console.gui.pages.interface import Page
 from console.gui.pages.registry import PAGES
 from console.gui.window.help import Block, blocks

@@ -9,8 +9,8 @@ from pathlib import Path
 from sqlalchemy import text
 
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval, ApprovalScope, ApprovalState, AskedPart, Grant, digest_of
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import Approval, ApprovalScope, ApprovalState, AskedPart, Grant, digest_of
+from console.domain.calls.permission import PermissionRequest
 from console.ledger.store import Ledger
 
 BOOT = "boot-1"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 
-from console.domain import failpoints
 from console.domain.budget import Halt, Limits, Usage
 from console.domain.errors import ConsoleError
+from console.domain.process import failpoints
 from console.ledger.budgets import DAY, Books, KeptReservation, KeptUsage, LimitChange
 from console.ledger.store import Ledger
 from tests.unit.ledger.test_agents import agent, edit

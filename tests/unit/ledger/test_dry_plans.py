@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from console.domain.approval import AskedPart, digest_of
-from console.domain.dry_run import CALLS_MAX, CallState, Plan, PlannedCall, PlanState, Release, plan_digest
-from console.domain.lineage import Mark
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import AskedPart, digest_of
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import PermissionRequest
+from console.domain.engine.dry_run import CALLS_MAX, CallState, Plan, PlannedCall, PlanState, Release, plan_digest
 from console.ledger.dry_plans import CHANGED
 from console.ledger.store import Ledger
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, update
 
+from console.domain.calls.lineage import Mark
 from console.domain.errors import NotRecorded
-from console.domain.lineage import Mark
 from console.ledger.store import Ledger
 from console.ledger.tables import SEQUENCE_MARKS
 

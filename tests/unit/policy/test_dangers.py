@@ -2,9 +2,8 @@
 
 import pytest
 
-from console.domain.danger import rank_of
+from console.domain.calls.permission import Verdict, rank_of
 from console.domain.errors import UsageProblem
-from console.domain.permission import Verdict
 from console.policy.dangers import danger_of, read_dangers
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import context, dangers, rules, told

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from console.domain.calls.permission import Verdict
 from console.domain.network import Sensitivity
-from console.domain.permission import Verdict
 from console.policy.judge import Call, Context, judge
 from console.policy.matrix import read_matrix
 from console.policy.rules.declared import Declared

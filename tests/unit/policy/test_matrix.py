@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
-from console.domain.permission import Verdict
 from console.policy.files.paths import NoFiles
 from console.policy.matrix import judge_row, params_of, read_matrix
 from tests.fakes.policy_disk import PolicyDisk

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules
 from console.policy.rules.verdicts import Part, Redirect
 from console.policy.shell.check import judge_redirect

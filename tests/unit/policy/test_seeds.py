@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from console.api.policy import policy_data
+from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
-from console.domain.permission import Verdict
 from console.policy.review.expected_verdicts import Case, read_table
 from console.policy.review.lint import Severity, lint
 from console.policy.rules.loading import read_settings

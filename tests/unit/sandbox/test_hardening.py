@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Denied
-from console.domain.hardening import GivenState
+from console.domain.sandbox import GivenState
 from console.sandbox.hardening import TABLE, TMP_BYTES, Mode, judge, refuse_unless, unseen
 
 GOOD: dict[str, Any] = {

@@ -12,8 +12,8 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from console.api.armed import ArmedView, PathView
+from console.domain.calls.permission import Verdict
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
-from console.domain.permission import Verdict
 from console.enforcement.state import EngineState
 from console.services.fleet.core import RULES_MAX, Tally
 from console.services.fleet.meters import Meters

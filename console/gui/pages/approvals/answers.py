@@ -14,7 +14,7 @@ from functools import partial
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from console.api.policy.approvals import AT_ONCE, DecideBody, Decided, DecideView
-from console.domain.danger import worst_of
+from console.domain.calls.permission import worst_of
 from console.domain.errors import ConsoleError
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import Case

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from console.api.policy.approvals import ApprovalDetailView, ApprovalRow
-from console.domain.danger import worst_of
+from console.domain.calls.permission import worst_of
 from console.gui.pages.approvals.case import Case, blast_of, parts_of
 from console.gui.pages.approvals.exact import ExactView
 from console.gui.pages.approvals.hostile import top_findings

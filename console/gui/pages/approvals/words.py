@@ -7,8 +7,8 @@ import re
 
 from console.api.policy.approvals import ApprovalDetailView, ApprovalPart, ApprovalRow, GrantRow
 from console.domain.agent import AgentId
-from console.domain.approval import digest_of
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import digest_of
+from console.domain.calls.permission import PermissionRequest
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import plural
 

@@ -7,7 +7,7 @@ import time
 from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import BudgetNodeView, BudgetTotals
-from console.domain.burn import idle_words
+from console.domain.budget import idle_words
 from console.gui.pages.budgets.words import LABELS, amount, cap_words, day_minute, gauge_note, hour_minute
 from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, NoFiles, absolute
 from console.policy.rules.rule import Family
 from tests.fakes.policy_disk import PolicyDisk

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.api.policy.policy_data import default_rules
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.files import disk, walk
 from console.policy.files.disk import Disk
 from console.policy.files.paths import Once

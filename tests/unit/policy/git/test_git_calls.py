@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from console.api.policy.policy_data import default_rules
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.files.disk import Disk
 from console.policy.git.calls import Trigger
 from console.policy.rules.loading import read_settings

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.review.draft import draft
 from tests.fakes.policy_world import context, rules, told
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
-from console.domain.permission import Verdict
 from console.policy.review.expected_verdicts import differences, read_table
 from console.policy.rules.verdicts import Judgement
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.rules.hosts import HostRules, read_host, read_url
 from tests.fakes.policy_world import rules
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from console.api.policy import policy_data
+from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
 from console.domain.network import Sensitivity
-from console.domain.permission import Verdict
 from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge
 from console.policy.review.expected_verdicts import read_table

@@ -1,6 +1,6 @@
 """The worst decides; nothing judged is a denial."""
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.rules.verdicts import Part, Step, denied, joined, no_looser_than, worst
 
 STEP = Step(("ls",), "/usr/bin/ls", "/workspace")

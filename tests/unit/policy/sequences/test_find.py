@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from console.api.policy import policy_data
-from console.domain.lineage import UNKNOWN, Match, Seen
+from console.domain.calls.lineage import UNKNOWN, Match, Seen
 from console.policy.judge import Call, judge, tool_named
 from console.policy.sequences.find import MARKS_MAX, Below, advance, matches_of, things_of
 from tests.fakes.policy_world import context, rules, tools

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.review.expected_verdicts import Case, read_table
 from console.policy.rules.loading import read_settings
 from console.policy.shell.check import Policy, ShellJudge

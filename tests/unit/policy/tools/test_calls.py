@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from console.domain.permission import Verdict
+from console.domain.calls.permission import Verdict
 from console.policy.judge import Call, tool_named
 from console.policy.scopes import Scope
 from console.policy.tools.calls import does

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from console.credentials.redaction import Redactor
-from console.domain import event as e
 from console.domain.activity import TEXT_KEPT, Entry, Kind
 from console.domain.agent import AgentId, Sighting, SourceReport
+from console.domain.calls.permission import PermissionRequest
 from console.domain.conversation import TALKING
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound, Unavailable
-from console.domain.permission import PermissionRequest
 from console.enforcement.identity import observed_id
 from console.ledger.activity_file import Bounds
 from console.services.activity import follow as activity_follow

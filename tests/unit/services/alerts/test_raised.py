@@ -10,12 +10,12 @@ import pytest
 
 from console.api.alerts import AlertView
 from console.api.armed import ArmedView
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval
+from console.domain.calls.approval import Approval
+from console.domain.calls.permission import PermissionRequest
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.kill import Outcome, Receipt, Return, Step, StepName, StepStatus, Target
-from console.domain.permission import PermissionRequest
 from console.services.alerts import raised
 from console.services.alerts.raised import Alerts
 from tests.fakes.daemons import alerts_into

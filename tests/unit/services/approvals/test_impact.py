@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from console.domain.agent import Agent, AgentId, ContextId
-from console.domain.approval import Approval, AskedPart
+from console.domain.calls.approval import Approval, AskedPart
+from console.domain.calls.permission import PermissionRequest
 from console.domain.network import NetworkMode, Sensitivity
-from console.domain.permission import PermissionRequest
 from console.services.approvals.impact import blast_of
 from tests.fakes.playbook import Playbook
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import AgentId
-from console.domain.budget import Limits, Usage
-from console.domain.budget_day import Day
+from console.domain.budget import Day, Limits, Usage
 from console.domain.errors import ConsoleError
 from console.ledger.budgets import DAY, Books, KeptUsage
 from console.ledger.spending import SpendSample

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from console.api import budgets as b
-from console.domain import command as c
 from console.domain.agent import ContextId
 from console.domain.budget import Limits
+from console.domain.engine import command as c
 from console.domain.errors import NotFound, NotRecorded, UsageProblem
 from console.services.budgets import service
 from console.services.budgets.burn_rate import BurnBook

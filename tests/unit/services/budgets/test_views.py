@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ContextId, ControlLevel
 from console.domain.budget import Limits
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import level_of
 from console.services.budgets.views import OBSERVED, Snapshot

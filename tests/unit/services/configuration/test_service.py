@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from console.api.settings import SettingBody
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded, UsageProblem
 from console.services.configuration.service import SettingsDesk
 from console.settings.layers import in_force

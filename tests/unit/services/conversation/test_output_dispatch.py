@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from console.domain import event as e
 from console.domain.agent import AgentId
 from console.domain.budget import Limits
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 from console.enforcement.charging import nodes_of
 from console.services.conversation.output_dispatch import NOTED, Answer, Freeze, Hearing, Listener, in_words, kept_key

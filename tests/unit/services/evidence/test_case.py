@@ -14,13 +14,13 @@ from typing import Any, cast
 import pytest
 
 from console.credentials.redaction import Redactor
-from console.domain import event as e
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
-from console.domain.approval import Approval
+from console.domain.calls.approval import Approval
+from console.domain.calls.permission import PermissionRequest
+from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 from console.domain.kill import StepStatus
 from console.domain.network import EgressRecord
-from console.domain.permission import PermissionRequest
 from console.enforcement.state import EngineState
 from console.ledger.store import Ledger
 from console.services.evidence import case

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from console.domain import event as e
 from console.domain.agent import AgentId
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, Denied
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.policy.rules.verdicts import Judgement, Step
 from console.services.execute.judgement import CallJudging
 from console.services.policy.evaluate import Judged

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from console.domain.calls.permission import Verdict
 from console.domain.errors import Denied, NotFound, NotRecorded
-from console.domain.permission import Verdict
 from console.domain.rollback import RollbackKind
 from console.policy.rules.verdicts import Part
 from console.services.execute.rollback import CODE, MOST, UNKNOWN, Kept, keep, note_after

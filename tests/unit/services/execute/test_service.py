@@ -16,8 +16,8 @@ import pytest
 from console.api.agents.execute import ExecuteBody
 from console.credentials.redaction import Redactor
 from console.domain.agent import AgentId, SandboxKind
+from console.domain.calls.permission import Decision, Verdict
 from console.domain.errors import ConsoleError, Denied, Killed, NotRecorded, TooMany, Unavailable
-from console.domain.permission import Decision, Verdict
 from console.policy.rules.verdicts import Part
 from console.sandbox.calls import execution
 from console.sandbox.calls.execution import Ended

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from console.api.messages import AllowlistEntryBody
-from console.domain import event as e
 from console.domain.agent import AgentId, AgentState, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
+from console.domain.engine import event as e
 from console.domain.errors import UsageProblem
 from console.enforcement.identity import observed_id
 from console.services.fleet.meters import Meters

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from console.domain import command as c
 from console.domain.agent import AgentId, ControlLevel, ProcessIdentity
-from console.domain.permission import Decision, Verdict
+from console.domain.calls.permission import Decision, Verdict
+from console.domain.engine import command as c
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, Seen
 from console.killswitch.kernel import processes

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Denied, NotRecorded
 from console.services.launch.environments import Environments, is_damaged, stored
 from console.services.records.record_writer import Scribe

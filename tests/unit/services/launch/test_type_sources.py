@@ -11,7 +11,7 @@ import pytest
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.conversation import Program, command_line
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.narrowing import Narrowing
+from console.domain.network import Narrowing
 from console.ledger.store import Ledger
 from console.services.launch import type_sources
 from console.services.launch.environments import Given, _key, _text

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.interface import Prepared

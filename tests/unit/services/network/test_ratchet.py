@@ -12,10 +12,10 @@ import pytest
 from pydantic import ValidationError
 
 from console.api import network as s
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
-from console.domain.command import Record
+from console.domain.engine import command as c
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Denied, Killed, NotFound, NotRecorded, UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
 from console.ledger.network_history import NetworkChange

@@ -15,7 +15,7 @@ import pytest
 
 from console.api import allowlist_review as r
 from console.api import messages as m
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Denied, NotRecorded, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord
 from console.egress.allowlist_file import write_file

@@ -15,7 +15,7 @@ import pytest
 
 from console.domain.agent import Sighting, SourceReport
 from console.domain.budget import Usage
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.enforcement.engine import Engine
 from console.services.fleet.meters import Meters
 from console.services.observe import scheduler

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import TimedOut
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.enforcement.state import EngineState

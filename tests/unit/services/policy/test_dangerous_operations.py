@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from console.domain.agent import AgentId, LaunchRequest
-from console.domain.command import Record
 from console.domain.conversation import Program, command_line
+from console.domain.engine.command import Record
 from console.domain.errors import Denied, NotRecorded, Unconfirmed
 from console.services.policy import config_fallback
 from console.services.policy.dangerous_operations import DangerDesk

@@ -15,10 +15,10 @@ import pytest
 from console.api.policy import policy_data
 from console.api.policy.rules import ExactBody, ExactRemoveBody, ExactRule
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval, ApprovalState, AskedPart, digest_of
-from console.domain.command import Record
+from console.domain.calls.approval import Approval, ApprovalState, AskedPart, digest_of
+from console.domain.calls.permission import PermissionRequest, Verdict
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
-from console.domain.permission import PermissionRequest, Verdict
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
 from console.services.policy import exact_rules

@@ -13,8 +13,8 @@ import pytest
 from console.api.policy import page as v
 from console.api.policy import policy_data
 from console.api.policy.rules import PolicySaveBody, PolicyTryBody
+from console.domain.calls.lineage import Mark
 from console.domain.errors import NotFound
-from console.domain.lineage import Mark
 from console.enforcement.lineages import nodes_of
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger

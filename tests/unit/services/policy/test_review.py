@@ -15,10 +15,10 @@ import pytest
 from console.api.policy import policy_data
 from console.api.policy.rules import PolicySaveBody, PolicyTryBody
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval
-from console.domain.command import Record
+from console.domain.calls.approval import Approval
+from console.domain.calls.permission import PermissionRequest
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, NotFound, NotRecorded, UsageProblem
-from console.domain.permission import PermissionRequest
 from console.ledger.calls import JudgedCall
 from console.ledger.store import Ledger
 from console.services.policy import review

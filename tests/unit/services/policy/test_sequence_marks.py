@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from console.domain import command as c
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine import command as c
+from console.domain.engine import event as e
 from console.domain.errors import NotRecorded
-from console.domain.lineage import Mark
 from console.domain.network import NetworkMode, Sensitivity
-from console.domain.permission import Decision, PermissionRequest, Verdict
 from console.services.policy import sequence_marks
 from console.services.policy.sequence_marks import Tainting, kept_lineages
 from tests.fakes.playbook import Playbook

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from console.domain.calls.permission import PermissionRequest
 from console.domain.errors import Denied
-from console.domain.permission import PermissionRequest
 from console.policy.files.disk import Disk
 from console.policy.judge import Call, judge, tool_named
 from console.services.policy import config_fallback

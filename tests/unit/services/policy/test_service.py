@@ -14,9 +14,9 @@ import pytest
 
 from console.api.policy import policy_data
 from console.domain.agent import Agent, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.calls.permission import PermissionRequest, Verdict
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode, Sensitivity
-from console.domain.permission import PermissionRequest, Verdict
 from console.killswitch.kernel import processes
 from console.policy.dangers import read_dangers
 from console.policy.rules.declared import Declared

@@ -12,7 +12,7 @@ from console.audit.log import AuditLog
 from console.audit.retirement import FLEET, HOST, KIND, key_id, retire
 from console.audit.verify_presence import retired_keys
 from console.credentials.host_key import NEXT_FILE, ensure_host_key, next_key, prepare_next
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
 from console.remotekill.keys import init_keys, load_keys, load_signers, rotate_keys
 from console.services.records import key_retirement

@@ -13,7 +13,7 @@ import pytest
 from console.audit.anchors import NOTED
 from console.audit.log import AuditLog
 from console.domain.budget import Limits
-from console.domain.command import KeepBooks, Record
+from console.domain.engine.command import KeepBooks, Record
 from console.domain.errors import NotRecorded
 from console.domain.network import NetworkMode
 from console.ledger.budgets import Books

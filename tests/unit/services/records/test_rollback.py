@@ -15,7 +15,7 @@ import pytest
 from console.api.records import RestoreBody
 from console.audit.log import AuditLog
 from console.audit.rollback_rows import FACTS_FIELD, RollbackBook, compare_rows
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict
 from console.domain.rollback import RollbackKind, RollbackRecord
 from console.rollback.store import RollbackStore

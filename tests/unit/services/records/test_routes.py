@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from console.audit.log import AuditLog
 from console.credentials.host_key import ensure_host_key
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.services.records.key_retirement import host_key_id
 from console.services.records.routes import key_routes
 from console.services.routes.responses import refusals

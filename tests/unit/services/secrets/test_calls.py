@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.domain import command as c
 from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.engine import command as c
 from console.domain.errors import ConsoleError, TimedOut
 from console.services.launch import service
 from console.services.launch.service import Launcher

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded, TooMany
 from console.enforcement.state import EngineState, SpawnLimits
 from console.ledger.store import Ledger

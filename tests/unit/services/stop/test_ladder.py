@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from console.domain import event as e
 from console.domain.agent import AgentId, ContextId
-from console.domain.command import Record
+from console.domain.engine import event as e
+from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Killed, NotRecorded
 from console.domain.ladder import Reach, Rung, Scope, count_age
 from console.domain.network import NetworkMode

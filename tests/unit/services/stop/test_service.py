@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from console.credentials.redaction import Redactor
-from console.domain import event as e
 from console.domain.agent import AgentId
+from console.domain.engine import event as e
 from console.domain.errors import ExitCode, Unreachable
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.domain.verdict import verdict

@@ -12,7 +12,7 @@ import pytest
 
 from console.api.alerts import AlertView
 from console.credentials.keyring_store import Store
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import NotRecorded, UsageProblem
 from console.services.webhook import outbox, service
 from console.services.webhook.service import Webhook

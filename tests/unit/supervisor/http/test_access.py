@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.domain.agent import AgentId
-from console.domain.command import Record
+from console.domain.engine.command import Record
 from console.domain.errors import Denied, Killed
 from console.services.configuration.routes import settings_routes
 from console.services.hooks.service import HookDesk, hook_routes

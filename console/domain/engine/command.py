@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, LaunchRequest
-from console.domain.approval import Approval, ApprovalState
-from console.domain.budget import Limits, Reservation, Usage
-from console.domain.budget_day import Day
+from console.domain.budget import Day, Limits, Reservation, Usage
+from console.domain.calls.approval import Approval, ApprovalState
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import Decision, PermissionRequest
 from console.domain.errors import ConsoleError
-from console.domain.lineage import Mark
 from console.domain.network import NetworkMode
-from console.domain.permission import Decision, PermissionRequest
 
 
 @dataclass(frozen=True, slots=True)

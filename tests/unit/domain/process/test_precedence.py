@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from console.domain.precedence import NICE, STANDING, Precedence, ahead
+from console.domain.process.precedence import NICE, STANDING, Precedence, ahead
 
 NICE_OF_CHILD = "import os; print(os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))"
 
@@ -60,7 +60,7 @@ def test_every_thread_is_ahead_until_the_last_kill_is_over() -> None:
     # In a process of its own: it changes the place of all its threads.
     code = """
 import os, threading
-from console.domain.precedence import Precedence
+from console.domain.process.precedence import Precedence
 first, stop = Precedence(), threading.Event()
 other = threading.Thread(target=stop.wait); other.start()
 def seen(): return [os.getpriority(os.PRIO_PROCESS, one) for one in (0, other.native_id)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import console
-from console.domain import assets
+from console.domain.process import assets
 
 
 def test_in_a_checkout_they_lie_beside_the_package() -> None:

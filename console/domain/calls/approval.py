@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from console.domain.agent import AgentId, ContextId
-from console.domain.danger import worst_of
-from console.domain.permission import PermissionRequest
+from console.domain.calls.permission import PermissionRequest, worst_of
 
 WAITING_MAX = 100
 """The most requests of one agent tree that wait at once. Further ones are denied, so that an agent cannot bury the important ones."""

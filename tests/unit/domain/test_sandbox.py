@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.domain.hardening import Given, GivenState
+from console.domain.sandbox import Given, GivenState
 
 
 def test_each_state_reads_differently() -> None:

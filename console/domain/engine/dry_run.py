@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from console.domain.agent import AgentId
-from console.domain.approval import AskedPart
-from console.domain.command import Command
-from console.domain.event import Event
-from console.domain.lineage import Mark
-from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.calls.approval import AskedPart
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.engine.command import Command
+from console.domain.engine.event import Event
 
 CALLS_MAX = 500
 """Calls of one plan; what comes beyond is answered and counted, and is in no plan."""

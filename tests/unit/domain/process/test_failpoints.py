@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from console.domain import failpoints
+from console.domain.process import failpoints
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def armed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def in_a_process(armed: str, code: str) -> int:
     env = {**os.environ, "PYTHONPATH": str(ROOT), failpoints.VARIABLE: armed}
-    script = f"from console.domain.failpoints import disarm, failpoint\n{code}"
+    script = f"from console.domain.process.failpoints import disarm, failpoint\n{code}"
     return subprocess.run([sys.executable, "-S", "-c", script], env=env, stderr=subprocess.DEVNULL, check=False, timeout=120).returncode
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.domain.permission import Decision, PermissionRequest, Verdict
+from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 
 
 def test_a_decision_names_its_rule_and_carries_no_snapshot_unless_given() -> None:

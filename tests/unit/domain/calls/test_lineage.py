@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from console.domain.lineage import Mark
+from console.domain.calls.lineage import Mark
 
 
 def test_a_mark_is_known_by_pattern_step_and_value_whoever_made_it() -> None:

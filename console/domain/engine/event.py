@@ -1,17 +1,20 @@
-"""Events: everything that happened, in the past tense. Clock and ids come in with them; the engine has neither."""
+"""Events: everything that happened, in the past tense. Clock and ids come in with them; the engine has neither.
+
+An agent that was gone when a supervisor started, and whose end is not confirmed yet, has values of its own here.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SourceReport
-from console.domain.approval import Approval, ApprovalScope, AskedPart, Grant
 from console.domain.budget import KeptBudget, Limits, Reservation, Usage
+from console.domain.calls.approval import Approval, ApprovalScope, AskedPart, Grant
+from console.domain.calls.lineage import Mark, Match
+from console.domain.calls.permission import Decision, PermissionRequest
 from console.domain.kill import Receipt
 from console.domain.ladder import Scope
-from console.domain.lineage import Mark, Match
 from console.domain.network import NetworkMode, Sensitivity
-from console.domain.permission import Decision, PermissionRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,3 +395,20 @@ class Restored(Event):
     isolated: dict[str, str] = field(default_factory=dict)
     """Sessions that an operator isolated, and the words."""
     budget: KeptBudget = field(default_factory=KeptBudget)
+
+
+OPEN_END = "whether it ended is not known"
+"""How the reason of such an agent begins, also on disk: the next supervisor asks on. What follows says why."""
+NOT_ANSWERED = f"{OPEN_END}: the guard has not answered yet; it is asked again"
+STILL_RUNS = f"{OPEN_END}: the guard reports that a process of it still runs"
+NOT_IN_RECORD = f"{OPEN_END}: the guard's record has none of it; a rearm takes a look at everything"
+WENT = "gone while no supervisor ran"
+STOPPED = "stopped, because no supervisor followed it after a restart"
+LOOKED_OVER = f"{WENT}; before a rearm every process was checked, and none of it was found"
+
+
+@dataclass(frozen=True, slots=True)
+class EndsLearnt(Event):
+    """What the guard said of agents whose end was open: reasons, each of them one of those above."""
+
+    why: tuple[tuple[AgentId, str], ...]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.agent import AgentId, ContextId
-from console.domain.approval import Approval, ApprovalState, AskedPart, canonical, digest_of, questions, session_digest, shape
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import Approval, ApprovalState, AskedPart, canonical, digest_of, questions, session_digest, shape
+from console.domain.calls.permission import PermissionRequest
 
 REQUEST = PermissionRequest("shell", "cargo publish --token x", "/w", '{"a":1}', "publish it", "call-1")
 HOSTILE = st.text(max_size=20) | st.sampled_from(["\udc80", "\x00", "\u202e", '"', "\n"])

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain.approval import AskedPart
-from console.domain.dry_run import CallState, Plan, PlannedCall, PlanState, below, is_below, plan_digest
-from console.domain.lineage import Mark
-from console.domain.permission import PermissionRequest
+from console.domain.calls.approval import AskedPart
+from console.domain.calls.lineage import Mark
+from console.domain.calls.permission import PermissionRequest
+from console.domain.engine.dry_run import CallState, Plan, PlannedCall, PlanState, below, is_below, plan_digest
 
 REQUEST = PermissionRequest("shell", "cargo publish\udc80", "/w", '{"a":1}', "says", "call")
 PARTS, PREVIEW = (AskedPart("x", "allow", "r"),), (("files", "w", "plain"),)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from console.domain import command, event
+from console.domain.engine import command, event
 
 
 def _values(module: object, base: type) -> list[type]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from console.domain.agent import AgentId
-from console.domain.command import Record, SnapshotThenAnswer
-from console.domain.permission import Decision, Verdict
+from console.domain.calls.permission import Decision, Verdict
+from console.domain.engine.command import Record, SnapshotThenAnswer
 
 
 def test_two_records_do_not_share_their_data() -> None:

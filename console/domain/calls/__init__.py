@@ -1,0 +1,1 @@
+"""Calls of agents: what is asked, what a person decides, and sequences of them."""

@@ -1,0 +1,1 @@
+"""What the engine is told, what it wants done, and the plans of dry runs."""

@@ -1,0 +1,1 @@
+"""The process itself: its priority, its files, and places where tests break it."""
