@@ -48,6 +48,9 @@ _BEGIN = (
     + f'opencode) export OPENCODE_CONFIG_CONTENT="$1" OPENCODE_CONFIG="$d/{HOOKED}" OPENCODE_TEST_HOME="$d"; '
     + "shift; unset OPENCODE_CONFIG_DIR OPENCODE_PERMISSION OPENCODE_PURE; "
     + 'export OPENCODE_AUTH_CONTENT="{}" XDG_CONFIG_HOME="$(mktemp -d)"; '
+    # It talks to itself over a port of loopback: never through a proxy, and with a password that nobody else on this host has.
+    + "IFS= read -r x < /proc/sys/kernel/random/uuid || exit 1; "
+    + 'export OPENCODE_SERVER_PASSWORD="$x" NO_PROXY=127.0.0.1 no_proxy=127.0.0.1; '
     + 'mkdir -m 555 "$XDG_CONFIG_HOME/opencode" || exit 1; for x in DATA STATE CACHE; do export "XDG_${x}_HOME=$w/opencode/$x"; done; '
     + "".join(f"export OPENCODE_DISABLE_{name}=1; " for name in _OPENCODE_WITHOUT)
     + ";; *) exit 1;; esac; "

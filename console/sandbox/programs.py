@@ -6,6 +6,7 @@ import os
 import re
 import stat
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,19 +144,26 @@ def version(found: Found, uid: int, gid: int) -> str:
 
 def _ask(path: Path, uid: int, gid: int) -> str:
     is_root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as home:  # some say nothing without a home that they may write
+        if is_root:
+            os.chown(home, uid, gid)
+        return _asked(path, home, (uid, gid) if is_root else (None, None))
+
+
+def _asked(path: Path, home: str, whose: tuple[int | None, int | None]) -> str:
     try:
         done = subprocess.run(
             [str(path), "--version"],
-            env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"},
+            env={"PATH": "/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8"},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=VERSION_S,
             check=False,
-            user=uid if is_root else None,
-            group=gid if is_root else None,
-            extra_groups=[] if is_root else None,
+            user=whose[0],
+            group=whose[1],
+            extra_groups=None if whose[0] is None else [],
         )
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tempfile
 import threading
@@ -13,12 +14,14 @@ from pathlib import Path
 import pytest
 
 from console.api.agents.programs import ProgramItem, ProgramsBody
+from console.api.messages import AllowlistEntryBody
 from console.domain.conversation import PLUGIN, Program, command_line, started_as
 from console.domain.errors import Denied
 from console.services.hooks.program_hooks import furnish, is_judged
 from console.settings.options import Options, merged, save_options
 from console.sources.kind import Wanted
 from console.sources.kinds import STARTS
+from tests.fakes.egress_world import World
 from tests.fakes.installed_programs import BIN, KEY, SONNET
 from tests.fakes.instance import Instance, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
@@ -34,9 +37,7 @@ def state_dir() -> Iterator[Path]:
         yield Path(folder)
 
 
-@contextmanager
-def instance(state_dir: Path, model: ModelServer, **more: object) -> Iterator[Instance]:
-    """One whose OpenCode asks ``model``."""
+def settings(state_dir: Path, **more: object) -> None:
     given = {
         "environment": {"opencode": {"names": ["ANTHROPIC_BASE_URL"], "secrets": ["ANTHROPIC_API_KEY"]}},
         "programs.opencode": str(BIN / "opencode"),
@@ -44,6 +45,12 @@ def instance(state_dir: Path, model: ModelServer, **more: object) -> Iterator[In
         "programs.memory_free_min_mib": 0,
     }
     save_options(state_dir / "settings.json", merged(Options(), given | more))
+
+
+@contextmanager
+def instance(state_dir: Path, model: ModelServer) -> Iterator[Instance]:
+    """One whose OpenCode asks ``model``."""
+    settings(state_dir)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTHROPIC_API_KEY", KEY)
         patch.setenv("ANTHROPIC_BASE_URL", f"{model.url}/v1")
@@ -54,6 +61,8 @@ def instance(state_dir: Path, model: ModelServer, **more: object) -> Iterator[In
 
 
 def start(it: Instance, prompt: str, **more: object) -> str:
+    shown = it.api.preview_programs(ProgramsBody(items=[ProgramItem(agent="opencode", prompt=prompt)])).items[0]
+    assert re.match(r"1\.\d+\.\d+", shown.version), shown
     item = ProgramItem.model_validate({"agent": "opencode", "prompt": prompt, "context_id": CONTEXT} | more)
     (one,) = it.api.start_programs(ProgramsBody(items=[item])).items
     assert not one.error, one.error
@@ -153,6 +162,35 @@ def test_a_started_opencode_ends_with_its_input_and_one_that_is_asked_once_by_it
         heard(it, other, "turn over: end_turn")
         assert it.api.end(other, reason="the test", within_s=60).done == "ended"
         costs(it, other, 1)
+
+
+@pytest.mark.envoy
+def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(state_dir: Path, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    try:
+        scene = Scene("BEHIND", runs("cat /etc/shadow"), Reply("That was all.", used=USED))
+        with ModelServer(scene, host="10.99.0.2", netns=world.netns) as model, pytest.MonkeyPatch.context() as patch:
+            patch.setenv("ANTHROPIC_API_KEY", KEY)
+            patch.setenv("ANTHROPIC_BASE_URL", f"http://model.test:{model.port}/v1")
+            settings(state_dir, **{"egress.netns": str(world.netns), "egress.hosts": {"model.test": ["10.99.0.2"]}})
+            with Instance(state_dir) as it:
+                until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+                entry = {
+                    "host": "model.test",
+                    "port": model.port,
+                    "private_networks": ["10.99.0.0/24"],
+                    "reason": "tests",
+                    "owner": "tests",
+                }
+                it.api.add_entry(AllowlistEntryBody.model_validate(entry))
+                agent_id = start(it, "BEHIND please", sandbox="bubblewrap", network_mode="PROXIED")
+                heard(it, agent_id, "assistant: That was all.")
+                costs(it, agent_id, 2)
+                it.api.kill(agent_id, reason="the test")
+                assert {(e.host, e.allowed) for e in it.api.egress().egress} == {(f"model.test:{model.port}", True)}
+        model.check()
+    finally:
+        world.stop()
 
 
 def test_every_call_is_blocked_where_our_plug_in_does_not_load(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.conversation import Program
 from console.domain.errors import ExitCode, UsageProblem
-from console.wording.agent_kinds import EXAMPLE
+from console.wording.agent_kinds import EXAMPLE, UNSTARTABLE
 
 BATCH_BYTES = 8 << 20
 _ITEM = f"{{agent: {EXAMPLE}, prompt: ...}}"
@@ -26,8 +26,9 @@ def item_of(agent: str, prompt: str, **fields: Any) -> pm.ProgramItem:
     """One item from the command line. Raises UsageProblem that names the field."""
     known = [program.value for program in Program]
     if agent not in known:
+        why = f", because {UNSTARTABLE[agent]}" if agent in UNSTARTABLE else ""
         raise UsageProblem(
-            f"{agent[:60]!r} is no program that can be started so.", f"--agent {' or --agent '.join(known)}; others: run -- COMMAND."
+            f"{agent[:60]!r} is no program that can be started so{why}.", f"--agent {' or --agent '.join(known)}; others: run -- COMMAND."
         )
     if not prompt.strip():
         raise UsageProblem("There is no prompt.", f'Write it behind --: watchfloor run --agent {agent} -- "Tidy up the tests"')

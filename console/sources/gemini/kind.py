@@ -17,6 +17,7 @@ from console.sources.programs import Program
 from console.sources.reading import at_of
 from console.sources.session_files import SessionFiles, Written, newest
 from console.sources.text import plain
+from console.wording.agent_kinds import UNSTARTABLE
 
 PROGRAM = Program("gemini", "Gemini CLI", ("@google/gemini-cli",))
 _PROJECTS_MAX = 1 << 20
@@ -72,7 +73,7 @@ GEMINI = Kind(
         unit=1000,
         aliases={"write_todos": "TodoWrite", "enter_plan_mode": "EnterPlanMode", "exit_plan_mode": "ExitPlanMode"},
     ),
-    start=Lacks("it runs no hooks while it can be talked to (--acp); watchfloor run -- gemini starts it as any command"),
+    start=Lacks(f"{UNSTARTABLE[SOURCE]}; watchfloor run -- gemini starts it as any command"),
     daemons=Lacks("it leaves no process behind that could start a session again"),
     quota=Lacks("its files do not say how much of its quota is used"),
 )

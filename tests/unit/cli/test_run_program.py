@@ -85,7 +85,11 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(watchfloor: Wat
 
 
 def test_an_unknown_program_a_missing_prompt_and_an_empty_file_are_said_in_our_words(tmp_path: Path) -> None:
-    for agent, prompt, word in (("gemini", "p", "'gemini' is no program"), ("codex", " ", "no prompt")):
+    for agent, prompt, word in (
+        ("gemini", "p", "'gemini' is no program .* because it runs no hooks"),
+        ("qwen", "p", "'qwen' is no program that can be started so."),
+        ("codex", " ", "no prompt"),
+    ):
         with pytest.raises(UsageProblem, match=word) as refused:
             item_of(agent, prompt)
         assert "--agent" in refused.value.remedy
