@@ -164,6 +164,13 @@ def test_a_started_opencode_ends_with_its_input_and_one_that_is_asked_once_by_it
         costs(it, other, 1)
 
 
+def test_a_limit_on_cost_stops_it_in_the_middle_of_a_turn(state_dir: Path) -> None:
+    scene = Scene("LIMITED", runs("ls"), forever=True)
+    with ModelServer(scene) as model, instance(state_dir, model) as it:
+        stopped = it.state_becomes(start(it, "LIMITED please", limits={"cost": 2.5 * SONNET}), "over_budget")
+        assert "cost_usd" in stopped.state_reason and stopped.cost_usd == pytest.approx(3 * SONNET, abs=1e-6)
+
+
 @pytest.mark.envoy
 def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(state_dir: Path, tmp_path: Path) -> None:
     world = World(tmp_path)
