@@ -13,6 +13,7 @@ from console.domain.errors import UsageProblem
 from console.wording.agent_kinds import PLACES
 
 keys_app = Verbs("The keys that sign and release remote kill orders.")
+hooks_app = Verbs("Hooks of Watchfloor in the settings of programs.")
 
 
 def oneshot(verb: str, *arguments: str, state_dir: str | None, as_json: bool) -> int:
@@ -97,3 +98,23 @@ def install_hook(
     flags = [name for name, on in (("--undo", undo), ("--check", check), ("--dry-run", dry_run), ("--yes", yes)) if on]
     more = [f"--settings={settings}"] if settings else []
     return oneshot("install-hook", program, *more, *flags, state_dir=state_dir, as_json=as_json)
+
+
+@hooks_app.command("list")
+def list_hooks(
+    every: Annotated[bool, Option("--all", help="Of every account whose settings you may read.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Each file that holds a hook of Watchfloor, with its account and program."""
+    return oneshot("hooks", "list", *(["--all"] if every else []), state_dir=state_dir, as_json=as_json)
+
+
+@hooks_app.command("remove")
+def remove_hooks(
+    mine: Annotated[bool, Option("--mine", help="All hooks of your own account.")] = False,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """Take every hook of your own account out; what else is in those files stays."""
+    return oneshot("hooks", "remove", *(["--mine"] if mine else []), state_dir=state_dir, as_json=as_json)

@@ -38,6 +38,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "mcp": ("agents.mcp:app", "List MCP servers and tools that agents called."),
         "hook": ("hook:hook", "Check one tool call (run by the program's hook)."),
         "install-hook": ("oneshot:install_hook", "Put a program's tool calls before Watchfloor."),
+        "hooks": ("oneshot:hooks_app", "List hooks of Watchfloor, and take your own out."),
     },
     "Records": {
         "audit": ("records.audit:app", "Read, verify and export the log."),

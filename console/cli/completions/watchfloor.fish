@@ -7,7 +7,7 @@ function __watchfloor_below
   end
   test "$path" = "$argv[1]"
 end
-complete -c watchfloor -f -n "__watchfloor_below ''" -a "--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion"
+complete -c watchfloor -f -n "__watchfloor_below ''" -a "--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook hooks audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion"
 complete -c watchfloor -f -n "__watchfloor_below 'fleet'" -a "-h --help --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'activity'" -a "-h --help -n --rows --filter --kind -f --follow --whole --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'status'" -a "-h --help --state-dir --json"
@@ -86,6 +86,9 @@ complete -c watchfloor -f -n "__watchfloor_below 'mcp'" -a "-h --help list"
 complete -c watchfloor -f -n "__watchfloor_below 'mcp list'" -a "-h --help --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'hook'" -a "-h --help --state-dir"
 complete -c watchfloor -f -n "__watchfloor_below 'install-hook'" -a "-h --help --settings --undo --check --dry-run -y --yes --state-dir --json"
+complete -c watchfloor -f -n "__watchfloor_below 'hooks'" -a "-h --help list remove"
+complete -c watchfloor -f -n "__watchfloor_below 'hooks list'" -a "-h --help --all --state-dir --json"
+complete -c watchfloor -f -n "__watchfloor_below 'hooks remove'" -a "-h --help --mine --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'audit'" -a "-h --help tail verify acknowledge export"
 complete -c watchfloor -f -n "__watchfloor_below 'audit tail'" -a "-h --help -n --rows --filter -f --follow --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'audit verify'" -a "-h --help --receipt --anchor --state-dir --json"

@@ -14,7 +14,7 @@ _watchfloor_words() {  # the words that may follow those already typed
 _watchfloor_has() {
   local words=""
   case "$1" in
-    "") words="--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion" ;;
+    "") words="--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook hooks audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion" ;;
     "fleet") words="-h --help --state-dir --json" ;;
     "activity") words="-h --help -n --rows --filter --kind -f --follow --whole --state-dir --json" ;;
     "status") words="-h --help --state-dir --json" ;;
@@ -93,6 +93,9 @@ _watchfloor_has() {
     "mcp list") words="-h --help --state-dir --json" ;;
     "hook") words="-h --help --state-dir" ;;
     "install-hook") words="-h --help --settings --undo --check --dry-run -y --yes --state-dir --json" ;;
+    "hooks") words="-h --help list remove" ;;
+    "hooks list") words="-h --help --all --state-dir --json" ;;
+    "hooks remove") words="-h --help --mine --state-dir --json" ;;
     "audit") words="-h --help tail verify acknowledge export" ;;
     "audit tail") words="-h --help -n --rows --filter -f --follow --state-dir --json" ;;
     "audit verify") words="-h --help --receipt --anchor --state-dir --json" ;;

@@ -41,7 +41,7 @@ def install_hook(places: Places | None, given: argparse.Namespace) -> int:
         bare = hook.removed(before, str(file))
         if bare == before:
             raise NotFound(f"{file} has no hook of Watchfloor's.", "Nothing was changed.")
-        kept = _as_it_was(places, hook, file, before)
+        kept = as_it_was(places, hook, file, before)
         after = bare if kept is None else kept
     else:
         after = hook.added(before, command_for(places, given.program), str(file))
@@ -56,8 +56,8 @@ def install_hook(places: Places | None, given: argparse.Namespace) -> int:
     _confirm(given, diff)
     if not given.undo:
         put_hook_or_refuse(places)
-    _keep(places, file, before, after)
-    _write(file, before, after)
+    keep_record(places, file, before, after)
+    write_settings(file, before, after)
     words = "taken out of" if given.undo else "installed in"
     lines = [] if given.json or not given.yes else diff
     show(given, told, [*lines, f"the hook is {words} {file}", *_next_words(given)])
@@ -84,7 +84,7 @@ def _confirm(given: argparse.Namespace, diff: list[str]) -> None:
         raise Conflict("Nothing was changed.", "")
 
 
-def _keep(places: Places, file: Path, before: bytes, after: bytes) -> None:
+def keep_record(places: Places, file: Path, before: bytes, after: bytes) -> None:
     """The rollback record, on disk before the change (promise 5)."""
     record = {
         "file": str(file),
@@ -101,7 +101,7 @@ def _keep(places: Places, file: Path, before: bytes, after: bytes) -> None:
         raise ConsoleError(f"No rollback record could be written: {error.strerror}.", "Nothing was changed.") from error
 
 
-def _as_it_was(places: Places, hook: Hook, file: Path, now: bytes) -> bytes | None:
+def as_it_was(places: Places, hook: Hook, file: Path, now: bytes) -> bytes | None:
     """Return the file's bytes from before the hook, if it was not changed since; None: only our part is removed."""
     newest: tuple[float, bytes] | None = None
     for kept in sorted(places.hooks_dir.glob("record-*.json")):
@@ -114,7 +114,8 @@ def _as_it_was(places: Places, hook: Hook, file: Path, now: bytes) -> bytes | No
     return newest[1] if newest is not None and not hook.installed(newest[1], str(file)) else None
 
 
-def _write(file: Path, before: bytes, after: bytes) -> None:
+def write_settings(file: Path, before: bytes, after: bytes) -> None:
+    """Raises Conflict: they were changed since ``before`` was read; ConsoleError."""
     try:
         make_folder(file.parent)
         if settings_of(file) != before:

@@ -62,6 +62,12 @@ def _install_hook() -> tuple[Run, Add]:
     return install_hook.install_hook, install_hook.install_arguments
 
 
+def _hooks() -> tuple[Run, Add]:
+    from console.supervisor.verbs import hooks
+
+    return hooks.hooks, hooks.hooks_arguments
+
+
 # Each verb's module is imported when the verb is asked for: Google's client alone takes a second to load.
 VERBS: dict[str, Callable[[], tuple[Run, Add]]] = {
     "keys": _keys,
@@ -72,6 +78,7 @@ VERBS: dict[str, Callable[[], tuple[Run, Add]]] = {
     "tools": _tools,
     "cost": _cost,
     "install-hook": _install_hook,
+    "hooks": _hooks,
 }
 
 
@@ -90,9 +97,9 @@ def oneshot(what: str, rest: list[str]) -> int:
 
 def _places(what: str, given: argparse.Namespace) -> Places | None:
     """Only what begins something makes an instance: a folder's name that was mistyped is not found, and nothing is made there."""
-    begins = what in ("cost", "install-hook") or (what, getattr(given, "action", "")) == ("keys", "init")
+    begins = what in ("cost", "install-hook") or (what, getattr(given, "action", "")) in (("keys", "init"), ("hooks", "remove"))
     places = find_places(given.state_dir, create=begins)
-    if places is None and what not in ("doctor", "watch"):
+    if places is None and what not in ("doctor", "watch", "hooks"):
         folder, _ = choose_state_dir(given.state_dir)
         raise NotFound(f"There is no instance in {folder}; nothing was ever started there.", "Name another folder with --state-dir.")
     return places

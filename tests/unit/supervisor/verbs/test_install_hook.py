@@ -86,7 +86,7 @@ def test_without_a_record_nothing_is_changed(places: Places, file: Path, monkeyp
 
 
 def test_a_change_in_between_is_not_overwritten(places: Places, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verb, "_keep", lambda *_: file.write_bytes(b'{"other": 1}'))
+    monkeypatch.setattr(verb, "keep_record", lambda *_: file.write_bytes(b'{"other": 1}'))
     with pytest.raises(Conflict):
         run(places, file, "--yes")
     assert file.read_bytes() == b'{"other": 1}'
