@@ -98,7 +98,7 @@ class Follower:
         witness: Witness,
         light: Callable[[m.ArmedView], None],
     ) -> None:
-        """``engine``: whether the container engine answers. ``light`` takes the state of the kill switch every 5 s."""
+        """``engine``: whether the container engine answers. ``light`` takes each look at the kill switch, every 5 s at least."""
         self._core, self._scribe, self._guard, self._places, self._options = core, scribe, guard, places, options
         self._notice, self._stop, self._remote, self._engine, self._rotator, self._witness = notice, stop, remote, engine, rotator, witness
         self._light = light
@@ -195,7 +195,7 @@ class Follower:
             core.post(e.ClockTicked(*now()))
             if beat % 5 == 0:
                 core.post(e.TranscriptsSummed(*now(), core.meters.beside()))
-                self._light(self.armed())
+                self.armed()
             beat += 1
             self.deltas.pass_time(beat, time.time())
 
@@ -334,7 +334,9 @@ class Follower:
         else:
             paths.append(remote.path_view(self.guard_status.get("lease_left_s")))
         paths.append(self._secrets_seen)
-        return readiness.armed_view(paths, killed=state.killed, soft_stop=state.soft_stop)
+        view = readiness.armed_view(paths, killed=state.killed, soft_stop=state.soft_stop)
+        self._light(view)
+        return view
 
     async def _look_at_secrets(self) -> None:
         """Where secrets are and what is owed, looked at in a thread: a keyring that hangs never holds up the loop."""

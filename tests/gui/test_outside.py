@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from socket import socket
@@ -28,10 +30,13 @@ from console.gui.window.desktop import Alert, Desktop, body_of
 from console.gui.window.main import Window
 from console.gui.window.outside import Outside, webhook_lacks
 from console.gui.window.tray import Tray, light_icon
-from console.settings.options import AlertName
+from console.settings.options import AlertName, Options, merged, save_options
+from console.settings.places import Places, find_places
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.desktop_session import DesktopSession
+from tests.fakes.instance import Instance
 from tests.fakes.operator_server import FakeHouse
+from tests.fakes.standing import short_folder
 
 HOSTILE = '<b>Approve</b> &amp; <a href="file:///etc/passwd">x</a> <img src="/etc/icon.png"/>\u202egnp\n'
 
@@ -363,3 +368,45 @@ def test_the_window_says_how_many_alerts_the_webhook_has_not_delivered_and_since
     assert words.startswith("Webhook: 3 alerts not delivered since ")
     [words] = webhook_lacks(WebhookView(url="x", given_up=1, given_up_since=1.0))
     assert words.startswith("Webhook: 1 alert never delivered")
+
+
+@pytest.fixture
+def places() -> Iterator[Places]:
+    with short_folder() as folder:
+        yield find_places(str(folder / "s"), create=True)
+
+
+def test_alerts_of_a_real_supervisor_reach_a_real_desktop_while_the_window_is_hidden(
+    places: Places, tmp_path: Path, open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    """A setting turns one of them off; a click brings the window back on the request, which still waits."""
+    save_options(places.settings_file, merged(Options(), {"alerts.desktop_off": ["limit_reached"]}))
+    with Instance(places.state_dir, "--discover-root", str(tmp_path)) as it, DesktopSession(tmp_path / "desktop") as session:
+        window = open_window("fleet")
+        outside = Outside(window, Desktop(session.address))
+        outside.start()
+        try:
+            qtbot.waitUntil(lambda: outside.desktop.why_not == "" and window.switch.status is not None)
+            window.hide()
+            spender = it.python("agent.usage(tokens=500)\ntime.sleep(300)", limits={"tokens": 400})
+            it.state_becomes(spender, "halted")
+            it.python("agent.permission('launch_rocket', '<b>now</b>')\ntime.sleep(300)", name=HOSTILE)
+            qtbot.waitUntil(lambda: session.displayed() > 0)
+            session.click()
+            qtbot.waitUntil(window.isVisible)
+            assert window.page is not None and window.page.spec.name == "approvals" and len(it.api.approvals().waiting) == 1
+            qtbot.waitUntil(lambda: window.switch.light(time.time())[0] == "armed")
+            guard = it.living_guard()
+            os.kill(guard, signal.SIGSTOP)
+            try:
+                qtbot.waitUntil(lambda: "Kill switch not ready" in [one["summary"] for one in session.shown()])
+            finally:
+                os.kill(guard, signal.SIGCONT)
+            shown = session.shown()
+        finally:
+            outside.stop()
+            window.close()
+    titles = [one["summary"] for one in shown]
+    assert "Waits for you" in titles
+    assert not [title for title in titles if "udget" in title], "this one was turned off"
+    assert not any("<b>now" in one["body"] or "\u202e" in one["body"] for one in shown)

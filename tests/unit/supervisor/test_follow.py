@@ -36,7 +36,7 @@ def follower_of(options: Options, core: Any, guard: Any = None) -> follow.Follow
         engine=unused,
         rotator=unused,
         witness=unused,
-        light=unused,
+        light=lambda _view: None,
     )
 
 
