@@ -52,7 +52,7 @@ from console.services.records.record_writer import Scribe
 from console.services.records.rollback import RollbackDesk
 from console.services.records.routes import audit_routes, key_routes, rollback_routes
 from console.services.routes.launch_body import request_from
-from console.services.routes.request_identity import caller_of
+from console.services.routes.request_identity import UID, caller_of
 from console.services.routes.responses import Handler, answer, asked_by, body_of, number_in, refusals
 from console.services.sessions.routes import context_routes
 from console.services.sessions.workspaces import Contexts
@@ -144,7 +144,8 @@ class OperatorRoutes:
 
     async def _status(self, request: Request) -> Response:
         view, standing = await self.status.status(), standing_of(request)
-        return answer(view.model_copy(update={"your_roles": list(standing.roles), "your_rights": sorted(standing.rights)}))
+        you = {"your_roles": list(standing.roles), "your_rights": sorted(standing.rights)}
+        return answer(view.model_copy(update=you if standing.is_owner else you | {"operator": f"uid {request.scope.get(UID)}"}))
 
     async def _fleet(self, _request: Request) -> Response:
         return answer(self.status.fleet())

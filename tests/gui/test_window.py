@@ -151,6 +151,35 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
     assert window.page is not None and window.page.spec.name == "receipt"
 
 
+def test_a_viewer_sees_their_role_and_is_offered_no_kill_no_start_and_no_panic(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    house.supervisor.status = house.supervisor.status.model_copy(update={"your_roles": ["viewer"], "your_rights": ["read"]})
+    window = open_window("fleet")
+    qtbot.waitUntil(lambda: window.switch.rights == ["read"])
+    window.activateWindow()
+    qtbot.waitUntil(lambda: "role on this host: viewer" in window.nav.person.accessibleName())
+    for action in ("fleet.stop-tree", "console.new-agent", "approvals.once", "switch.rearm", "console.panic"):
+        assert window.why_not(action), action
+        window.do(action)
+        assert window.strip.notice is not None and (
+            "This needs the role" in window.strip.notice.text or "Only root" in window.strip.notice.text
+        )
+    keys(as_they_came(window).view, Qt.Key.Key_X)
+    assert not window.findChildren(RungDialog) and acts(house) == []
+    assert not window.plate.isEnabled() and "the role responder" in window.plate.toolTip()
+    assert not window.why_not("fleet.filter")
+
+
+def test_a_responder_kills_and_is_told_why_nothing_can_be_approved(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    changed = {"your_roles": ["responder"], "your_rights": ["kill", "read"]}
+    house.supervisor.status = house.supervisor.status.model_copy(update=changed)
+    window = open_window("fleet")
+    qtbot.waitUntil(lambda: window.switch.rights == ["kill", "read"])
+    assert window.plate.isEnabled() and not window.why_not("fleet.stop-tree")
+    assert "the role operator" in window.why_not("approvals.once")
+
+
 def test_the_palette_finds_agents_and_actions(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     make_house()
     window = open_window("fleet")

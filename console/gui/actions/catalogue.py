@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+
+from console.domain.roles.rights import Right, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,26 @@ class ActionSpec:
     @property
     def shown_key(self) -> str:
         return self.cap or self.key.replace("+", " ").replace("Return", "Enter")
+
+
+_NEEDS = {
+    Right.KILL: "budgets.pause budgets.stop-tree console.panic fleet.freeze fleet.isolate fleet.kill fleet.ladder fleet.pause "
+    "fleet.stop-tree receipt.suspects switch.freeze switch.isolate switch.kill switch.panic",
+    Right.OPERATE: "activity.interrupt activity.say approvals.deny approvals.once approvals.rule approvals.session budgets.limits "
+    "console.new-agent fleet.adopt fleet.data fleet.reconnect fleet.run fleet.switch fleet.thaw network.allow network.data network.edit "
+    "network.new network.remove network.save network.stricter policy.profiles policy.remove policy.save switch.reconnect switch.thaw",
+    Right.REARM: "receipt.rearm switch.rearm",
+    Right.SETTINGS: "settings.change settings.reset switch.rotation",
+    Right.ADMINISTER: "audit.acknowledge fleet.hook rollback.restore switch.passphrase",
+}
+NEEDS = {action: right for right, actions in _NEEDS.items() for action in actions.split()}
+"""What an action asks of the supervisor, by the rights of roles. The others only look."""
+
+
+def why_not_by_role(action_id: str, rights: Collection[str] | None) -> str:
+    """Return why the role of this account does not allow the action; empty: it does. ``rights``: as the status says; None: all."""
+    needed = NEEDS.get(action_id) or NEEDS.get(action_id.partition("-")[0])
+    return "" if rights is None or needed is None or needed in rights else str(refusal(needed, "sudo watchfloor"))
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {

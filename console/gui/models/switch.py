@@ -81,8 +81,15 @@ class Switch:
         self.view, self.viewed_at, self.heard_at = view, now, now
 
     def take_status(self, status: StatusView, now: float) -> None:
-        """The status came."""
+        """The status came; one that was sent to every console does not say what this account may do."""
+        if status.your_rights is None and self.status is not None:
+            status = status.model_copy(update={"your_rights": self.status.your_rights, "your_roles": self.status.your_roles})
         self.status, self.status_at, self.heard_at = status, now, now
+
+    @property
+    def rights(self) -> list[str] | None:
+        """What this account may do; None: everything, or no supervisor has said."""
+        return self.status.your_rights if self.status is not None else None
 
     @property
     def tests(self) -> Look | None:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from console.gui.actions import ActionSpec
+from console.gui.actions.catalogue import why_not_by_role
 from console.gui.link.events import Events
 from console.gui.link.http import Link
 from console.gui.models.fleet import Fleet
@@ -171,6 +172,8 @@ class Window(QWidget):
 
     def why_not(self, action_id: str) -> str:
         """Empty when the action can be done now."""
+        if by_role := why_not_by_role(action_id, self.switch.rights):
+            return by_role
         if action_id == "console.dismiss":
             return "" if self.strip.notice else "There is no notice."
         if action_id == "console.new-agent":
@@ -194,7 +197,9 @@ class Window(QWidget):
             "console.dismiss": self.strip.dismiss,
             "console.reload": self.sync.read_all,
         }
-        if action_id.startswith("go."):
+        if by_role := why_not_by_role(action_id, self.switch.rights):
+            self.notices.say("info", by_role)
+        elif action_id.startswith("go."):
             self.goto(action_id.removeprefix("go."), "")
         elif action_id == "console.new-agent":
             self.goto("fleet", "")

@@ -8,14 +8,17 @@ from time import time
 
 from PySide6.QtCore import QObject, QTimer
 
+from console.api.messages import StatusView
 from console.domain.errors import ExitCode
 from console.domain.kill import StepName
 from console.domain.verdict import code_words
 from console.domain.words import mode_words
+from console.gui.actions.catalogue import why_not_by_role
 from console.gui.models.switch import STEP_TITLES, Switch, step_of
 from console.gui.notices import Notice, Notices
 from console.gui.pages.audit.chain import Known, is_overdue
 from console.gui.widgets.banner import BannerStep, KillBanner
+from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.words import age, clock, long_span, plural, took
 from console.gui.window.bars import NoticeStrip, StatusBar, TopBar
 from console.gui.window.nav import Nav
@@ -85,8 +88,11 @@ class StateView(QObject):
         window.top.brand.say(status.host if status else "no supervisor")
         window.nav.person.say(
             status.operator if status else "",
-            ("full control of this host" if status.mode == "root" else mode_words(status.mode)) if status else "not connected",
+            _standing_words(status) if status else "not connected",
         )
+        why_not = why_not_by_role("console.panic", switch.rights)
+        window.plate.setEnabled(not why_not)
+        window.plate.setToolTip(tooltip(why_not) if why_not else "")
         self._seal(switch, now)
 
     def _light(self, switch: Switch, now: float) -> None:
@@ -181,6 +187,13 @@ class StateView(QObject):
         else:
             self._window.machine.gave_up(code_words(code))
             self._window.notices.say("red", what, "Run: watchfloor panic --reason REASON")
+
+
+def _standing_words(status: StatusView) -> str:
+    """Return what this account may do on the instance: its roles, or how much the instance's own account holds."""
+    if status.your_roles:
+        return f"role on this host: {', '.join(status.your_roles)}"
+    return "full control of this host" if status.mode == "root" else mode_words(status.mode)
 
 
 def _from_guard(guard: GuardState, name: StepName) -> tuple[str, str] | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from console.domain.ladder import Rung
 from console.gui.actions import ActionSpec, search
-from console.gui.actions.catalogue import SYNONYMS
+from console.gui.actions.catalogue import NEEDS, SYNONYMS, why_not_by_role
 from console.gui.pages.registry import PAGES
 from console.gui.window.keys import EVERYWHERE
 
@@ -49,3 +52,18 @@ def test_other_words_for_it_lead_there_too(typed: str, wanted: set[str]) -> None
 def test_every_synonym_leads_to_an_action() -> None:
     verbs = [*(a for page in PAGES for a in page.verbs), *EVERYWHERE]
     assert not [word for word in SYNONYMS if not search(verbs, word)]
+
+
+def test_a_role_that_lacks_a_right_is_the_reason_why_an_action_is_off() -> None:
+    responder = ["kill", "read"]
+    assert not why_not_by_role("fleet.stop-tree", responder) and not why_not_by_role("fleet.kill-session", responder)
+    assert "the role operator" in why_not_by_role("approvals.once", responder) and why_not_by_role("fleet.thaw-tree", responder)
+    assert "Only root" in why_not_by_role("switch.rearm", ["kill", "operate", "read"])
+    assert "the role responder" in why_not_by_role("console.panic", ["read"])
+    assert not why_not_by_role("fleet.filter", []) and not why_not_by_role("switch.rearm", None)
+
+
+def test_every_action_with_a_right_is_one_that_a_page_or_the_window_lists() -> None:
+    text = "".join(path.read_text() for path in (Path(__file__).parents[3] / "console" / "gui").rglob("*.py"))
+    listed = set(re.findall(r'ActionSpec\(\s*"([a-z-]+\.[a-z-]+)"', text)) | {f"fleet.{rung}" for rung in Rung}
+    assert not set(NEEDS) - listed

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from console.api.ladder import ScopeBody
 from console.api.messages import AgentDetailView
 from console.gui.actions import ActionSpec
+from console.gui.actions.catalogue import why_not_by_role
 from console.gui.models.fleet import Row
 from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.interface import Desk
@@ -76,6 +77,8 @@ class FleetActs:
         return {name: self._refusal(row, rung[0], rows, plain, detail) for name, rung in asked.items() if rung is not None}
 
     def _refusal(self, row: Row, action: Action, rows: list[Row], plain: dict[str, str], detail: AgentDetailView | None) -> str:
+        if by_role := why_not_by_role(f"fleet.{action}", self._desk.switch.rights):
+            return by_role
         if plain[action] or detail is None or detail.agent.id != row.id or len(rows) != 1:
             return plain[action]
         return detail.can.get(action, "")
