@@ -41,8 +41,14 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
     """An HTTP receiver, until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
+        timeout = 2
+        """The end waits for every handler, on the loop that a client half-way through its request runs on."""
+
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            try:
+                body = self.rfile.read(int(self.headers["content-length"]))
+            except TimeoutError:
+                return
             json.loads(body)
             told.got.append(({key.lower(): value for key, value in self.headers.items()}, body))
             self.send_response(told.status)
