@@ -66,6 +66,8 @@ class Switch:
         self.view: KillSwitchView | None = None
         self.viewed_at: float | None = None
         self.status: StatusView | None = None
+        self.rights: list[str] | None = None
+        """What this account may do; None: everything, or no supervisor has said."""
         self.status_at: float | None = None
         self.heard_at: float | None = None
         """Seconds since the epoch of the supervisor's last answer."""
@@ -85,11 +87,7 @@ class Switch:
         if status.your_rights is None and self.status is not None:
             status = status.model_copy(update={"your_rights": self.status.your_rights, "your_roles": self.status.your_roles})
         self.status, self.status_at, self.heard_at = status, now, now
-
-    @property
-    def rights(self) -> list[str] | None:
-        """What this account may do; None: everything, or no supervisor has said."""
-        return self.status.your_rights if self.status is not None else None
+        self.rights = status.your_rights
 
     @property
     def tests(self) -> Look | None:

@@ -172,14 +172,13 @@ class Window(QWidget):
 
     def why_not(self, action_id: str) -> str:
         """Empty when the action can be done now."""
-        if by_role := why_not_by_role(action_id, self.switch.rights):
-            return by_role
         if action_id == "console.dismiss":
             return "" if self.strip.notice else "There is no notice."
+        by_role = why_not_by_role(action_id, self.switch.rights)
         if action_id == "console.new-agent":
-            return self.pages["fleet"].why_not("fleet.run") if "fleet" in self.pages else "There is no fleet here."
+            return by_role or (self.pages["fleet"].why_not("fleet.run") if "fleet" in self.pages else "There is no fleet here.")
         page = self._page_of(action_id)
-        return page.why_not(action_id) if page is not None else ""
+        return by_role or (page.why_not(action_id) if page is not None else "")
 
     def _page_of(self, action_id: str) -> Page | None:
         """The page that lists the action, the one in front before others."""
@@ -202,7 +201,6 @@ class Window(QWidget):
         elif action_id.startswith("go."):
             self.goto(action_id.removeprefix("go."), "")
         elif action_id == "console.new-agent":
-            self.goto("fleet", "")
             self.do("fleet.run")
         elif action_id in everywhere:
             if action_id == "console.panic":
@@ -218,10 +216,8 @@ class Window(QWidget):
                 self._show_keys()
 
     def _found(self, found: Found) -> None:
-        if found.agent_id:
-            self.goto("fleet", found.agent_id)
-        else:
-            self.do(found.verb)
+        act, what = (lambda one: self.goto("fleet", one), found.agent_id) if found.agent_id else (self.do, found.verb)
+        act(what)
 
     def _show_keys(self) -> None:
         if self.page is not None:
