@@ -1,7 +1,7 @@
 """What an agent may do: judged by the policy outside the engine, then allowed, denied, or put before a human.
 
-Here it is decided who waits for a human, what a decision, a deadline, a kill or an end makes of it, and what still stands between an
-allowed call and its answer: a stop that came meanwhile, a rollback record, the network.
+Decides who waits for a human, and what a decision, a deadline, a kill or an end makes of it. It decides too what still stands between
+an allowed call and its answer: a stop that came meanwhile, a rollback record, the network.
 """
 
 from __future__ import annotations

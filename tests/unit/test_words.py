@@ -32,7 +32,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     # (module, beginning of the text): why it stays. At most 40, each one reviewed.
     ("cli/completion", "_watchfloor_words() {"): "a script of a shell",
     ("cli/completion", "# watchfloor: verbs and options."): "a script of a shell",
-    ("sandbox/image", "sh ash cat chmod"): "a list of programs",
+    ("sandbox/containers/image", "sh ash cat chmod"): "a list of programs",
     ("sources/opencode/hook", "import { spawn }"): "a script in JavaScript",
 }
 _PROSE = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}")

@@ -17,6 +17,11 @@ app = Verbs("Files that agents changed or deleted, and putting them back.")
 Record = Annotated[str, Argument(metavar="RECORD", help="Its id, as rollback list shows it.")]
 
 
+def state_words(state: str) -> str:
+    """As the window calls it; the stored value keeps its name."""
+    return "superseded" if state == "newer_exists" else state.replace("_", " ")
+
+
 @app.command("list")
 def list_records(state_dir: StateDir = None, as_json: Json = False) -> int:
     """Records, newest first."""
@@ -34,7 +39,7 @@ def list_records(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(row.record_id, limit=70),
             moment(row.created_at, "seconds"),
             out.words(row.kind.replace("_", " "), limit=30),
-            out.words(f"{row.state.replace('_', ' ')}{' (!)' if row.doubt else ''}", "red" if row.doubt else "", 30),
+            out.words(f"{state_words(row.state)}{' (!)' if row.doubt else ''}", "red" if row.doubt else "", 30),
             str(row.before_size),
             out.words(row.agent_id, limit=70),
             out.words(row.path, limit=200),
@@ -84,7 +89,7 @@ def restore(
 def _print_detail(detail: RollbackDetailView) -> None:
     row = detail.row
     out.say(f"{plain(row.record_id)}: {plain(row.kind.replace('_', ' '))} {plain(row.path, 500)} by {plain(row.agent_id)}")
-    out.say(f"state {plain(row.state.replace('_', ' '))}; now {detail.now_sha256 or 'absent'}; before {detail.before_sha256 or 'absent'}")
+    out.say(f"state {plain(state_words(row.state))}; now {detail.now_sha256 or 'absent'}; before {detail.before_sha256 or 'absent'}")
     if row.doubt:
         out.show(out.words(f"(!) {row.doubt}", "red", 300))
     if detail.conflict:

@@ -1,1 +1,1 @@
-"""What a person is told of rules and allowlists: lint, drafts, exchange, expected verdicts."""
+"""What a person reads about rules and allowlists: lint, drafts, exchange, expected verdicts."""
