@@ -27,7 +27,7 @@ code=0; watchfloor kill "$agent" --reason trial --json >kill.json || code=$?
 python3 -c 'import json; said = json.load(open("kill.json")); said = said.get("receipt", said); assert said["verified_zero"] is True, said'
 Xvfb :7 -screen 0 1280x800x24 >/dev/null 2>&1 & server=$!
 sleep 1; DISPLAY=:7 watchfloor >window.log 2>&1 & window=$!
-for _ in $(seq 240); do if DISPLAY=:7 xdotool search --name Watchfloor getwindowname >name.txt 2>/dev/null; then break; fi; sleep 0.5; done
+for _ in $(seq 240); do if DISPLAY=:7 xdotool search --onlyvisible --name '^Watchfloor' getwindowname >name.txt 2>/dev/null; then break; fi; sleep 0.5; done
 kill $window $server || true; grep -q Watchfloor name.txt || { echo "no window"; cat window.log; exit 1; }
 USE
 systemd-run --quiet --wait --pipe --uid=ada bash /home/ada/use.sh
