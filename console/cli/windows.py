@@ -14,8 +14,8 @@ from console.cli.options import StateDir
 from console.cli.syntax import Argument, Option, Rest
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
 from console.domain.process.assets import resource
+from console.domain.process.durable import replace_file
 from console.panic.raising import SOCKET, raise_window
-from console.settings.durable import replace_file
 from console.settings.places import Places, choose_state_dir, find_places
 
 PAGES = (

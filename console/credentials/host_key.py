@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.domain.errors import ConsoleError
-from console.settings.durable import make_folder, replace_file, sync_folder
+from console.domain.process.durable import make_folder, replace_file, sync_folder
 
 PRIVATE_FILE = "host-key.pem"
 PUBLIC_FILE = "host-key.pub"

@@ -17,7 +17,7 @@ from console.credentials.redaction import Redactor
 from console.credentials.sealed_file import SealedFile, read_credential
 from console.credentials.secret_file import SecretFile
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
-from console.settings.durable import make_folder, replace_file
+from console.domain.process.durable import make_folder, replace_file
 
 SEALED = "a file sealed under the systemd credential"
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from console.credentials.keyring_store import Store
 from console.domain.errors import ConsoleError
-from console.settings.durable import replace_file
+from console.domain.process.durable import replace_file
 
 MARKER = "rotation.json"
 LAST = "rotation-last.json"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
-from console.settings.durable import make_folder, replace_file, sweep_drafts
+from console.domain.process.durable import make_folder, replace_file, sweep_drafts
 
 _LIMIT = 4 * 1024 * 1024
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
-from console.settings.durable import make_folder, replace_file
+from console.domain.process.durable import make_folder, replace_file
 
 _LIMIT = 16 * 1024 * 1024
 

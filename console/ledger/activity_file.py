@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.settings.sqlite_file import WAIT_S, open_or_begin_anew, refused
+from console.domain.process.sqlite_file import WAIT_S, open_or_begin_anew, refused
 
 VERSION = 1
 FIELDS = "kind, source_id, at, text, who, turn, tool, pair, verdict, ref, rollback_id, failed, tokens, cost_nano, audit, left_out"

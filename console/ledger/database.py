@@ -16,10 +16,10 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, insert, s
 from sqlalchemy.exc import SQLAlchemyError
 
 from console.domain.errors import Conflict, ConsoleError, NotRecorded
+from console.domain.process.durable import sync_folder
 from console.domain.process.failpoints import failpoint
 from console.ledger.migrations import MIGRATIONS, VERSION_TABLE, Migration
 from console.ledger.tables import SCHEMA_VERSION
-from console.settings.durable import sync_folder
 
 BUSY_MS = 5000
 KEPT = ".schema-"

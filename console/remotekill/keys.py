@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
+from console.domain.process.durable import make_folder, replace_file
 from console.remotekill.document import KeySet, Signer
-from console.settings.durable import make_folder, replace_file
 
 PUBLIC_FILE = "fleet-keys.json"
 """What hosts trust. Copy it to every host of the fleet; it holds nothing secret."""

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from console.domain.errors import UsageProblem
+from console.domain.process.durable import make_folder, replace_file
 from console.remotekill.document import MAX_EPOCH, Order, read_order
 from console.remotekill.machine import HostState
-from console.settings.durable import make_folder, replace_file
 
 _LIMIT = 4 * 1024 * 1024
 

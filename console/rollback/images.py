@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Denied, NotRecorded
+from console.domain.process.durable import make_folder
 from console.rollback.safe_open import MAX_BYTES, open_regular
-from console.settings.durable import make_folder
 
 _CHUNK = 1 << 20
 _TRIES = 3

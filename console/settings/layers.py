@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
+from console.domain.process.durable import replace_file
 from console.settings.admin_files import LOCKED, AdminFile, Fault, Refused, find_files, folder, read_file, shown
-from console.settings.durable import replace_file
 from console.settings.options import ENGINE, MODE, Options, docker_host, load_options, save_options
 from console.settings.places import Places
 from console.settings.table import KEYS, SECTIONS, Key, flat, nested

@@ -14,7 +14,7 @@ from console.domain.budget import parse_limit
 from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
 from console.domain.guard import RETURN_WATCH_S
-from console.settings.durable import replace_file
+from console.domain.process.durable import replace_file
 
 ENGINE = "/var/run/docker.sock"
 MODE = 0o644

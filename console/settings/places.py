@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal, overload
 
 from console.domain.errors import ConsoleError, UsageProblem
+from console.domain.process.durable import make_folder, replace_file, sync_folder
 from console.domain.roles.rights import FOLDER, roles_of
-from console.settings.durable import make_folder, replace_file, sync_folder
 from console.settings.named_folder import real_folder
 
 STATE_DIR_VARIABLE = "WATCHFLOOR_STATE_DIR"

@@ -26,8 +26,8 @@ from docker.types import LogConfig
 from requests import RequestException
 
 from console.domain.process.assets import envoy_asset
+from console.domain.process.durable import make_folder, replace_file
 from console.egress.children import Identity, readable
-from console.settings.durable import make_folder, replace_file
 
 LABEL = "io.watchfloor.envoy"
 """On the image: the SHA-256 of its Envoy. On a container: which folder it serves."""

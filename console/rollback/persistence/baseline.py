@@ -14,8 +14,8 @@ from typing import Any
 
 from console.domain.errors import ConsoleError, UsageProblem
 from console.domain.ids import CONTEXT_ID
+from console.domain.process.durable import make_folder, replace_file
 from console.rollback.persistence.findings import Snapshot, snapshot_from_json
-from console.settings.durable import make_folder, replace_file
 
 Sign = Callable[[bytes], bytes]
 Check = Callable[[bytes, bytes], bool]

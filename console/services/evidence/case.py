@@ -25,13 +25,13 @@ from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 from console.domain.guard import KILL_LIMIT_S
 from console.domain.kill import Step, StepName, StepStatus
+from console.domain.process.durable import make_folder
 from console.domain.words import counted
 from console.ledger.store import Ledger
 from console.services.evidence.changes import Looker
 from console.services.evidence.process_snapshot import AgentSeen
 from console.services.evidence.snapshot_cache import Witness
 from console.services.fleet.core import Core
-from console.settings.durable import make_folder
 from console.settings.options import EvidenceOptions
 from console.settings.places import Places
 

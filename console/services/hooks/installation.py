@@ -10,7 +10,7 @@ from pathlib import Path
 import console
 from console.api.agents.first_run import HookPreview
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
-from console.settings.durable import make_folder, replace_file
+from console.domain.process.durable import make_folder, replace_file
 from console.settings.layers import in_force
 from console.settings.places import Places
 from console.sources.home_dirs import read_foreign

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from console.domain.conversation import HOOKED, PLUGIN, Started
+from console.domain.process.durable import replace_file
 from console.services.hooks.installation import GRACE_S, HOOK_FILE, SOURCE
-from console.settings.durable import replace_file
 from console.sources.hook_settings import HookCommand
 from console.sources.kinds import STARTS
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from console.settings.durable import replace_file, sync_folder
+from console.domain.process.durable import replace_file, sync_folder
 
 AGAIN_S = 1.0
 """Between two tries to keep what could not be kept."""

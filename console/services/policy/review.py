@@ -14,6 +14,7 @@ from console.domain.calls.approval import Approval
 from console.domain.calls.permission import PermissionRequest, Verdict
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
+from console.domain.process.durable import replace_file
 from console.ledger.calls import JudgedCall, RuleHits
 from console.policy.review.draft import draft
 from console.policy.review.lint import Severity, lint
@@ -23,7 +24,6 @@ from console.services.fleet.core import Core
 from console.services.policy.exact_rules import ExactRules
 from console.services.policy.service import PolicyDesk
 from console.services.records.record_writer import Scribe
-from console.settings.durable import replace_file
 from console.settings.places import Places
 
 TRIED_MAX = 5000

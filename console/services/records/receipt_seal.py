@@ -13,9 +13,9 @@ from console.audit.log import AuditLog
 from console.audit.receipt_seal import HEAD, SUFFIX, seal
 from console.credentials.host_key import PRIVATE_FILE, ensure_host_key
 from console.domain.errors import ConsoleError
+from console.domain.process.durable import replace_file
 from console.services.notices.shown import Notice
 from console.services.records.key_retirement import finish
-from console.settings.durable import replace_file
 from console.settings.places import Places
 
 log = logging.getLogger(__name__)

@@ -19,11 +19,11 @@ from console.audit.verify_anchors import FIELD, STARTED, foreign
 from console.audit.verify_presence import compare
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError
+from console.domain.process.durable import replace_file
 from console.domain.process.failpoints import failpoint
 from console.domain.rollback import RECORDS_FILE
 from console.killswitch.client.guard_client import GuardClient
 from console.ledger.store import Ledger
-from console.settings.durable import replace_file
 from console.settings.places import Places
 
 log = logging.getLogger(__name__)

@@ -20,6 +20,7 @@ from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, TimedOut
 from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.domain.ladder import Reach, Scope
+from console.domain.process.durable import make_folder
 from console.domain.verdict import judged
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kill.receipt import new_kill_id
@@ -33,7 +34,6 @@ from console.services.records.record_writer import Scribe
 from console.services.stop.later_steps import Followed, LaterStep, RemoteStep, came_to
 from console.services.stop.line import StopLine, read_receipt_file
 from console.services.stop.self_test import BY as CANARY
-from console.settings.durable import make_folder
 from console.settings.places import Places
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,9 @@ from typing import Any
 
 from console.credentials.keyring_store import Store
 from console.domain.errors import ConsoleError, NotFound
+from console.domain.process.durable import replace_file
 from console.services.secrets.calls import secret_call
 from console.services.webhook.sending import checked_url, secret_bytes, shown_url
-from console.settings.durable import replace_file
 
 log = logging.getLogger(__name__)
 ENTRY = "webhook"

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from console.settings.durable import make_folder, replace_file
+from console.domain.process.durable import make_folder, replace_file
 
 MOST = 1000
 """Alerts that wait; one more takes the place of the oldest, which counts as given up."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from console.domain.errors import ConsoleError
+from console.domain.process.sqlite_file import open_or_begin_anew, refused
 from console.domain.spend import NANO
-from console.settings.sqlite_file import open_or_begin_anew, refused
 from console.sources.spend.schema import UPGRADES, VERSION
 
 By = Literal["day", "model", "session", "project", "source"]

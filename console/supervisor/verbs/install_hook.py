@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
+from console.domain.process.durable import make_folder, replace_file
 from console.services.hooks.installation import command_for, diff_of, put_hook_or_refuse, settings_of
-from console.settings.durable import make_folder, replace_file
 from console.settings.places import Places
 from console.sources.kind import Hook
 from console.sources.kinds import HOOKS

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, UsageProblem
+from console.domain.process import durable
 from console.services.hooks import installation
 from console.services.hooks.installation import HOOK_FILE, SOURCE
-from console.settings import durable
 from console.settings.places import Places
 from console.sources.hook_settings import installed
 from console.supervisor.verbs import install_hook as verb

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import ConsoleError
-from console.settings.sqlite_file import open_or_begin_anew
+from console.domain.process.sqlite_file import open_or_begin_anew
 
 SCHEMA = "create table said(text text not null) strict;"
 UPGRADES = {0: SCHEMA, 1: "alter table said add column at real not null default 0;"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.settings.durable import make_folder, replace_file, sweep_drafts
+from console.domain.process.durable import make_folder, replace_file, sweep_drafts
 
 
 def test_a_file_is_replaced_whole_and_private(tmp_path: Path) -> None:
