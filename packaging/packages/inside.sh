@@ -50,21 +50,21 @@ until_true replaced
 said "a guard that is restarted, and one that hangs, is replaced; the agent stays in its hands"
 
 # Roles by group: one allowed thing and one refused thing of each.
-for role in viewer operator responder auditor; do useradd -m -G "watchfloor-$role" "$role"; done
+for role in viewer operator responder auditor; do useradd -m -G "watchfloor-$role" "the-$role"; done
 refused() { # ACCOUNT WORD COMMAND...: exit 4 with the sentence
   local account=$1 word=$2 code=0
   shift 2
   runuser -u "$account" -- "$@" >refused.txt 2>&1 || code=$?
   [ $code = 4 ] && grep -q "$word" refused.txt || { echo "$account: $* gave $code"; cat refused.txt; return 1; }
 }
-runuser -u viewer -- watchfloor fleet --json | grep -q "$agent"
-runuser -u viewer -- watchfloor status | grep -q 'your role: viewer'
-refused viewer 'the role responder' watchfloor kill "$agent" --reason trial
-runuser -u auditor -- watchfloor receipt list >/dev/null
-refused auditor 'the role operator' watchfloor run -- sleep 1
-started=$(runuser -u operator -- watchfloor run -- sleep 1002)
+runuser -u the-viewer -- watchfloor fleet --json | grep -q "$agent"
+runuser -u the-viewer -- watchfloor status | grep -q 'your role: viewer'
+refused the-viewer 'the role responder' watchfloor kill "$agent" --reason trial
+runuser -u the-auditor -- watchfloor receipt list >/dev/null
+refused the-auditor 'the role operator' watchfloor run -- sleep 1
+started=$(runuser -u the-operator -- watchfloor run -- sleep 1002)
 [ "$(ps -o uid= -C sleep | sort -u | tr -d ' ')" = 65534 ] || { ps -o uid,args -C sleep; exit 1; }
-cat >/home/operator/rearm.py <<'ASK'
+cat >/home/the-operator/rearm.py <<'ASK'
 import http.client, json, socket, sys
 asked = http.client.HTTPConnection("watchfloor")
 asked.sock = socket.socket(socket.AF_UNIX)
@@ -74,10 +74,10 @@ said = json.loads(asked.getresponse().read())
 print(said["error"])
 sys.exit(said["exit_code"])
 ASK
-refused operator 'Only root' python3 /home/operator/rearm.py
-runuser -u responder -- watchfloor kill "$started" --reason trial >kill.txt
+refused the-operator 'Only root' python3 /home/the-operator/rearm.py
+runuser -u the-responder -- watchfloor kill "$started" --reason trial >kill.txt
 grep -q '^killed: All processes of 1 agent are dead' kill.txt
-refused responder 'the role operator' watchfloor run -- sleep 1
+refused the-responder 'the role operator' watchfloor run -- sleep 1
 # An account in no group cannot even enter the folder, and has an instance of its own.
 ! runuser -u ada -- ls /run/watchfloor 2>/dev/null
 runuser -u ada -- watchfloor fleet --json | grep -qv "$agent"
@@ -101,7 +101,7 @@ grep -q 'held as evidence' refused.txt && grep -q purge-anyway refused.txt && [ 
 touch /var/lib/watchfloor/purge-anyway
 dpkg --purge watchfloor-guard watchfloor watchfloor-console >/dev/null 2>&1
 rm -r /root/debs
-left=$(find / -xdev -name '*watchfloor*' -not -path '/home/*' -not -path '/proc/*'; find /sys/fs/cgroup -path '*system.slice*' -name 'watchfloor*'; getent passwd watchfloor-guard || true)
+left=$(find / -xdev -name '*watchfloor*' -not -path '/home/*' -not -path '/proc/*'; find /sys/fs/cgroup -path '*system.slice*' -name 'watchfloor*'; getent passwd watchfloor-guard; getent group | grep '^watchfloor' || true)
 [ -z "$left" ] || { echo "left behind: $left"; exit 1; }
 [ -s /home/ada/.local/state/watchfloor/audit.db ]
 said "removed with its state kept; purged without a trace; the home folder stays"

@@ -35,6 +35,7 @@ REAL = {
     ],
     "journal": [
         OtherEnd("/run/systemd/journal/stdout", 0, 0, "/usr/lib/systemd/systemd-journald", 100),
+        OtherEnd("/run/systemd/journal/stdout", 0, 0, "/usr/lib/systemd/systemd", 100),
         OtherEnd("/dev/log", 0, 0, "", 0),
     ],
 }
