@@ -10,6 +10,8 @@ until_true systemctl is-system-running
 # An ordinary user may mount /proc in a sandbox only where nothing lies over a part of it.
 umount -l /proc/sys
 useradd -m -s /bin/bash ada
+# Before the first agent starts: a home folder that is new since then is something to look at after its kill.
+for role in viewer operator responder auditor; do useradd -m -G "watchfloor-$role" "the-$role"; done
 
 watchfloor --version
 [ "$(systemctl is-enabled watchfloor.service || true)" = disabled ]
@@ -50,7 +52,6 @@ until_true replaced
 said "a guard that is restarted, and one that hangs, is replaced; the agent stays in its hands"
 
 # Roles by group: one allowed thing and one refused thing of each.
-for role in viewer operator responder auditor; do useradd -m -G "watchfloor-$role" "the-$role"; done
 refused() { # ACCOUNT WORD COMMAND...: exit 4 with the sentence
   local account=$1 word=$2 code=0
   shift 2
@@ -76,7 +77,7 @@ sys.exit(said["exit_code"])
 ASK
 refused the-operator 'Only root' python3 /home/the-operator/rearm.py
 runuser -u the-responder -- watchfloor kill "$started" --reason trial >kill.txt
-grep -q '^killed: All processes of 1 agent are dead' kill.txt
+grep -q 'All processes of 1 agent are dead' kill.txt
 refused the-responder 'the role operator' watchfloor run -- sleep 1
 # An account in no group cannot even enter the folder, and has an instance of its own.
 ! runuser -u ada -- ls /run/watchfloor 2>/dev/null
@@ -92,8 +93,9 @@ until_true running
 # A removal.
 ! remove remove >refused.txt
 grep -q 'watchfloor kill --host' refused.txt
-watchfloor kill "$agent" --reason trial >kill.txt
-grep -q '^killed: All processes of 1 agent are dead' kill.txt
+# 8: a guard that took the agent over did not record its connections from the start, and says so.
+code=0; watchfloor kill "$agent" --reason trial >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
+grep -q 'All processes of 1 agent are dead' kill.txt
 remove remove >/dev/null
 [ -s /var/lib/watchfloor/audit.db ] && [ ! -e /usr/bin/watchfloor ] && [ -d /opt ]
 ! dpkg --purge watchfloor-guard 2>refused.txt
@@ -101,7 +103,7 @@ grep -q 'held as evidence' refused.txt && grep -q purge-anyway refused.txt && [ 
 touch /var/lib/watchfloor/purge-anyway
 dpkg --purge watchfloor-guard watchfloor watchfloor-console >/dev/null 2>&1
 rm -r /root/debs
-left=$(find / -xdev -name '*watchfloor*' -not -path '/home/*' -not -path '/proc/*'; find /sys/fs/cgroup -path '*system.slice*' -name 'watchfloor*'; getent passwd watchfloor-guard; getent group | grep '^watchfloor' || true)
+left=$(find / -xdev -name '*watchfloor*' -not -path '/home/*' -not -path '/proc/*'; find /sys/fs/cgroup -path '*system.slice*' -name 'watchfloor*'; getent passwd watchfloor-guard || true; getent group | grep '^watchfloor' || true)
 [ -z "$left" ] || { echo "left behind: $left"; exit 1; }
 [ -s /home/ada/.local/state/watchfloor/audit.db ]
 said "removed with its state kept; purged without a trace; the home folder stays"
