@@ -13,8 +13,8 @@ from console.domain.kill import Receipt, receipt_from_json
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.peers import inside_an_agent
+from console.killswitch.kill.orders import claim
 from console.killswitch.kill.receipt import new_kill_id, read_receipt
-from console.killswitch.kill.request import claim
 
 
 def press_and_wait(

@@ -22,8 +22,8 @@ from console.killswitch.guard.unlatch import Unlatching
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.peers import Peer
 from console.killswitch.kill.connections import asked, is_own_part
+from console.killswitch.kill.orders import is_claimed, order_id
 from console.killswitch.kill.receipt import read_receipt, receipt_bytes, write_receipt
-from console.killswitch.kill.request import is_claimed, order_id
 from console.killswitch.kill.session import KillSession, zero_ms
 from console.killswitch.kill.snapshot import find_process
 from console.killswitch.kill.suspects import chosen, end

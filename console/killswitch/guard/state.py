@@ -26,8 +26,9 @@ from console.killswitch.kernel.faults import FAULTS as FAULTS
 from console.killswitch.kernel.faults import note_fault as note_fault
 from console.killswitch.kernel.peers import AgentPlaces
 from console.killswitch.kill.connections import Connections, is_own_part
+from console.killswitch.kill.orders import sweep_claims, unfinished
 from console.killswitch.kill.receipt import UNHELD_FILE, Afterwards, Unheld, new_kill_id, read_receipt, write_receipt
-from console.killswitch.kill.request import carry_out, sweep_claims, unfinished
+from console.killswitch.kill.request import carry_out
 from console.killswitch.kill.respawners import Respawners, own_line
 from console.killswitch.kill.scan import agents_of
 from console.killswitch.kill.session import KillSession

@@ -11,8 +11,8 @@ import pytest
 from console.domain.guard import ANSWER_S
 from console.domain.kill import Receipt
 from console.killswitch.kernel import processes
+from console.killswitch.kill.orders import KEPT_S, claim, is_claimed, order_id, sweep_claims
 from console.killswitch.kill.receipt import new_kill_id, write_receipt
-from console.killswitch.kill.request import KEPT_S, claim, is_claimed, order_id, sweep_claims
 
 KILL = "20260101-000000-aaaaaaaa"
 
