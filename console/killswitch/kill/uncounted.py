@@ -66,7 +66,7 @@ SERVICES = (
     ),
     _service(
         "journal",
-        # systemd keeps every line to the journal open beside it (sd_pid_notify_with_fds(3)), so that none is lost when the journal restarts.
+        # systemd holds each line to the journal open too, so that none is lost when the journal restarts (sd_pid_notify_with_fds(3)).
         "It keeps lines of text and starts nothing for a client.",
         "systemd-journald systemd rsyslogd syslog-ng syslogd",
         r"/run/systemd/journal/(stdout|socket|dev-log|io\.systemd\.journal)|/dev/log",
