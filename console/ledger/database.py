@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import threading
@@ -99,10 +100,27 @@ class Database:
             found = connection.execute(select(func.max(SCHEMA_VERSION.c.version))).scalar() or 0
         if found > newest:
             raise Conflict(f"The ledger {self.path} has schema {found}; this version knows {newest}.", self._way_back(newest))
+        if found < newest:
+            with self._alone():
+                self._upgrade(migrations, newest)
+
+    def _upgrade(self, migrations: tuple[Migration, ...], newest: int) -> None:
+        with self.reading() as connection:
+            found = connection.execute(select(func.max(SCHEMA_VERSION.c.version))).scalar() or 0
         if 0 < found < newest:
             self._keep_copy(found)
         for migration in sorted(migrations, key=lambda m: m.version):
             self._apply(migration)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One start at a time migrates: a copy that is made while another one migrates would be of neither schema."""
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
 
     def _way_back(self, newest: int) -> str:
         """What to do with a program that knows schemas up to ``newest``: the newer one, or the copy from before its migration."""

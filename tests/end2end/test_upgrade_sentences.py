@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -65,3 +67,20 @@ def test_a_host_that_was_killed_is_killed_after_the_upgrade_and_its_ledger_was_k
         with contextlib.closing(sqlite3.connect(copy)) as kept:
             assert kept.execute("SELECT max(version) FROM schema_version").fetchone() == (last.version - 1,)
             assert kept.execute("SELECT count(*) FROM agents").fetchone() == (1,)
+
+
+def test_a_start_that_dies_between_the_copy_and_the_migration_leaves_the_old_ledger_and_the_next_one_upgrades(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.db"
+    Database(ledger, MIGRATIONS).close()
+    code = "import sys, pathlib, tests.end2end.test_upgrade_sentences as t; t.Database(pathlib.Path(sys.argv[1]), t.NEWER)"
+    dying = {**os.environ, "FAILPOINT": "ledger.copied:kill"}
+    done = subprocess.run([sys.executable, "-c", code, str(ledger)], cwd=ROOT, env=dying, timeout=90, check=False)
+    assert done.returncode == -signal.SIGKILL
+    copy = ledger.with_name(f"ledger.db.schema-{len(MIGRATIONS)}")
+    for file in (ledger, copy):
+        with contextlib.closing(sqlite3.connect(file)) as kept:
+            assert kept.execute("SELECT max(version) FROM schema_version").fetchone() == (len(MIGRATIONS),)
+            assert kept.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    Database(ledger, NEWER).close()
+    with contextlib.closing(sqlite3.connect(ledger)) as kept:
+        assert kept.execute("SELECT max(version) FROM schema_version").fetchone() == (len(NEWER),)

@@ -133,7 +133,7 @@ class Desktop(QObject):
     def _put(self, alert: Alert | None) -> None:
         self._queue.put(alert)
         if self._bell is not None:
-            with suppress(BlockingIOError):  # it rings already
+            with suppress(BlockingIOError, BrokenPipeError):  # it rings already, or the thread has ended by itself
                 self._bell.send(b"!")
 
     # --- in the thread -----------------------------------------------------------------------------------------------
