@@ -67,7 +67,7 @@ class PrivateEngine:
         """Returns once it answers."""
         for stale in ("pid", "exec/containerd/containerd.pid"):  # a zombie that nobody reaps passes for a live one
             (self.home / stale).unlink(missing_ok=True)
-        env = {k: v for k, v in os.environ.items() if k not in (SESSION_VARIABLE, "TMPDIR", "DOCKER_HOST")}
+        env = {k: v for k, v in os.environ.items() if k not in (SESSION_VARIABLE, "TMPDIR", "DOCKER_HOST", "WATCHFLOOR_ETC")}
         command = [sys.executable, "-I", "-S", "-c", _START, str(ROOT), str(self.home), str(self.home / "log")]
         command += [str(fd) for fd in self._namespaces]
         done = subprocess.run(
