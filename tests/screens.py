@@ -41,6 +41,7 @@ PICTURES = (
     Picture("activity", "activity", argument=AGENT),
     Picture("approvals", "approvals"),
     Picture("policy", "policy"),
+    Picture("policy-profiles", "policy", tab="profiles"),
     Picture("policy-sequences", "policy", tab="sequences"),
     Picture("network", "network"),
     Picture("network-sandboxes", "network", tab="sandboxes"),

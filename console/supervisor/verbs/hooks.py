@@ -29,6 +29,8 @@ class Standing:
     account: str
     program: str
     file: str
+    why_unknown: str = ""
+    """Why it is not known whether one stands there; empty: it does."""
 
 
 def hooks_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +44,8 @@ def hooks(places: Places | None, given: argparse.Namespace) -> int:
     """0: listed, or taken out. Raises NotFound: there was none to take out; ConsoleError kinds."""
     if given.action == "list":
         found = [one for login, home in _homes(every=given.all) for one in _standing(login, home)]
-        lines = [f"{one.account}: {one.program}: {one.file}" for one in found] or [NO_HOOKS]
+        lines = [f"{one.account}: {one.program}: {one.file}{one.why_unknown and f' (not known: {one.why_unknown})'}" for one in found]
+        lines = lines or [NO_HOOKS]
         show(given, {"hooks": [asdict(one) for one in found]}, lines)
         return 0
     if not given.mine or given.all:
@@ -51,6 +54,8 @@ def hooks(places: Places | None, given: argparse.Namespace) -> int:
     taken, left = [], []
     for one in _standing(_login(os.geteuid()), Path.home()):
         try:
+            if one.why_unknown:
+                raise ConsoleError(one.why_unknown)
             _take_out(places, one)
             taken.append(one)
         except ConsoleError as error:
@@ -87,12 +92,24 @@ def _homes(*, every: bool) -> Iterator[tuple[str, Path]]:
 
 
 def _standing(login: str, home: Path) -> Iterator[Standing]:
-    """Hooks below a home; a file that cannot be read or understood holds none that we know of."""
+    """Hooks below a home, and files of which that is not known: what cannot be read or understood may hold one."""
     for program, hook in HOOKS.items():
         file = home / hook.place
-        with suppress(OSError, ConsoleError):
-            if hook.installed(read_foreign(file, FILE_MAX).data, str(file)):
+        try:
+            found = read_foreign(file, FILE_MAX)
+            if not found.whole:
+                yield Standing(login, program, str(file), f"it is larger than {FILE_MAX} bytes")
+            elif hook.installed(found.data, str(file)):
                 yield Standing(login, program, str(file))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError:
+            if login == _login(os.geteuid()):  # another account's is nothing that we were asked about
+                yield Standing(login, program, str(file), "it cannot be read")
+        except ConsoleError as error:
+            yield Standing(login, program, str(file), error.what)
+        except OSError as error:
+            yield Standing(login, program, str(file), str(error.strerror or error))
 
 
 def _login(uid: int) -> str:

@@ -301,7 +301,7 @@ class KillStep(Step):
         if view.proven:
             took = f" in {view.ms:.0f} ms" if view.ms is not None else ""
             self.result.say(f"Confirmed dead{took}", "ok", "check")
-            self.said.say("The panic button would work now. This test runs by itself all the time.", "text2", "")
+            self.said.say("A kill on this host works now. The same test runs by itself at intervals.", "text2", "")
         else:
             self.result.say("NOT confirmed", "danger", "diamond")
             self.said.say(f"{safe_text(view.words, 300)}. watchfloor doctor says what is missing here.", "warn", "triangle")

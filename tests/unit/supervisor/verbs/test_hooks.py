@@ -42,7 +42,7 @@ def run(places: Places | None, *words: str) -> int:
 def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     capsys.readouterr()
     assert run(None, "list", "--json") == 0
-    return {one["program"]: one["file"] for one in json.loads(capsys.readouterr().out)["hooks"]}
+    return {one["program"]: one["file"] for one in json.loads(capsys.readouterr().out)["hooks"] if not one["why_unknown"]}
 
 
 def test_all_are_listed_and_taken_out_to_the_byte(places: Places, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,13 +70,18 @@ def test_a_file_that_cannot_be_changed_is_named_and_the_others_are_taken_out(
     assert listed(capsys) == {"gemini": stuck}
 
 
-def test_hostile_settings_hold_no_hook_and_others_hooks_are_not_touched(
+def test_hostile_settings_are_named_as_not_known_and_others_hooks_are_not_touched(
     places: Places, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (home / PLACES["codex"]).write_bytes(b"[" * 100_000)
     (home / PLACES["qwen"]).unlink()
     (home / PLACES["qwen"]).symlink_to("/etc/passwd")
     assert set(listed(capsys)) == set(PLACES) - {"codex", "qwen"}
+    assert run(None, "list") == 0
+    told = capsys.readouterr().out
+    assert told.count("(not known: ") == 2 and "codex" in told and "qwen" in told, "what cannot be understood may hold a hook"
+    with pytest.raises(ConsoleError, match="2 hooks are still there"):
+        run(places, "remove", "--mine")
     for words in (("remove",), ("remove", "--all"), ("remove", "--mine", "--all")):
         with pytest.raises(UsageProblem):
             run(places, *words)
