@@ -285,6 +285,37 @@ def test_a_connection_that_a_member_hands_to_another_process_is_cut(host: HostIn
     assert said in ("RemoteDisconnected", "ConnectionResetError", "BrokenPipeError")
 
 
+def test_what_a_program_of_root_writes_into_a_members_connection_is_not_roots(host: HostInstance) -> None:
+    """A viewer begins a request and hands the connection to a set-user-ID program, which is made to write the rest of it."""
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            os.setgroups([GROUPS["viewer"]])
+            os.setresuid(UID, UID, UID)
+            made = socket.socket(socket.AF_UNIX)
+            made.connect(str(host.sock))
+            made.sendall(b"GET /api/status HTTP/1.1\r\nHost: watchfloor\r\n")
+            theirs.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [made.fileno()]))])
+            time.sleep(60)
+        os._exit(0)
+    _, told, _, _ = ours.recvmsg(1, socket.CMSG_SPACE(4))
+    [(_, _, data)] = told
+    with socket.socket(fileno=array.array("i", data)[0]) as held:
+        held.settimeout(30)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            held.sendall(b"\r\n")  # this process is root
+        try:
+            said = held.recv(100)
+        except ConnectionResetError:
+            said = b""
+    os.kill(child, 9)
+    os.waitpid(child, 0)
+    ours.close()
+    theirs.close()
+    assert said == b"", "it was cut, not answered"
+
+
 def test_one_account_cannot_take_all_connections(host: HostInstance) -> None:
     def crowd() -> list[int]:
         kept = [socket.socket(socket.AF_UNIX) for _ in range(40)]

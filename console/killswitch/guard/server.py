@@ -22,7 +22,7 @@ from console.killswitch.guard.freeze import Freezing
 from console.killswitch.guard.operations import MEMBERS_MAY, Desk, Op
 from console.killswitch.guard.relocation import Relocation
 from console.killswitch.guard.state import FAULTS, Guard, monotonic, note_fault
-from console.killswitch.kernel.peers import Peer, Standing, find_peer, judge, may_command, peer_groups
+from console.killswitch.kernel.peers import Peer, Standing, find_peer, inside_an_agent, judge, may_command, peer_groups
 from console.killswitch.kernel.systemd_notify import ALIVE, notify
 
 MOST_CONNECTIONS = 128
@@ -93,6 +93,8 @@ class Members:
     def check(self, connection: Connection, message: dict[str, Any]) -> None:
         """Raises Denied for what the groups of this peer do not allow. Who asks is the kernel's word, not the peer's."""
         name, uid = str(message.get("op"))[:40], connection.peer.uid
+        if inside_an_agent(connection.peer.pid):
+            raise Denied("An agent has no say here.", "")  # of any instance: an account's own agent is no member either
         right = MEMBERS_MAY.get(name, Right.ADMINISTER)
         if right not in connection.rights or name not in MEMBERS_MAY:
             if (uid, name) not in self._refused and len(self._refused) < MOST_REFUSED:

@@ -43,9 +43,11 @@ class SelfTest:
         return flight
 
     async def asked(self) -> Flight:
-        """The same because an operator asks. Raises Conflict while nothing may start."""
+        """The same because an operator asks. Raises Conflict while nothing may start, and while a test runs: none waits for another."""
         if self.rests():
             raise Conflict("The kill switch is not tested while nothing may start: a test starts a process.", "Rearm first.")
+        if self._flying.locked():
+            raise Conflict("A test of the kill switch runs already.", "Try again in a moment.")
         return await self.fly()
 
 

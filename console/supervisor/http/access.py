@@ -145,7 +145,7 @@ class Gates:
 
 def standing_of(request: Request) -> Standing:
     """What the caller may do: everything as the instance's own account or root, else what the groups that the kernel names allow."""
-    if int(request.scope.get(UID, os.geteuid())) in (os.geteuid(), 0):
+    if int(request.scope.get(UID, -1)) in (os.geteuid(), 0):  # of nobody when the kernel did not say whose
         return OWNER
     return member(roles_of(request.scope.get(GROUPS, frozenset())))
 

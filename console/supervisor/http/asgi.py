@@ -187,6 +187,8 @@ class _CheckedProtocol(H11Protocol):
             with suppress(OSError):
                 if cgroups_of(pid) == peer.cgroups:
                     return True
+        if uid != peer.uid:
+            return False  # a set-user-ID program that writes what it was told to has another account's say
         found = peer_at(pid, uid)
         if not self._accepts(found):
             return False

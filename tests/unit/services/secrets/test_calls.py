@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -22,6 +23,7 @@ from console.services.launch import service
 from console.services.launch.service import Launcher
 from console.services.launch.type_sources import TypeSources
 from console.services.policy.dangerous_operations import DangerDesk
+from console.services.routes.request_identity import UID
 from console.services.secrets import calls as secret_calls
 from console.services.secrets.calls import secret_call
 from console.settings.options import Options
@@ -173,6 +175,13 @@ def test_a_token_at_the_operators_door_is_looked_at_beside_the_loop(slow: SlowSt
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "GET", "path": "/api/fleet", "headers": [(b"authorization", b"Bearer good")], "query_string": b""}
+    scope = {
+        "type": "http",
+        UID: os.geteuid(),
+        "method": "GET",
+        "path": "/api/fleet",
+        "headers": [(b"authorization", b"Bearer good")],
+        "query_string": b"",
+    }
     slow.run(lambda: app(scope, receive, send))
     assert sent[0]["status"] == 200 and sent[1]["body"] == b"in"

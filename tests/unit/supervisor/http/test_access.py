@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any
@@ -19,12 +20,13 @@ from console.services.hooks.service import HookDesk, hook_routes
 from console.services.launch.program_routes import program_routes
 from console.services.policy.page_routes import policy_page_routes
 from console.services.policy.routes import policy_routes
+from console.services.routes.request_identity import UID
 from console.services.secrets.routes import SecretRoutes
 from console.services.sessions.metrics import session_metrics_route
 from console.services.webhook.routes import webhook_routes
 from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
-from console.supervisor.http.access import ASKERS, UP_WHILE_KILLED, Gates, Trespasses
+from console.supervisor.http.access import ASKERS, UP_WHILE_KILLED, Gates, Trespasses, standing_of
 from console.supervisor.http.peers import Peer
 from console.supervisor.http.route_rights import RIGHTS
 from console.supervisor.metrics import metrics_routes
@@ -113,7 +115,9 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
 
 def request(method: str, path: str, **headers: str) -> Request:
     raw = [(k.encode(), v.encode()) for k, v in headers.items()]
-    return Request({"type": "http", "method": method, "path": path, "headers": raw, "query_string": b"", "path_params": {}})
+    return Request(
+        {"type": "http", UID: os.geteuid(), "method": method, "path": path, "headers": raw, "query_string": b"", "path_params": {}}
+    )
 
 
 def test_every_route_has_a_decision() -> None:
@@ -262,3 +266,8 @@ async def test_who_looks_for_a_way_out_on_an_agents_socket_finds_none_and_is_rec
         answer = await agent_routes(state, book)._no_route(request("POST", path, authorization="Bearer good"), Exception())
         assert answer.status_code == 404
     assert {r.actor for r in book.records} == {"agent:a-1"} and len(book.records) == 3
+
+
+def test_a_caller_of_whom_the_kernel_said_nothing_has_no_right() -> None:
+    unnamed = Request({"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b"", "path_params": {}})
+    assert not standing_of(unnamed).is_owner and not standing_of(unnamed).rights
