@@ -9,20 +9,11 @@ from typing import Any, NewType
 from console.domain.budget import UNCAPPED, Halt, Limits, Usage
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
-from console.domain.ids import AGENT_ID, CONTEXT_ID
+from console.domain.ids import AGENT_ID, CONTEXT_ID, ControlLevel
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity
 
 AgentId = NewType("AgentId", str)
 ContextId = NewType("ContextId", str)
-
-
-class ControlLevel(StrEnum):
-    """How firmly we hold an agent."""
-
-    CONTAINED = "contained"
-    MANAGED = "managed"
-    ADOPTED = "adopted"
-    OBSERVED = "observed"
 
 
 def check_context_id(context_id: str) -> None:

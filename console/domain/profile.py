@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.conversation import started_as
+from console.domain.ids import ControlLevel
 
 OWN = "own"
 """The rules that an operator wrote (``policy.json``)."""

@@ -7,12 +7,13 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.engine import command as c
 from console.domain.engine import dry_run as d
 from console.domain.engine import event as e
 from console.domain.engine.event import EndsLearnt
 from console.domain.errors import ExitCode
+from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import higher, stricter_mode
 from console.domain.verdict import verdict

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import Agent, AgentId, ProcessIdentity, Sighting, SourceReport
+from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState
 
 PROCESSES = "processes"

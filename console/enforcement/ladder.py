@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import Conflict, NotFound
+from console.domain.ids import ControlLevel
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import stricter_mode
 from console.domain.words import counted, notice

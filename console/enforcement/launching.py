@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from console.domain.agent import Agent, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.agent import Agent, AgentState, ContextId, LaunchRequest, SandboxKind
 from console.domain.budget import UNCAPPED, Limits, Usage, filled, tightest
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound
+from console.domain.ids import ControlLevel
 from console.domain.network import LOOSEST, NetworkMode, Sensitivity, higher, stricter_mode
 from console.domain.words import notice
 from console.enforcement import charging, dry_run, limiting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.budget import (
     GAUGES,
     LIMIT_NAMES,
@@ -21,6 +21,7 @@ from console.domain.budget import (
 )
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.domain.words import notice
 from console.enforcement import charging
 from console.enforcement.state import EngineState, Node

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
-from console.domain.agent import Agent, ControlLevel
+from console.domain.agent import Agent
 from console.domain.calls.lineage import Mark, Match
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.domain.network import STRICTEST, NetworkMode
 from console.policy.sequences.find import Advance, advance
 

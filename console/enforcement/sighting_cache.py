@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from console.domain.agent import AgentId, ControlLevel, Sighting, SourceReport
+from console.domain.agent import AgentId, Sighting, SourceReport
+from console.domain.ids import ControlLevel
 from console.enforcement.identity import GONE, TELEMETRY, YOUNG, Own, Row, in_order
 from console.enforcement.state import EngineState
 

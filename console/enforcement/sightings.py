@@ -10,11 +10,12 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind, Sighting
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ProcessIdentity, SandboxKind, Sighting
 from console.domain.budget import Usage, shortfall
 from console.domain.conversation import started_as
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.enforcement import budgets, charging, sighting_cache
 from console.enforcement.adoption import taken_in
 from console.enforcement.identity import GONE, TELEMETRY, Row, joined, name_of, observed_id

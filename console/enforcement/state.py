@@ -7,13 +7,14 @@ from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, Sighting
+from console.domain.agent import Agent, AgentId, AgentState, Sighting
 from console.domain.budget import UNCAPPED, Day, Limits, Reservation, Usage
 from console.domain.calls.approval import TTL_S, WAITING_MAX, Approval, ApprovalState, AskedPart
 from console.domain.calls.lineage import Mark
 from console.domain.calls.permission import PermissionRequest, Verdict
 from console.domain.engine.dry_run import Release
 from console.domain.engine.event import OPEN_END
+from console.domain.ids import ControlLevel
 from console.domain.ladder import Scope
 from console.domain.network import LOOSEST, ModeMapping, NetworkMode, Sensitivity, stricter_mode
 from console.domain.profile import ProfileTable

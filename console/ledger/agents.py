@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Executable, RowMapping, Table, bindparam, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ProcessIdentity, SandboxKind
 from console.domain.budget import MAX_COST_USD, MAX_COUNT, Halt, Limits, Usage
+from console.domain.ids import ControlLevel
 from console.domain.network import STRICTEST, NetworkMode, read_sensitivity
 from console.ledger.database import Database
 from console.ledger.migrations import MIGRATIONS, Migration

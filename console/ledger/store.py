@@ -8,8 +8,8 @@ from dataclasses import asdict
 from sqlalchemy import insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from console.domain.agent import ControlLevel
 from console.domain.calls.lineage import Mark
+from console.domain.ids import ControlLevel
 from console.ledger.approvals import ApprovalTables
 from console.ledger.budgets import BudgetTables
 from console.ledger.calls import CallTables

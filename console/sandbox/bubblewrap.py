@@ -15,8 +15,9 @@ import threading
 import time
 from pathlib import Path
 
-from console.domain.agent import AgentId, ControlLevel, SandboxKind
+from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
+from console.domain.ids import ControlLevel
 from console.domain.network import STRICTEST
 from console.domain.process.failpoints import failpoint
 from console.sandbox import launcher, seccomp, session

@@ -9,8 +9,9 @@ import threading
 from functools import partial
 from typing import Any
 
-from console.domain.agent import AgentId, ControlLevel
+from console.domain.agent import AgentId
 from console.domain.errors import Conflict, ConsoleError, NotFound, TimedOut
+from console.domain.ids import ControlLevel
 from console.domain.sandbox import Given
 from console.sandbox import launcher
 from console.sandbox.bounds import limits_of, out_of_memory

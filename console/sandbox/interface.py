@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from console.domain.agent import AgentId, ControlLevel, SandboxKind
+from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import UsageProblem
-from console.domain.ids import AGENT_ID
+from console.domain.ids import AGENT_ID, ControlLevel
 from console.domain.network import NetworkMode
 from console.domain.sandbox import Given
 

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 
-from console.domain.agent import ControlLevel, SandboxKind
+from console.domain.agent import SandboxKind
+from console.domain.ids import ControlLevel
 from console.sandbox import bubblewrap, launcher, seccomp, session
 from console.sandbox.following import Followed
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket

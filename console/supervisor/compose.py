@@ -10,10 +10,11 @@ from functools import partial
 
 from starlette.routing import Route
 
-from console.domain.agent import AgentId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.agent import AgentId, LaunchRequest, SandboxKind
 from console.domain.engine.command import Command, Record
 from console.domain.engine.event import Event
 from console.domain.errors import Conflict, ConsoleError, NotFound
+from console.domain.ids import ControlLevel
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import mapping_of
 from console.enforcement.engine import Engine

@@ -8,10 +8,10 @@ import os
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unreachable
-from console.domain.ids import CONTEXT_ID
+from console.domain.ids import CONTEXT_ID, ControlLevel
 from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity, stricter_mode
 from console.domain.process.failpoints import failpoint

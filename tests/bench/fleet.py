@@ -34,9 +34,10 @@ from PySide6.QtWidgets import QApplication, QTreeView, QTreeWidget, QTreeWidgetI
 
 from console.api.agents.fleet_changes import CHUNK, read_changes  # noqa: E402
 from console.api.messages import AgentView  # noqa: E402
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind  # noqa: E402
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxKind  # noqa: E402
 from console.domain.budget import Limits  # noqa: E402
 from console.domain.engine.event import ClockTicked, UsageReported  # noqa: E402
+from console.domain.ids import ControlLevel  # noqa: E402
 from console.enforcement.engine import Engine  # noqa: E402
 from console.enforcement.state import EngineState  # noqa: E402
 from console.gui import app as console_app  # noqa: E402

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity
+from console.domain.agent import Agent, AgentId, LaunchRequest, ProcessIdentity
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, SpawnLimits
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxKind
 from console.domain.budget import Limits
 from console.domain.conversation import Program, command_line
 from console.domain.engine.command import Record
+from console.domain.ids import ControlLevel
 from console.domain.network import Allowlist
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.agent import AgentId, ControlLevel
+from console.domain.agent import AgentId
 from console.domain.errors import TimedOut
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode
 from console.sandbox.bubblewrap import Bubblewrap
 from console.sandbox.interface import KILLED_EXIT_CODE

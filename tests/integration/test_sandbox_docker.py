@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from docker import APIClient
 
-from console.domain.agent import AgentId, ControlLevel
+from console.domain.agent import AgentId
 from console.domain.errors import Conflict, ConsoleError, TimedOut, UsageProblem
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode
 from console.domain.sandbox import GivenState
 from console.sandbox.containers.docker import Docker

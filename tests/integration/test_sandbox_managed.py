@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.agent import AgentId, ControlLevel
+from console.domain.agent import AgentId
 from console.domain.errors import Conflict, ConsoleError, TimedOut, UsageProblem
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode
 from console.sandbox.interface import KILLED_EXIT_CODE, Ticket
 from console.sandbox.managed import USER_NAMESPACES, Managed

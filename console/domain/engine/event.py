@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SourceReport
+from console.domain.agent import Agent, AgentId, LaunchRequest, ProcessIdentity, SourceReport
 from console.domain.budget import KeptBudget, Limits, Reservation, Usage
 from console.domain.calls.approval import Approval, ApprovalScope, AskedPart, Grant
 from console.domain.calls.lineage import Mark, Match
 from console.domain.calls.permission import Decision, PermissionRequest
+from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt
 from console.domain.ladder import Scope
 from console.domain.network import NetworkMode, Sensitivity

@@ -14,9 +14,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from console.domain.agent import ControlLevel
 from console.domain.errors import Conflict, ConsoleError, Denied, NotRecorded, Unavailable, UsageProblem
-from console.domain.ids import AGENT_ID
+from console.domain.ids import AGENT_ID, ControlLevel
 from console.domain.kill import Suspect
 from console.domain.process.failpoints import failpoint
 from console.killswitch.guard.freeze import Freezing

@@ -12,9 +12,9 @@ import secrets
 import threading
 from collections.abc import Iterable
 
-from console.domain.agent import ControlLevel
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded
 from console.domain.guard import HELD_GRACE_S, HOLD_S
+from console.domain.ids import ControlLevel
 from console.killswitch.guard.state import Guard, monotonic
 from console.killswitch.kill.receipt import new_kill_id
 from console.killswitch.store.causes import Hold, Wish, boottime, fulfil, set_frozen, why_not_frozen

@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import ControlLevel
 from console.domain.errors import Conflict, ConsoleError, Denied, Frozen, Killed, NotFound, NotRecorded, Unavailable, UsageProblem
 from console.domain.guard import text, whole
-from console.domain.ids import AGENT_ID
+from console.domain.ids import AGENT_ID, ControlLevel
 from console.domain.words import counted
 from console.killswitch.guard.freeze import Freezing
 from console.killswitch.guard.state import Guard

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from console.domain.agent import ControlLevel
+from console.domain.ids import ControlLevel
 from console.killswitch.kernel import processes
 from console.killswitch.store.registry import Registry
 

@@ -11,9 +11,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import ControlLevel
 from console.domain.errors import UsageProblem
-from console.domain.ids import AGENT_ID
+from console.domain.ids import AGENT_ID, ControlLevel
 from console.domain.kill import Outcome, Survivor, Target
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, in_an_instance, kind_of, members

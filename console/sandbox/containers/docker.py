@@ -18,9 +18,10 @@ from typing import Any
 
 from docker import APIClient
 
-from console.domain.agent import AgentId, ControlLevel, SandboxKind
+from console.domain.agent import AgentId, SandboxKind
 from console.domain.errors import Conflict, ConsoleError, TimedOut
 from console.domain.errors import NotFound as NotHeld
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode
 from console.domain.sandbox import Given
 from console.sandbox import launcher

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from console.api.agents import adopt as v
-from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
+from console.domain.agent import Agent, AgentId, ProcessIdentity
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError
+from console.domain.ids import ControlLevel
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.processes import start_ticks
 from console.services.alerts.owner_notes import open_for_owner

@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from console.domain.agent import Agent, ControlLevel
+from console.domain.agent import Agent
 from console.domain.errors import ConsoleError
-from console.domain.ids import CONTEXT_ID
+from console.domain.ids import CONTEXT_ID, ControlLevel
 from console.services.alerts.note_files import DIRECTORY, give, write_new
 from console.services.alerts.owner_notes import leave_for_owner
 

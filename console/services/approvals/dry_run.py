@@ -12,10 +12,11 @@ from starlette.routing import Route
 
 from console.api.policy import dry_run as dm
 from console.api.policy.approvals import ApprovalPart
-from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId
 from console.domain.engine import dry_run as d
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, NotFound
+from console.domain.ids import ControlLevel
 from console.enforcement.dry_run import head_of, words_of
 from console.killswitch.store.causes import boot_id
 from console.services.approvals.dry_run_runner import releases_of

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from console.api import budgets as b
-from console.domain.agent import AgentId, AgentState, ControlLevel
+from console.domain.agent import AgentId, AgentState
 from console.domain.budget import (
     GAUGES,
     LIMIT_LABELS,
@@ -24,7 +24,7 @@ from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
-from console.domain.ids import CONTEXT_ID
+from console.domain.ids import CONTEXT_ID, ControlLevel
 from console.domain.words import counted
 from console.enforcement import charging, limiting
 from console.enforcement.state import EngineState, Node

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from console.api import budgets as b
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.budget import RESERVABLE, UNCAPPED, Limits, Usage, ends_in_s, forecast, until_midnight
 from console.domain.budget import note as day_note
+from console.domain.ids import ControlLevel
 from console.enforcement.charging import wide_nodes
 from console.enforcement.identity import TELEMETRY, unreported
 from console.enforcement.state import BudgetState, EngineState, Node, Seen

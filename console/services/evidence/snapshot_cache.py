@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from console.domain.agent import ControlLevel
+from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState
 from console.services.evidence.process_snapshot import AgentSeen, Look, ProcessSeen, Root
 from console.services.fleet.core import Core, wait_beat

@@ -8,9 +8,10 @@ from datetime import date
 from typing import Any
 
 from console.api import messages as m
-from console.domain.agent import Agent, ControlLevel
+from console.domain.agent import Agent
 from console.domain.budget import LIMIT_NAMES, UNCAPPED, Limits, Usage, share_used
 from console.domain.errors import UsageProblem
+from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, StepStatus
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
 from console.domain.sandbox import Given

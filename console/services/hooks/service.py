@@ -18,11 +18,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api.policy.hooks import AgentHook, HookBody, HooksView, HookVerdict, ProgramHook
-from console.domain.agent import AgentId, ControlLevel
+from console.domain.agent import AgentId
 from console.domain.calls.permission import Decision, Verdict
 from console.domain.conversation import started_as
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
+from console.domain.ids import ControlLevel
 from console.killswitch.kernel import processes
 from console.services.fleet.core import Core, now
 from console.services.hooks.calls import HookCall, read_call

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from console.credentials.tokens import Tokens
-from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, LaunchRequest, ProcessIdentity, SandboxKind
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
+from console.domain.ids import ControlLevel
 from console.domain.network import Sensitivity
 from console.domain.process.failpoints import failpoint
 from console.domain.words import counted

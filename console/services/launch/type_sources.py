@@ -11,10 +11,11 @@ from typing import TypeVar
 
 from console.api.agents.agent_types import SourcesFileView, SourcesView
 from console.api.policy import policy_data
-from console.domain.agent import Agent, AgentId, ControlLevel, LaunchRequest
+from console.domain.agent import Agent, AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, Unavailable
+from console.domain.ids import ControlLevel
 from console.domain.network import LOOSEST, STRICTEST, Narrowing, NetworkMode, stricter_mode
 from console.ledger.store import Ledger
 from console.policy.rules.declared import Declared

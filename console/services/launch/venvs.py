@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import Agent, AgentId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.errors import ConsoleError, TimedOut
+from console.domain.ids import ControlLevel
 from console.domain.network import STRICTEST
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.interface import LaunchSpec, Sandbox, Ticket

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from console.domain.agent import ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import ProcessIdentity, SandboxKind
+from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState
 from console.settings.places import Places
 from console.sources.home_dirs import OwnHome, is_below

@@ -8,10 +8,11 @@ import time
 from dataclasses import dataclass, field
 
 from console.api import messages as m
-from console.domain.agent import AgentId, ControlLevel, SourceReport
+from console.domain.agent import AgentId, SourceReport
 from console.domain.budget import Usage
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
+from console.domain.ids import ControlLevel
 from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
 from console.services.notices.shown import Notice

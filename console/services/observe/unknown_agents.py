@@ -9,9 +9,10 @@ import asyncio
 import logging
 from dataclasses import replace
 
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel
+from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.engine.event import NOT_IN_RECORD, STILL_RUNS, STOPPED, WENT, EndsLearnt
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unavailable, Unreachable
+from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.verdict import judged
 from console.enforcement.state import EngineState

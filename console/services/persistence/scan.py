@@ -23,9 +23,10 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from console.credentials.host_key import ensure_host_key
-from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
+from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt, Step
 from console.enforcement.state import EngineState
 from console.rollback.persistence import baseline

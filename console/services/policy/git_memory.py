@@ -10,7 +10,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-from console.domain.agent import Agent, ControlLevel
+from console.domain.agent import Agent
+from console.domain.ids import ControlLevel
 from console.policy.git.calls import Known, Trigger
 
 SESSIONS_MAX = 512

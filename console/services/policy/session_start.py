@@ -6,8 +6,9 @@ import os
 import time
 from collections.abc import Callable
 
-from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId
 from console.domain.errors import ConsoleError
+from console.domain.ids import ControlLevel
 from console.ledger.store import Ledger
 
 _LEVELS = 40

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from console.api import rearm as rm
-from console.domain.agent import ControlLevel
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Denied, UsageProblem
+from console.domain.ids import ControlLevel
 from console.killswitch.client.guard_client import GuardClient
 from console.services.fleet.core import Core
 from console.services.notices.shown import Notice

@@ -19,9 +19,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from console.domain.agent import Agent, AgentId, ControlLevel
+from console.domain.agent import Agent, AgentId
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError
+from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kill.receipt import NAMED

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, LaunchRequest, SandboxKind
 from console.domain.errors import UsageProblem
-from console.domain.ids import AGENT_ID
+from console.domain.ids import AGENT_ID, ControlLevel
 
 
 def test_only_states_in_which_something_may_run_are_live() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxKind
 from console.domain.conversation import (
     CHANNEL,
     ENDING,
@@ -25,6 +25,7 @@ from console.domain.conversation import (
     why_silent,
 )
 from console.domain.errors import UsageProblem
+from console.domain.ids import ControlLevel
 
 ARGV = command_line(Program.CODEX, "do $(this) \"'", "/usr/bin/codex", ("app-server", "-c", "x=1"), talks=True)
 HELD = (ControlLevel.MANAGED, SandboxKind.NONE, 0.0)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import AgentId, AgentState, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, Target
 from console.domain.ladder import Reach, Rung, Scope
 from console.enforcement.engine import Engine

@@ -111,7 +111,8 @@ class Budgets(RuleBasedStateMachine):
         assert bool(refused) == any(oracle.is_full(node) for node in closed)
         if refused:
             return
-        from console.domain.agent import ControlLevel, ProcessIdentity
+        from console.domain.agent import ProcessIdentity
+        from console.domain.ids import ControlLevel
 
         self.book >> e.LaunchConfirmed(5.0, self.book.boot, AgentId(agent), ProcessIdentity(7, 7), "", ControlLevel.MANAGED, True, "")
         oracle.parent[agent], oracle.session[agent] = parent, session

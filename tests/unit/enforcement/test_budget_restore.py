@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel
+from console.domain.agent import Agent, AgentId, ContextId
 from console.domain.budget import Day, KeptBudget, Limits, Reservation, Usage
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from tests.fakes.playbook import Playbook
 
 

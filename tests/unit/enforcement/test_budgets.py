@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity
+from console.domain.agent import AgentId, AgentState, ProcessIdentity
 from console.domain.budget import Limits
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from tests.fakes.playbook import Playbook
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console.domain.agent import AgentId, ContextId, ControlLevel
+from console.domain.agent import AgentId, ContextId
 from console.domain.budget import Limits, Usage
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.enforcement import budgets, charging
 from tests.fakes.playbook import Playbook
 

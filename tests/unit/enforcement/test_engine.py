@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ProcessIdentity, SandboxKind
 from console.domain.budget import Limits, Usage
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import Killed
+from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.domain.network import NetworkMode, Sensitivity
 from tests.fakes.playbook import Playbook

@@ -7,11 +7,12 @@ from itertools import permutations
 
 import pytest
 
-from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import AgentId, AgentState, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.conversation import Program, command_line
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.enforcement.identity import joined
 from console.enforcement.state import EngineState
 from tests.fakes.playbook import Playbook

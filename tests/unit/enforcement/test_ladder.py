@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind, Sighting, SourceReport
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ProcessIdentity, SandboxKind, Sighting, SourceReport
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import Conflict, Killed, NotFound, UsageProblem
+from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, Target
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import NetworkMode, Sensitivity

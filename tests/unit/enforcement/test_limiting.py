@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain.agent import AgentId, AgentState, ContextId, ControlLevel
+from console.domain.agent import AgentId, AgentState, ContextId
 from console.domain.budget import Limits, Usage
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.enforcement import budgets
 from tests.fakes.playbook import Playbook
 

@@ -10,9 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity
+from console.domain.agent import Agent, AgentId, ContextId, ProcessIdentity
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode, Sensitivity
 from tests.fakes.playbook import Playbook
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import AgentId, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import AgentId, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.enforcement import sighting_cache
 from console.enforcement.engine import Engine
 from console.enforcement.identity import observed_id

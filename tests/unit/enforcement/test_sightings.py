@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain.agent import AgentId, AgentState, ControlLevel, ProcessIdentity, Sighting, SourceReport
+from console.domain.agent import AgentId, AgentState, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.enforcement import sightings
 from console.enforcement.identity import observed_id
 from tests.fakes.playbook import Playbook

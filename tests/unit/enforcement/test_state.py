@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxKind
 from console.domain.budget import Usage
 from console.domain.engine import command as c
 from console.domain.engine.event import NOT_ANSWERED
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode, Sensitivity, mapping_of
 from console.enforcement.state import NOT_CONFIRMED, EngineState
 from tests.fakes.playbook import Playbook

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ProcessIdentity, SandboxKind
 from console.domain.budget import Limits, Usage, first_breach
 from console.domain.errors import NotRecorded
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode, Sensitivity
 from console.ledger.store import Ledger
 

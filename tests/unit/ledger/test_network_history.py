@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, SandboxKind
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode, Sensitivity
 from console.ledger.migrations import MIGRATIONS
 from console.ledger.network_history import NetworkChange

@@ -6,10 +6,11 @@ from typing import Any
 
 from console.audit.record import GENESIS, Record
 from console.domain.activity import PATH_KEPT, Kind
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, SandboxKind
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.domain.network import EgressRecord
 from console.services.activity.internal import of_egress, of_record, of_step
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import ControlLevel, ProcessIdentity
+from console.domain.agent import ProcessIdentity
 from console.domain.errors import ConsoleError, NotFound, TimedOut
+from console.domain.ids import ControlLevel
 from console.services.adoption import service
 
 SILENT = TimedOut("The guard did not answer in time.", "")

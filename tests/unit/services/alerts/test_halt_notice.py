@@ -7,8 +7,9 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, ProcessIdentity, SandboxKind
 from console.domain.errors import ConsoleError
+from console.domain.ids import ControlLevel
 from console.sandbox.processes import start_ticks
 from console.services.alerts.halt_notice import leave_notes
 from console.services.alerts.owner_notes import open_for_owner

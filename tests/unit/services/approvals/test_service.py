@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from console.api.policy import approvals as a
-from console.domain.agent import AgentId, ContextId, ControlLevel, LaunchRequest, ProcessIdentity
+from console.domain.agent import AgentId, ContextId, LaunchRequest, ProcessIdentity
 from console.domain.calls.approval import Approval, ApprovalState, AskedPart, Grant
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import NotFound, NotRecorded, UsageProblem
+from console.domain.ids import ControlLevel
 from console.enforcement.engine import Engine
 from console.ledger.store import Ledger
 from console.services.approvals import approval_runner as approving_module

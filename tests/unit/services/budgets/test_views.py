@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from console.domain.agent import AgentId, AgentState, ContextId, ControlLevel
+from console.domain.agent import AgentId, AgentState, ContextId
 from console.domain.budget import Limits
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import level_of
 from console.services.budgets.views import OBSERVED, Snapshot

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain.agent import AgentId, ContextId, ControlLevel
+from console.domain.agent import AgentId, ContextId
 from console.domain.budget import Limits
 from console.domain.engine import command as c
 from console.domain.engine import event as e
+from console.domain.ids import ControlLevel
 from console.services.budgets.service import foresee, foreseen
 from tests.fakes.playbook import Playbook
 

@@ -14,11 +14,12 @@ from typing import Any, cast
 import pytest
 
 from console.credentials.redaction import Redactor
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, ProcessIdentity, SandboxKind
 from console.domain.calls.approval import Approval
 from console.domain.calls.permission import PermissionRequest
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
+from console.domain.ids import ControlLevel
 from console.domain.kill import StepStatus
 from console.domain.network import EgressRecord
 from console.enforcement.state import EngineState

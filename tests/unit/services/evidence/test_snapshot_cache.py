@@ -12,7 +12,8 @@ from typing import Any, cast
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, ProcessIdentity, SandboxKind
+from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState
 from console.killswitch.kernel import processes
 from console.services.evidence import snapshot_cache as witness_module

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from console.api.agents.fleet_changes import CHUNK, changes_of
-from console.domain.agent import Agent, AgentId, AgentState, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, SandboxKind
 from console.domain.budget import Usage
+from console.domain.ids import ControlLevel
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
 from console.services.fleet import deltas

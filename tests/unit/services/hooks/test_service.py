@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import AgentId, ControlLevel, ProcessIdentity
+from console.domain.agent import AgentId, ProcessIdentity
 from console.domain.calls.permission import Decision, Verdict
 from console.domain.engine import command as c
+from console.domain.ids import ControlLevel
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState, Seen
 from console.killswitch.kernel import processes

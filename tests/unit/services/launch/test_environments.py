@@ -9,9 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.engine.command import Record
 from console.domain.errors import Denied, NotRecorded
+from console.domain.ids import ControlLevel
 from console.services.launch.environments import Environments, is_damaged, stored
 from console.services.records.record_writer import Scribe
 from console.settings.options import Options

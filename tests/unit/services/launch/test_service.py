@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, SandboxKind
 from console.domain.engine import command as c
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode, Sensitivity
 from console.services.launch.service import Launcher
 

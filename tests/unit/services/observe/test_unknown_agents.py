@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ProcessIdentity, SandboxKind
 from console.domain.engine.event import LOOKED_OVER, NOT_ANSWERED, NOT_IN_RECORD, STOPPED, WENT, Rearmed
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unavailable, Unreachable
+from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.enforcement.engine import Engine
 from console.enforcement.open_ends import gone

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, ProcessIdentity, SandboxKind
 from console.domain.engine.command import Record
 from console.domain.errors import TimedOut
+from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.enforcement.state import EngineState
 from console.rollback.persistence.findings import Report

@@ -14,8 +14,9 @@ import pytest
 
 from console.api.policy import policy_data
 from console.api.policy.policy_data import default_rules
-from console.domain.agent import Agent, ControlLevel, ProcessIdentity
+from console.domain.agent import Agent, ProcessIdentity
 from console.domain.calls.permission import PermissionRequest
+from console.domain.ids import ControlLevel
 from console.ledger.store import Ledger
 from console.policy.git.calls import Trigger
 from console.services.policy import git_memory

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from console.api.policy import policy_data
-from console.domain.agent import Agent, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, ProcessIdentity, SandboxKind
 from console.domain.calls.permission import PermissionRequest, Verdict
 from console.domain.errors import ConsoleError
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode, Sensitivity
 from console.killswitch.kernel import processes
 from console.policy.dangers import read_dangers

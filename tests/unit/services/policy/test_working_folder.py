@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, ControlLevel, ProcessIdentity
+from console.domain.agent import Agent, AgentId, ProcessIdentity
+from console.domain.ids import ControlLevel
 from console.killswitch.kernel import processes
 from console.services.policy.service import NOWHERE, working_folder
 from tests.fakes.playbook import Playbook

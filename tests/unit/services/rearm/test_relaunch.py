@@ -6,7 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxKind
+from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.enforcement.state import EngineState
 from console.services.rearm import relaunch

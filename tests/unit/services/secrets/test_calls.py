@@ -16,9 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.domain.agent import Agent, AgentId, ContextId, ControlLevel, LaunchRequest, SandboxKind
+from console.domain.agent import Agent, AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.engine import command as c
 from console.domain.errors import ConsoleError, TimedOut
+from console.domain.ids import ControlLevel
 from console.services.launch import service
 from console.services.launch.service import Launcher
 from console.services.launch.type_sources import TypeSources

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxKind
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Denied, NotFound, NotRecorded, TooMany
+from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState, SpawnLimits
 from console.ledger.store import Ledger
 from console.sandbox.workspace.disposal import QUARANTINE

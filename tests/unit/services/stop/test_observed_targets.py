@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, ProcessIdentity, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, ProcessIdentity, SandboxKind
 from console.domain.errors import TimedOut
 from console.domain.guard import encode
+from console.domain.ids import ControlLevel
 from console.domain.ladder import Reach, Rung, Scope
 from console.enforcement.ladder import Treatment, plan
 from console.enforcement.state import EngineState, Seen

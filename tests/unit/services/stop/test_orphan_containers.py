@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from console.domain.agent import Agent, AgentId, AgentState, ContextId, ControlLevel, SandboxKind
+from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxKind
+from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState
 from console.sandbox.containers.left_containers import Left
 from console.services.stop.orphan_containers import is_over
