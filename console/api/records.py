@@ -90,6 +90,16 @@ class AuditPage(View):
     newest: int = 0
 
 
+class AuditPiece(View):
+    """GET /api/audit/export?format=jsonl&after=SEQ, oldest first: a part of the exported file."""
+
+    schema_version: int = SCHEMA_VERSION
+    text: str = ""
+    records: int = 0
+    last: int = 0
+    """Number of its last record: what the next piece follows. The piece without a record is the last."""
+
+
 class AcknowledgeLossBody(Request):
     """POST /api/audit/acknowledge: an operator takes note of records that were lost."""
 
@@ -108,3 +118,6 @@ class AuditVerdict(View):
     checked_at: float = 0.0
     unknown: list[str] = []
     """What cannot be told though the log is whole, in words: never green."""
+    compared_with: list[str] = []
+    retired: list[str] = []
+    """Keys that count no more, in words."""

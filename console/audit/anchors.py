@@ -68,7 +68,12 @@ def broken_in(log: Path, anchors: Iterable[Anchor]) -> str:
 def broken(connection: sqlite3.Connection, anchor: Anchor) -> str:
     """Why the log does not lead to it, in words, or ''. Raises sqlite3.Error."""
     row = connection.execute("SELECT hash FROM records WHERE seq = ?", (anchor.seq,)).fetchone()
-    there = GENESIS if anchor.seq == 0 else "" if row is None else text_of(row[0])
+    return differs("" if row is None else text_of(row[0]), anchor)
+
+
+def differs(there: str, anchor: Anchor) -> str:
+    """Why the hash of the record of that number is not the anchor's, in words, or ''. ``there``: empty where there is no such record."""
+    there = there if anchor.seq else GENESIS
     if there and there.startswith(anchor.hash):
         return ""
     if not there:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from console.audit.database import COLUMNS, damaged, is_damage, open_reader, reason
 from console.audit.record import Record, text_bytes, text_of
@@ -17,6 +18,8 @@ from console.audit.set_aside import read_losses
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 PAGE_MAX = 200
+PIECE = 4 << 20
+"""Characters of one piece of an export; its last record may go beyond them."""
 _SEARCHED = ("actor", "kind", "what", "agent_id")
 # A cell that begins with one of these may be run as a formula (OWASP, CSV Injection); the last four are their full-width forms.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -55,17 +58,35 @@ class AuditReader:
         ``jsonl``: one ASCII line a record, exact. ``csv``: for people; a cell that a spreadsheet could run is prefixed with '. A last line
         tells that the record is not intact: after a loss that no operator acknowledged, and with a ``why``.
         """
-        if fmt not in ("jsonl", "csv"):
-            raise UsageProblem(f"Format {fmt[:20]!r} is not known.", "Use jsonl or csv.")
         if isinstance(target, Path):
             with target.open("w", encoding="utf-8", newline="") as stream:
                 return self.export(stream, fmt, why)
-        write = _jsonl if fmt == "jsonl" else _csv
+        write = _writer(fmt)
         with self._open() as connection, closing(connection.execute(f"SELECT {COLUMNS} FROM records ORDER BY seq")) as rows:
             count = write(target, (_record(row) for row in rows))
             if why := why or read_losses(connection).why:
-                _not_intact(target, fmt, why)
+                not_intact(target, fmt, why)
             return count
+
+    def piece(self, fmt: str, after: int) -> tuple[str, int, int]:
+        """Return the part of an export that follows record ``after``: its text, how many records are in it, and the last of them.
+
+        The first piece follows record 0 and has the line of titles. Raises UsageProblem on another format, ConsoleError.
+        """
+        write, text, last = _writer(fmt), io.StringIO(newline=""), after
+
+        def some(rows: sqlite3.Cursor) -> Iterator[Record]:
+            nonlocal last
+            for row in rows:
+                yield _record(row)
+                last = row[0]
+                if text.tell() > PIECE:  # one record may be as large as a thousand others
+                    return
+
+        sql = f"SELECT {COLUMNS} FROM records WHERE seq > ? ORDER BY seq"
+        with self._open() as connection, closing(connection.execute(sql, (after,))) as rows:
+            count = write(text, some(rows), titled=not after)
+        return text.getvalue(), count, last
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -96,7 +117,17 @@ def _data(stored: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"unreadable": text_of(stored)}
 
 
-def _jsonl(stream: IO[str], records: Iterator[Record]) -> int:
+class _Write(Protocol):
+    def __call__(self, stream: IO[str], records: Iterator[Record], *, titled: bool = True) -> int: ...
+
+
+def _writer(fmt: str) -> _Write:
+    if fmt not in ("jsonl", "csv"):
+        raise UsageProblem(f"Format {fmt[:20]!r} is not known.", "Use jsonl or csv.")
+    return _jsonl if fmt == "jsonl" else _csv
+
+
+def _jsonl(stream: IO[str], records: Iterator[Record], *, titled: bool = True) -> int:
     count = 0
     for record in records:
         stream.write(json.dumps(asdict(record), sort_keys=True, separators=(",", ":")) + "\n")
@@ -104,10 +135,11 @@ def _jsonl(stream: IO[str], records: Iterator[Record]) -> int:
     return count
 
 
-def _csv(stream: IO[str], records: Iterator[Record]) -> int:
+def _csv(stream: IO[str], records: Iterator[Record], *, titled: bool = True) -> int:
     names = [f.name for f in fields(Record)]
     writer = csv.writer(stream, quoting=csv.QUOTE_ALL)
-    writer.writerow(names)
+    if titled:
+        writer.writerow(names)
     count = 0
     for record in records:
         row = asdict(record) | {"data": json.dumps(record.data, sort_keys=True, separators=(",", ":"))}
@@ -116,7 +148,7 @@ def _csv(stream: IO[str], records: Iterator[Record]) -> int:
     return count
 
 
-def _not_intact(stream: IO[str], fmt: str, why: str) -> None:
+def not_intact(stream: IO[str], fmt: str, why: str) -> None:
     """Write a last line that is no record. A reader of the export alone then learns that records before it were lost."""
     if fmt == "jsonl":
         stream.write(json.dumps({"intact": False, "why": why}, sort_keys=True, separators=(",", ":")) + "\n")

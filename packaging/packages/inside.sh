@@ -62,6 +62,10 @@ runuser -u the-viewer -- watchfloor fleet --json | grep -q "$agent"
 runuser -u the-viewer -- watchfloor status | grep -q 'your role: viewer'
 refused the-viewer 'the role responder' watchfloor kill "$agent" --reason trial
 runuser -u the-auditor -- watchfloor receipt list >/dev/null
+runuser -u the-auditor -- watchfloor audit verify | grep -q '^whole: '
+runuser -u the-auditor -- sh -c 'cd /home/the-auditor && watchfloor audit export log.jsonl'
+[ -s /home/the-auditor/log.jsonl ]
+refused the-viewer 'watchfloor-auditor' sh -c 'cd /home/the-viewer && watchfloor audit export log.jsonl'
 refused the-auditor 'the role operator' watchfloor run -- sleep 1
 started=$(runuser -u the-operator -- watchfloor run -- sleep 1002)
 [ "$(ps -o uid= -C sleep | sort -u | tr -d ' ')" = 65534 ] || { ps -o uid,args -C sleep; exit 1; }

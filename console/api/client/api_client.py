@@ -25,7 +25,16 @@ from console.api.client.agent_routes import ActivityRoutes, AdoptRoutes, Program
 from console.api.client.limit_routes import AllowlistRoutes, BudgetRoutes, SettingsRoutes
 from console.api.client.rule_routes import ApprovalRoutes, DryRunRoutes
 from console.api.client.wire import CHANGE_S, V, Wire, segment
-from console.api.records import AcknowledgeLossBody, AuditPage, AuditVerdict, RestoreBody, RollbackDetailView, RollbackPage, RollbackRow
+from console.api.records import (
+    AcknowledgeLossBody,
+    AuditPage,
+    AuditPiece,
+    AuditVerdict,
+    RestoreBody,
+    RollbackDetailView,
+    RollbackPage,
+    RollbackRow,
+)
 from console.api.secrets import RetiredKeyView, RetireKeyBody
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
@@ -234,6 +243,10 @@ class _RecordRoutes:
     def audit(self, *, before: int | None = None, limit: int = 200, q: str = "") -> AuditPage:
         """GET /api/audit, newest first."""
         return self._wire.ask(AuditPage, "GET", "/api/audit", query={"before": before, "limit": limit, "q": q or None})
+
+    def export_audit(self, fmt: str, after: int) -> AuditPiece:
+        """GET /api/audit/export: a part of the file, from behind record ``after``."""
+        return self._wire.ask(AuditPiece, "GET", "/api/audit/export", query={"format": fmt, "after": after}, timeout_s=CHANGE_S)
 
     def persistence(self, session: str = "") -> p.PersistenceView:
         """GET /api/persistence: what could bring an agent back; with a session, looked at now."""

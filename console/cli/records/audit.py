@@ -1,4 +1,7 @@
-"""``watchfloor audit tail | verify | export``: reads the log itself, so it works with the supervisor down."""
+"""``watchfloor audit tail | verify | export``: reads the log itself, so it works with the supervisor down.
+
+A member of the roles' groups can read no file of the host's instance: there the supervisor is asked.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 from console.api.client.api_client import ApiClient
-from console.audit.anchors import Anchor, anchor_of
-from console.audit.reading import AuditReader
+from console.audit.anchors import Anchor, anchor_of, differs
+from console.audit.reading import PAGE_MAX, AuditReader, not_intact
 from console.audit.record import Record
-from console.audit.verify import verify_file
+from console.audit.verify import Verdict, verify_file
 from console.audit.verify_verdict import Judged, beside
 from console.cli.options import Json, StateDir, existing_places
 from console.cli.syntax import Argument, Option, Verbs
@@ -37,7 +40,7 @@ def tail(
     as_json: Json = False,
 ) -> int:
     """The newest records, oldest of them first. With --follow and --json: one record a line."""
-    reader = AuditReader(existing_places(state_dir).audit_db)
+    reader = _reader(existing_places(state_dir))
     records = list(reversed(reader.page(limit=count, query=text))) if count else []
     if as_json and not follow:
         out.emit({"total": reader.total(), "records": [asdict(r) for r in records]})
@@ -73,7 +76,9 @@ def verify(
     places = existing_places(state_dir)
     path = places.audit_db
     given = [anchor_of(text) for text in anchors or ()]
-    if not path.exists():
+    if places.by_role and receipts:
+        raise UsageProblem("Only root can compare receipts: the key that sealed them is root's.", "Leave --receipt out, or use --anchor.")
+    if not places.by_role and not path.exists():
         raise NotFound(f"There is no audit log at {path}.", "Name the state directory with --state-dir.")
     for file in receipts or ():
         if not file.exists():
@@ -129,7 +134,7 @@ def export(
 ) -> int:
     """Write all records, oldest first."""
     places = existing_places(state_dir)
-    reader = AuditReader(places.audit_db)
+    reader = _reader(places)
     reader.total()  # says what is wrong with the log before a file is made
     verdict = judge(places, [], []).verdict
     try:
@@ -147,7 +152,37 @@ def export(
     return 0
 
 
-def _after(reader: AuditReader, last: int, text: str) -> list[Record]:
+class _HostsLog:
+    """The log of the host's instance, as its supervisor gives it: page, total and export are those of the reader of a file."""
+
+    def __init__(self, places: Places) -> None:
+        self._client = ApiClient(places)
+
+    def page(self, before: int | None = None, limit: int = PAGE_MAX, query: str = "") -> list[Record]:
+        return [Record(**row.model_dump()) for row in self._client.audit(before=before, limit=limit, q=query).rows]
+
+    def total(self) -> int:
+        return self._client.audit(limit=1).total
+
+    def export(self, target: IO[str], fmt: str, why: str) -> int:
+        """Raises Denied without the role. What the supervisor wrote is taken as it is: the same bytes that root's export has."""
+        count, piece = 0, self._client.export_audit(fmt, 0)
+        while True:
+            target.write(piece.text)
+            count += piece.records
+            if not piece.records:
+                break
+            piece = self._client.export_audit(fmt, piece.last)
+        if why:
+            not_intact(target, fmt, why)
+        return count
+
+
+def _reader(places: Places) -> AuditReader | _HostsLog:
+    return _HostsLog(places) if places.by_role else AuditReader(places.audit_db)
+
+
+def _after(reader: AuditReader | _HostsLog, last: int, text: str) -> list[Record]:
     """Records newer than ``last``, oldest first, however many came."""
     found: list[Record] = []
     before: int | None = None
@@ -175,6 +210,8 @@ def _show(record: Record, as_json: bool) -> None:
 
 def judge(places: Places, kept: Sequence[Path], anchors: Sequence[Anchor]) -> Judged:
     """Check the log file first, then compare it with what is known elsewhere. Never raises because of the content."""
+    if places.by_role:
+        return _judged_by_supervisor(places, anchors)
     # The file alone proves little: a writer of the file and its checkpoints can restore old copies of both, or rewrite both.
     verdict = verify_file(places.audit_db)
     compared = [f"its checkpoints (the newest at record {verdict.checkpoint_seq})"]
@@ -191,6 +228,19 @@ def judge(places: Places, kept: Sequence[Path], anchors: Sequence[Anchor]) -> Ju
             worse = replace(found.verdict, whole=False, records=said.records, first_bad=said.first_bad, why=said.why)
             found = replace(found, verdict=worse)
     return replace(found, compared=(*compared, *found.compared))
+
+
+def _judged_by_supervisor(places: Places, anchors: Sequence[Anchor]) -> Judged:
+    """The supervisor's own word, and the anchors, which it does not know. Raises what the client raises."""
+    client = ApiClient(places)
+    said = client.verify_audit()
+    verdict = Verdict(said.whole, said.records, said.first_bad, said.why, said.head)
+    for anchor in anchors if verdict.whole else ():
+        rows = client.audit(before=anchor.seq + 1, limit=1).rows if anchor.seq else []
+        if why := differs(next((row.hash for row in rows if row.seq == anchor.seq), ""), anchor):
+            verdict = replace(verdict, whole=False, why=why)
+    compared = ("what the running supervisor remembers", *said.compared_with, *([counted(len(anchors), "anchor")] if anchors else []))
+    return Judged(verdict, compared, tuple(said.unknown), tuple(said.retired))
 
 
 def exit_code(seen: Judged) -> ExitCode:

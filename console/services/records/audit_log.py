@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
-from console.api.records import AuditPage, AuditRow, AuditVerdict
+from console.api.records import AuditPage, AuditPiece, AuditRow, AuditVerdict
+from console.audit.reading import AuditReader
 from console.audit.set_aside import ACKNOWLEDGED, losses_of
-from console.audit.verify_verdict import beside
+from console.audit.verify_verdict import Judged, beside
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict
 from console.services.records.record_writer import Scribe
@@ -39,6 +40,12 @@ class AuditDesk:
         total = audit.total()
         return AuditPage(rows=rows, total=total, newest=total)
 
+    def piece(self, fmt: str, after: int) -> AuditPiece:
+        """A part of an export. Raises UsageProblem on another format than jsonl and csv. Blocks."""
+        self._scribe.settle(RECORDS_S)
+        text, records, last = AuditReader(self._places.audit_db).piece(fmt, after)
+        return AuditPiece(text=text, records=records, last=last)
+
     def see_losses(self) -> None:
         """The status tells from now on what the log says of losses. Blocks."""
         self._scribe.settle(RECORDS_S)
@@ -56,10 +63,9 @@ class AuditDesk:
     def verify(self) -> AuditVerdict:
         """Checks the whole chain, and what else here remembers it. Blocks."""
         self._scribe.settle(5.0)
-        found, unknown = self._scribe.audit.verify(), list[str]()
-        if found.whole:
-            judged = beside(self._places, found)
-            found, unknown = judged.verdict, list(judged.unknown)
+        found = self._scribe.audit.verify()
+        judged = beside(self._places, found) if found.whole else Judged(found, ())
+        found = judged.verdict
         self.verdict = AuditVerdict(
             whole=found.whole,
             records=found.records,
@@ -67,6 +73,8 @@ class AuditDesk:
             why=found.why,
             head=found.head,
             checked_at=time.time(),
-            unknown=unknown,
+            unknown=list(judged.unknown),
+            compared_with=list(judged.compared),
+            retired=list(judged.retired),
         )
         return self.verdict

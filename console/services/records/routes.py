@@ -25,12 +25,16 @@ By = Callable[[Request], str]
 
 
 def audit_routes(desk: AuditDesk, by: By) -> list[Route]:
-    """GET /api/audit, POST /api/audit/verify, POST /api/audit/acknowledge."""
+    """GET /api/audit, GET /api/audit/export, POST /api/audit/verify, POST /api/audit/acknowledge."""
 
     async def page(request: Request) -> Response:
         before = number_in(request, "before", 0, 1 << 60) or None
         limit = number_in(request, "limit", 200, 200)
         return answer(await asyncio.to_thread(desk.page, before, limit, request.query_params.get("q", "")[:200]))
+
+    async def exported(request: Request) -> Response:
+        fmt, after = request.query_params.get("format", "jsonl"), number_in(request, "after", 0, 1 << 60)
+        return answer(await asyncio.to_thread(desk.piece, fmt, after))
 
     async def verified(_request: Request) -> Response:
         return answer(await asyncio.to_thread(desk.verify))
@@ -41,6 +45,7 @@ def audit_routes(desk: AuditDesk, by: By) -> list[Route]:
 
     return [
         Route("/api/audit", page, methods=["GET"]),
+        Route("/api/audit/export", exported, methods=["GET"]),
         Route("/api/audit/verify", verified, methods=["POST"]),
         Route("/api/audit/acknowledge", acknowledged, methods=["POST"]),
     ]

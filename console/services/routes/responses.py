@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -17,6 +18,7 @@ from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=BaseModel)
+_LONE = re.compile("[\ud800-\udfff]")
 Handler = Callable[[Request], Awaitable[Response]]
 """What a route is answered by."""
 SHOWN_ONCE = b"x-watchfloor-shown-once"
@@ -54,7 +56,9 @@ def answer(view: BaseModel) -> Response:
     except ValueError:
         import json
 
-        text = json.dumps(view.model_dump(mode="python"), ensure_ascii=True, default=str)
+        text = json.dumps(view.model_dump(mode="python"), ensure_ascii=False, default=str)
+        # As its code in letters: a client that takes only valid text could read nothing of the answer otherwise.
+        text = _LONE.sub(lambda one: f"\\\\u{ord(one[0]):04x}", text)
     return Response(text, media_type="application/json")
 
 

@@ -98,6 +98,7 @@ _BY_RIGHT: dict[Right, str] = {
         """,
     Right.EXPORT: """
         GET /api/allowlist/file
+        GET /api/audit/export
         """,
     Right.KILL: """
         POST /api/kill-switch/test

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from console.audit import reading
 from console.audit.database import Damaged
 from console.audit.log import AuditLog
 from console.audit.reading import AuditReader
@@ -152,3 +153,23 @@ def test_jsonl_is_one_ascii_line_a_record_and_exact(log: AuditLog) -> None:
 def test_another_format_is_refused(log: AuditLog) -> None:
     with pytest.raises(UsageProblem):
         log.export(io.StringIO(), "xlsx")
+
+
+@pytest.mark.parametrize("fmt", ["jsonl", "csv"])
+def test_the_pieces_of_an_export_are_the_export(big: AuditLog, monkeypatch: pytest.MonkeyPatch, fmt: str) -> None:
+    monkeypatch.setattr(reading, "PIECE", 50_000)
+    whole, reader, pieces, after, n = io.StringIO(newline=""), AuditReader(big.path), list[str](), 0, 0
+    reader.export(whole, fmt)
+    while True:
+        text, count, after = reader.piece(fmt, after)
+        pieces.append(text)
+        n += count
+        if not count:
+            break
+    assert "".join(pieces) == whole.getvalue() and n == 10_000 == after
+    assert len(pieces) > 20 and max(map(len, pieces)) < 51_000
+
+
+def test_a_piece_of_an_unknown_format_is_refused(big: AuditLog) -> None:
+    with pytest.raises(UsageProblem, match="not known"):
+        AuditReader(big.path).piece("xml", 0)

@@ -38,7 +38,7 @@ UP = {
     "GET /api/agents/{id}/activity", "GET /api/agents/{id}/activity/{seq}",
     "GET /api/receipts", "GET /api/receipts/{id}", "GET /api/allowlist", "GET /api/allowlist/history", "GET /api/allowlist/file",
     "GET /api/envoy/config", "GET /api/egress", "GET /api/rollback", "GET /api/rollback/{id}", "GET /api/audit", "GET /api/events",
-    "GET /api/webhook", "POST /api/webhook/test",
+    "GET /api/audit/export", "GET /api/webhook", "POST /api/webhook/test",
     "GET /api/token-check", "GET /api/ladder/preview", "POST /api/ladder/preview", "POST /api/allowlist/test",
     "POST /api/allowlist/backtest", "POST /api/audit/verify", "POST /api/audit/acknowledge",
     # kill, rearm, release, kill stray, quarantine, rotation, remote retry, export; and the end of the supervisor itself
