@@ -36,7 +36,7 @@ class Places:
     instance_id: str
     """8 hexadecimal characters; part of every cgroup, container, network and keyring entry."""
     is_default: bool
-    """False with --state-dir or the variable: discovery is confined and observed agents are never signalled."""
+    """False for any folder but the default: discovery is confined and observed agents are never signalled."""
     shared_workspaces: Path | None = None
     """A folder of workspaces that several supervisors share (``workspaces.root``); None: the instance's own."""
     members_dir: Path | None = None
@@ -162,9 +162,10 @@ def default_state_dir() -> Path:
     """/var/lib/watchfloor for root and for members of the roles' groups, else the XDG state directory."""
     if os.geteuid() == 0 or (os.environ.get(INSTANCE_VARIABLE) != "own" and is_member()):
         return HOSTS_STATE
-    import platformdirs  # most instances are named, and it takes as long as Python itself
-
-    return Path(platformdirs.user_state_dir("watchfloor"))
+    # "If an implementation encounters a relative path [...] it should consider the path invalid and ignore it" (XDG Base Directory
+    # Specification). platformdirs says the same, and takes as long to import as Python to start.
+    named = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return (named if named.is_absolute() else Path("~/.local/state").expanduser()) / "watchfloor"
 
 
 def choose_state_dir(option: str | None) -> tuple[Path, bool]:
@@ -173,11 +174,20 @@ def choose_state_dir(option: str | None) -> tuple[Path, bool]:
     Raises UsageProblem for an invalid name, and for a link that another account made.
     """
     named = option or os.environ.get(STATE_DIR_VARIABLE, "")
-    if named:
-        if "\0" in named:
-            raise UsageProblem("The state directory's name contains a NUL character.", "Name a folder.")
-        return real_folder(Path(named)), False
-    return real_folder(default_state_dir()), True
+    if not named:
+        return real_folder(default_state_dir()), True
+    if "\0" in named:
+        raise UsageProblem("The state directory's name contains a NUL character.", "Name a folder.")
+    folder = real_folder(Path(named))
+    return folder, _is_the_default(folder)
+
+
+def _is_the_default(folder: Path) -> bool:
+    """Whether a folder that was named is the default one: a verb that starts a supervisor names it, and so do remedies on the screen."""
+    try:
+        return folder == real_folder(default_state_dir())
+    except (UsageProblem, RuntimeError):  # a link of another account, or an account without a home
+        return False
 
 
 @overload

@@ -57,6 +57,34 @@ def test_the_option_comes_before_the_variable_before_the_default(monkeypatch: py
     assert choose_state_dir(str(state_dir / "o")) == (state_dir / "o", False)
 
 
+def test_the_default_stays_the_default_when_it_is_named(monkeypatch: pytest.MonkeyPatch, state_dir: Path) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 64323)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state_dir))
+    (state_dir / "elsewhere").mkdir()
+    (state_dir / "watchfloor").symlink_to("elsewhere")
+    for named in (state_dir / "watchfloor", state_dir / "elsewhere"):
+        assert choose_state_dir(str(named)) == (state_dir / "elsewhere", True)
+    assert choose_state_dir(str(state_dir / "watchfloor" / "x")) == (state_dir / "elsewhere" / "x", False)
+
+
+def test_a_folder_can_be_named_without_a_home(monkeypatch: pytest.MonkeyPatch, state_dir: Path) -> None:
+    for uid in ("getuid", "geteuid"):
+        monkeypatch.setattr(os, uid, lambda: 64323)  # no account of this machine
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(RuntimeError):
+        default_state_dir()
+    assert choose_state_dir(str(state_dir / "o")) == (state_dir / "o", False)
+
+
+@pytest.mark.parametrize("named", ["", "relative"])
+def test_a_relative_state_home_is_ignored(monkeypatch: pytest.MonkeyPatch, state_dir: Path, named: str) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 64323)
+    monkeypatch.setenv("HOME", str(state_dir))
+    monkeypatch.setenv("XDG_STATE_HOME", named)
+    assert default_state_dir() == state_dir / ".local" / "state" / "watchfloor"
+
+
 def test_the_default_is_the_systems_for_root_and_the_users_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert default_state_dir() == Path("/var/lib/watchfloor")
