@@ -205,7 +205,8 @@ class Bridge(AgentExecutor):
                     await updater.update_status(state, message=_words(updater, words) if words else None, metadata=asked)
             await asyncio.sleep(self._every_s)
         try:
-            await asyncio.wait_for(run.told.wait(), TOLD_S)
+            async with asyncio.timeout(TOLD_S):
+                await run.told.wait()
         except TimeoutError:  # the peer that cancelled it has hung up
             await updater.cancel(_words(updater, f"Stopped, with proof: {run.stopped}."))
 

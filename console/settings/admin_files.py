@@ -95,7 +95,10 @@ def find_files(home: Path) -> list[Path]:
     main, drop_ins = home / MAIN, home / DROP_INS
     found = [main] if os.path.lexists(main) else []
     if _is_folder(drop_ins):
-        paths = sorted(path for path in drop_ins.iterdir() if path.name.endswith(ENDING) and not path.name.startswith("."))
+        try:
+            paths = sorted(path for path in drop_ins.iterdir() if path.name.endswith(ENDING) and not path.name.startswith("."))
+        except OSError as error:
+            raise Refused(_unopened(drop_ins, error)) from error
         if len(paths) > FILES_MAX:
             raise Refused(Fault(shown(drop_ins), f"holds more than {FILES_MAX} files.", "Join some of them."))
         found += paths
@@ -107,7 +110,7 @@ def read_file(path: Path, *, of_root: bool = True) -> AdminFile:
     text = _text_of(path, of_root=of_root)
     try:
         return AdminFile(path, tomllib.loads(text), text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a number of 5,000 digits is TOML, and too long for int()
         raise Refused(_broken(path, text, str(error))) from error
     except RecursionError as error:
         raise Refused(Fault(shown(path), "is nested too deeply.", "Write it flat.")) from error
@@ -195,7 +198,7 @@ def _statements(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
             return
         try:
             found = tomllib.loads("\n".join(pending))
-        except tomllib.TOMLDecodeError:
+        except ValueError:
             continue
         if pending[0].lstrip().startswith("["):
             header = _path_of(found)

@@ -425,7 +425,10 @@ class _Ports:
 
     def heard(self, step: Event | Command) -> None:
         self._it.machinery.activity.heard(step)
-        self._it.machinery.alerts.heard(step)
+        try:
+            self._it.machinery.alerts.heard(step)
+        except Exception:  # the engine's commands must be carried out, whatever becomes of an alert
+            log.exception("an alert was lost")
 
 
 def _state_of(options: Options) -> EngineState:

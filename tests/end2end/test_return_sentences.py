@@ -86,6 +86,7 @@ def test_a_killed_session_is_dropped_and_what_only_looks_like_it_or_its_daemon_l
     with instance(state_dir, stage, 4.0) as it, Stage() as victim:
         one, two, three = started(stage, ONE), started(stage, TWO), victim.start(THREE)
         agent = adopted(it, one)
+        until(lambda: {one, two} <= {a.pid for a in it.api.fleet().agents}, words="both sessions are seen")
         it.api.change_budget(BudgetBody(scope="agent", key=agent, limits={"cost": 2.0}, reason="a cap first"))
         # An agent of the account forges the marks of a daemon: folder, words, sockets and records that name another one's.
         forged = victim.spawn("-c", FORGES, "daemon", "run", str(victim.sockets), env={"CLAUDE_CONFIG_DIR": str(victim.home)})

@@ -277,6 +277,21 @@ def test_one_subject_is_one_notification_and_a_flood_is_counted(tmp_path: Path, 
     assert "Panic" in titles and titles.count("Many alerts") == 1 and len(titles) == desktop.BURST
 
 
+def test_what_concerns_a_stop_is_shown_however_much_agents_ask(tmp_path: Path, qtbot: QtBot) -> None:
+    with DesktopSession(tmp_path / "desktop") as session:
+        shown = Desktop(session.address)
+        shown.start()
+        try:
+            qtbot.waitUntil(lambda: shown.why_not == "")
+            for number in range(200):
+                shown.show(Alert(f"Asks {number}", HOSTILE, kind=AlertKind.APPROVAL_WAITING, subject=f"agent {number}"))
+            for kind in sorted(desktop.URGENT):
+                shown.show(Alert(kind, "x", urgent=True, kind=kind, subject=kind))
+            qtbot.waitUntil(lambda: {one["summary"] for one in session.shown()} >= set(desktop.URGENT))
+        finally:
+            shown.stop()
+
+
 @pytest.mark.qt_log_ignore("systemTrayWindowChanged")
 def test_without_a_daemon_the_tray_shows_the_alert_and_its_click_opens_the_place(
     monkeypatch: pytest.MonkeyPatch, make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot

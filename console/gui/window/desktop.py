@@ -33,7 +33,9 @@ KEPT = 50
 SUBJECTS = 100
 """Subjects whose notification is replaced by the next; of more, the oldest stay where they are."""
 BURST, EVERY_S = 10, 60.0
-"""Notifications in such a time; what comes beyond them is counted in one more. A panic is always shown."""
+"""Notifications in such a time; what comes beyond them is counted in one more."""
+URGENT = frozenset({AlertKind.PANIC, AlertKind.NOT_CONFIRMED, AlertKind.CAME_BACK, AlertKind.READINESS_LOST})
+"""They concern a stop and are always shown: no number of agents that ask may hide them."""
 _LONGEST = (120, 400)
 _TROUBLE = (OSError, ValueError, TypeError, KeyError, DBusErrorResponse, EOFError)
 
@@ -68,7 +70,7 @@ class Rate:
         tick = time.monotonic()
         while self._shown and tick - self._shown[0] > EVERY_S:
             self._shown.popleft()
-        if alert.kind is AlertKind.PANIC or len(self._shown) < BURST:
+        if alert.kind in URGENT or len(self._shown) < BURST:
             self._shown.append(tick)
             self._more = 0
             return alert
@@ -127,7 +129,7 @@ class Desktop(QObject):
 
     def show(self, alert: Alert) -> None:
         """Sends it, as soon as a daemon answers."""
-        if self._thread is not None and (self._queue.qsize() < KEPT or alert.kind is AlertKind.PANIC):
+        if self._thread is not None and (self._queue.qsize() < KEPT or alert.kind in URGENT):
             self._put(self._rate.pass_on(alert))
 
     def _put(self, alert: Alert | None) -> None:

@@ -128,7 +128,8 @@ class Evidence:
         matter = matter_of(self.core, self.witness, kill_id, targets)
         if zero is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(zero.wait(), KILL_LIMIT_S)
+                async with asyncio.timeout(KILL_LIMIT_S):
+                    await zero.wait()
         options, began = self.options, time.monotonic()
         task = asyncio.create_task(asyncio.to_thread(collect, matter, self.places, self.ledger, options, began, self.redact))
         task.add_done_callback(_seen_to)

@@ -265,15 +265,15 @@ class ExecuteDesk:
 
     async def _watched(self, call: Running, running: Execution, output: CallOutput) -> str:
         """Why it was ended; empty: it ended by itself. Time in which its agent is frozen does not count."""
-        over = asyncio.Event()
-        loop = asyncio.get_running_loop()
+        over, loop = asyncio.Event(), asyncio.get_running_loop()
         loop.add_reader(running.pidfd, over.set)
         output.start()
         clock = Clock(time.monotonic())
         try:
             while not over.is_set():
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(over.wait(), min(TICK_S, max(0.01, call.timeout_s - clock.used)))
+                    async with asyncio.timeout(min(TICK_S, max(0.01, call.timeout_s - clock.used))):
+                        await over.wait()
                 agent = self._core.state.agents.get(call.agent_id)
                 clock.tick(time.monotonic(), agent is not None and bool(agent.causes))
                 if not over.is_set() and (why := _over(call, clock.used, output) or self._stopped(call.agent_id)):

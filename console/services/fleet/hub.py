@@ -89,7 +89,8 @@ class Hub:
                     yield delta
             while True:
                 try:
-                    delta_or_cut = await asyncio.wait_for(queue.get(), 15)
+                    async with asyncio.timeout(15):
+                        delta_or_cut = await queue.get()
                 except TimeoutError:
                     yield None
                     continue

@@ -185,7 +185,8 @@ class Rearming:
 
         self._scribe.job(keep)
         with suppress(TimeoutError):
-            await asyncio.wait_for(is_over.wait(), KEPT_S)
+            async with asyncio.timeout(KEPT_S):
+                await is_over.wait()
 
     async def _prove(self, ask: RearmAsk, generation: int, kills: list[str]) -> tuple[str, str, str]:
         """(the guard's ticket, the kind of proof, an amber note). Denied when nothing that was shown is enough."""

@@ -35,6 +35,7 @@ async def secret_call(work: Callable[..., T], *args: Any, **fields: Any) -> T:
     call.add_done_callback(lambda _: _PLACES.release())
     thread.shutdown(wait=False)
     try:
-        return await asyncio.wait_for(asyncio.wrap_future(call), BOUND_S)
+        async with asyncio.timeout(BOUND_S):
+            return await asyncio.wrap_future(call)
     except TimeoutError as error:
         raise TimedOut(f"The place of the secrets does not answer within {BOUND_S:g} s.", _REMEDY) from error

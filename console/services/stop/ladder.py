@@ -217,7 +217,8 @@ class LadderDesk:
             self._scribe.job(partial(self._scribe.ledger.isolate_session, context, words, now()[0]))
         await self._networks_settle(found.ids)
         try:
-            await asyncio.wait_for(self._core.saved(), SAVED_S)
+            async with asyncio.timeout(SAVED_S):
+                await self._core.saved()
         except (NotRecorded, TimeoutError):
             notes.append("it is cut, but that is not on disk yet: a restart now would not know of it")
         answer = cut_or_not(self._core, found, notes)

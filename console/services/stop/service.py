@@ -217,7 +217,8 @@ class StopDesk:
         at_zero = self._at_zero.get(kill_id)
         if at_zero is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(at_zero.wait(), timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    await at_zero.wait()
         return await self.wait(kill_id, 0.0 if at_zero is not None else timeout_s)
 
     def _put(self, receipt: Receipt, made: tuple[bytes, bytes] | None = None) -> str:

@@ -108,8 +108,8 @@ class Outbox:
 
     async def remove(self, ones: list[Waiting]) -> None:
         """Forget them. A file that stays is sent once more by the next supervisor, under the same id."""
-        self.waiting = [one for one in self.waiting if one not in ones]
         await asyncio.to_thread(self._unlink, *map(self._file, ones))
+        self.waiting = [one for one in self.waiting if one not in ones]
 
     def _file(self, one: Waiting) -> Path:
         return self._folder / f"{one.number:012}.json"

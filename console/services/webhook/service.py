@@ -60,14 +60,15 @@ class Webhook:
                     await self._try_next()
                     continue
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
             self._wake.clear()
 
     async def _save(self) -> None:
         """To disk before anything is sent. What the disk refuses is sent all the same."""
         if over := self._outbox.over():
-            await self._outbox.remove(over)
             await self._give_up(len(over), over[0].at, f"more than {MOST} waited")
+            await self._outbox.remove(over)
         try:
             await self._outbox.save()
             self._is_disk_full = False
@@ -101,8 +102,8 @@ class Webhook:
             self._notice(f"The webhook takes no alerts: {outcome.words}. They are tried again for a day: watchfloor webhook status.")
         self._trouble = outcome.words
         if one.age_s(self._boot_id) >= DAY_S:
-            await self._outbox.remove([one])
             await self._give_up(1, one.at, f"{one.alert_id} was not delivered within a day ({outcome.words})")
+            await self._outbox.remove([one])  # only now: what is lost is on record
         if outcome.status == GONE:
             await self._address.note(stopped=True)
             self._notice("The webhook's receiver answered 410 Gone. Nothing is sent until a test succeeds: watchfloor webhook test.", "red")

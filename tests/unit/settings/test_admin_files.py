@@ -75,6 +75,7 @@ def test_each_key_has_its_line(etc: Path) -> None:
         (lambda file: file.write_bytes(b"# one\n# \xff\n"), ":2: is not UTF-8", "UTF-8"),
         (lambda file: file.write_text("spawn = {\n"), "is not TOML", "Fix that line"),
         (lambda file: file.write_text("a = " + "[" * 5000), "", ""),
+        (lambda file: file.write_text("a = " + "1" * 5000), "is not TOML", "Fix that line"),
     ],
 )  # fmt: skip
 def test_a_file_that_does_not_count_is_an_error_that_names_it(etc: Path, spoil: Callable[[Path], object], words: str, remedy: str) -> None:

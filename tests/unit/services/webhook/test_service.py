@@ -160,8 +160,8 @@ async def test_more_than_the_bound_takes_the_oldest_away(room: Room, monkeypatch
         receiver.status = 503
         for _ in range(8):
             room.webhook.take(room.alert())
-        await room.until(lambda: room.webhook.view().given_up == 5)
-        assert room.webhook.view().waiting == 3
+        await room.until(lambda: room.webhook.view().waiting == 3)
+        assert room.webhook.view().given_up == 5
         await room.until(lambda: len(list((room.folder / "webhook").glob("*.json"))) == 3)
 
 
@@ -219,3 +219,21 @@ async def test_a_pause_doubles_has_jitter_and_an_end(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(service, "LONGEST_PAUSE_S", 3600.0)
     assert all(2.5 <= service.pause_after(1) <= 7.5 for _ in range(50))
     assert all(1800 <= service.pause_after(n) <= 5400 for n in (12, 100, 10_000))
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_it_ends_when_it_is_told_to_at_whatever_moment(room: Room, turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "FIRST_PAUSE_S", 600.0)
+    monkeypatch.setattr(service, "LONGEST_PAUSE_S", 600.0)
+    with receiving() as receiver:
+        await room.webhook.set(receiver.url, "", "operator:0")
+        receiver.status = 503
+        room.webhook.take(room.alert())
+        await room.until(lambda: room.webhook.view().trouble)
+        await asyncio.sleep(0.05)  # it sleeps now, until its pause is over
+        room.webhook.take(room.alert())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        room.worker.cancel()
+        done, _ = await asyncio.wait([room.worker], timeout=20)
+        assert done, "its cancellation was lost"
