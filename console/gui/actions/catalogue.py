@@ -54,6 +54,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "burn": ("budget", "forecast"),
     "cap": ("limit", "forecast"),
     "colour": ("dark",),
+    "column": ("columns",),
     "cost": ("limit", "budget", "forecast"),
     "cut": ("isolate",),
     "daily": ("limits", "budget", "forecast"),
@@ -63,6 +64,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "export": ("copy", "receipt", "audit"),
     "find": ("filter", "search"),
     "halt": ("stop", "kill", "freeze"),
+    "hide": ("columns",),
     "history": ("versions", "audit", "receipt"),
     "host": ("allowlist", "host"),
     "inbox": ("approvals",),
@@ -85,7 +87,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "save": ("save", "copy"),
     "search": ("filter", "find"),
     "secret": ("secrets", "private data"),
-    "sort": ("order", "first", "arrange"),
+    "resize": ("columns",),
+    "sort": ("order", "first", "arrange", "columns"),
     "spend": ("limit", "budget", "forecast"),
     "start": ("new agent", "resume"),
     "stop": ("stop", "kill", "panic", "freeze"),
@@ -97,6 +100,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "unlock": ("rearm", "panic"),
     "url": ("url", "allowlist"),
     "violation": ("denied", "blocked", "verdicts"),
+    "width": ("columns",),
     "website": ("url", "allowlist"),
 }
 """Words that a person may type -> words of titles. The typed word itself is looked for too."""

@@ -16,7 +16,7 @@ from console.gui.models.facts import Facts, News
 from console.gui.models.order import children_of, ranks_of
 from console.gui.models.row import CALM, FELL, Row, is_full, needs_attention, urgency, view_mode
 
-__all__ = ["FILTERS", "NEWS", "Fleet", "Row", "is_full", "needs_attention", "urgency", "view_mode"]
+__all__ = ["FILTERS", "NEWS", "SORTS", "Fleet", "Row", "is_full", "needs_attention", "urgency", "view_mode"]
 
 NEWS = 1000
 """Changes of state that are kept until the notifications read them."""
@@ -27,7 +27,7 @@ FILTERS: dict[str, Callable[[Row], bool]] = {
     "full": lambda row: "full" in row.tags,
     "deep": lambda row: "deep" in row.tags,
 }
-_SORTS: dict[str, Callable[[Row], Any]] = {
+SORTS: dict[str, Callable[[Row], Any]] = {
     "agent": lambda row: row.name.lower(),
     "state": lambda row: (not row.is_live, row.view.state),
     "depth": lambda row: row.view.depth,
@@ -265,8 +265,8 @@ class Fleet:
     def _order(self) -> Callable[[list[Row]], list[Row]]:
         """How siblings stand. Sorts are stable: those alike stay as they came."""
         key, descending = self.sort
-        if key in _SORTS:
-            return lambda rows: sorted(rows, key=_SORTS[key], reverse=descending) if len(rows) > 1 else rows
+        if key in SORTS:
+            return lambda rows: sorted(rows, key=SORTS[key], reverse=descending) if len(rows) > 1 else rows
         ranks = ranks_of(self.rows, self._children()) if self.urgent_first else {}
         if not ranks:
             return lambda rows: rows

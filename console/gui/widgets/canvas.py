@@ -24,6 +24,13 @@ Places = tuple[tuple[str, int, int], ...]
 """(key, left, width) of the cells that are shown."""
 
 
+class Cells(dict[str, QRectF]):
+    """Cells by column key. A painter need not ask for a hidden one: it is absent, and its box lies where no row is."""
+
+    def __missing__(self, key: str) -> QRectF:
+        return QRectF(-10_000, 0, 0, 0)
+
+
 class Pictures:
     """Keep pictures by key, each with the value from which it was painted. The one unused for longest goes first.
 
@@ -79,11 +86,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """What a row painter gets: cells by column key (hidden ones are absent), the whole box, the colours, whether it is selected."""
+    """What a row painter gets: cells by column key, the whole box, the colours, whether it is selected."""
 
     painter: QPainter
     box: QRectF
-    cells: dict[str, QRectF]
+    cells: Cells
     ink: Ink
     selected: bool
     look: Look | None = None
@@ -146,7 +153,7 @@ class Brush:
         self._rows = Pictures(ROWS_KEPT)
         self._met: dict[str, Hashable] = {}
         """What each row looked like when it was painted last without a picture, the newest last."""
-        self._cells: tuple[Places, int, dict[str, QRectF]] = ((), 0, {})
+        self._cells: tuple[Places, int, Cells] = ((), 0, Cells())
         self._parts = Pictures(PARTS_KEPT) if sign is not None else None
 
     @property
@@ -185,11 +192,11 @@ class Brush:
             del self._met[next(iter(self._met))]
         return True
 
-    def _boxes(self, look: Look) -> dict[str, QRectF]:
+    def _boxes(self, look: Look) -> Cells:
         """Return the cells of any row of that look. Callers must not change them."""
         places, height, boxes = self._cells
         if places != look.places or height != look.height:
-            boxes = {key: QRectF(left, 0, width, look.height - 1) for key, left, width in look.places}
+            boxes = Cells((key, QRectF(left, 0, width, look.height - 1)) for key, left, width in look.places)
             self._cells = (look.places, look.height, boxes)
         return boxes
 

@@ -6,48 +6,33 @@ when two rows look the same repaints only those that changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAction,
-    QColor,
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
     QPainter,
     QPaintEvent,
-    QPolygonF,
     QRegion,
     QResizeEvent,
     QStandardItemModel,
 )
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QTreeView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QTreeView, QWidget
 
-from console.gui.theme import fonts
 from console.gui.theme.tokens import ROW, ink
 from console.gui.widgets.canvas import Brush, Canvas, Look, Places, RowPainter
-from console.gui.widgets.marks import draw_text
+from console.gui.widgets.columns import Column, RowHeader, lead
 from console.gui.widgets.safe_text import safe_text, tooltip
 
 __all__ = ["Canvas", "Column", "RowHeader", "RowModel", "RowPainter", "RowView"]
 
 Index = QModelIndex | QPersistentModelIndex
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column; ``width`` 0 takes its ``share`` of what is left, ``hide_below`` hides it in a view narrower than that."""
-
-    key: str
-    title: str
-    width: int = 0
-    right: bool = False
-    hide_below: int = 0
-    share: int = 1
 
 
 PLACES = 4096
@@ -94,41 +79,6 @@ class RowModel(QStandardItemModel):
         return None
 
 
-class RowHeader(QHeaderView):
-    """Column titles, 11 medium, with a small triangle on the sorted one."""
-
-    def __init__(self, columns: tuple[Column, ...], parent: QWidget) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
-        self.columns = columns
-        self.sorted_by: tuple[str, bool] = ("", False)
-        self.ground = "bg1"
-        self.setSectionsClickable(True)
-        self.setMinimumSectionSize(10)
-        self.setFixedHeight(ROW)
-
-    def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:
-        colours = ink()
-        column = self.columns[logicalIndex]
-        painter.fillRect(rect, QColor(getattr(colours, self.ground)))
-        painter.setPen(QColor(colours.line2))
-        painter.drawLine(rect.bottomLeft(), rect.bottomRight())
-        box = QRectF(rect).adjusted(_lead(logicalIndex), 0, -10, 0)
-        key, descending = self.sorted_by
-        draw_text(
-            painter, box, column.title, fonts.ui(11, fonts.MEDIUM), colours.text if key == column.key else colours.text2, right=column.right
-        )
-        if key == column.key:
-            width = fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(column.title)
-            x = box.right() - width - 10 if column.right else box.x() + width + 5
-            y, turn = rect.center().y(), 1 if descending else -1
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(colours.text2))
-            painter.drawPolygon(QPolygonF([QPointF(x, y - 2 * turn), QPointF(x + 6, y - 2 * turn), QPointF(x + 3, y + 2 * turn)]))
-
-    def sizeHint(self) -> QSize:
-        return QSize(100, ROW)
-
-
 def _offer_copy(view: RowView) -> None:
     """Ctrl C, and a right click, copy the current row as it is shown, its cells parted by tabs."""
 
@@ -143,10 +93,6 @@ def _offer_copy(view: RowView) -> None:
     action.triggered.connect(copy)
     view.addAction(action)
     view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-
-
-def _lead(column: int) -> int:
-    return 14 if column == 0 else 0
 
 
 class RowView(QTreeView):
@@ -172,8 +118,12 @@ class RowView(QTreeView):
         *,
         row_height: int = ROW,
         sign: Callable[[Any], Hashable] | None = None,
+        sorts: Collection[str] = (),
     ) -> None:
-        """``sign``: everything ``paint`` would paint of a row, as a value; rows whose sign is the same are not painted again."""
+        """``sign``: everything ``paint`` would paint of a row, as a value; rows whose sign is the same are not painted again.
+
+        ``sorts``: columns by which ``sort_asked`` can be asked for.
+        """
         super().__init__(parent)
         self._brush = Brush(paint, key, sign)
         self._shown: dict[int, Hashable] = {}
@@ -186,8 +136,9 @@ class RowView(QTreeView):
         self._places: Places = ()
         """There is no scrolling sideways."""
         model.row_height = row_height
-        self._title_row = RowHeader(model.columns, self)
-        self.setHeader(self._title_row)
+        self.titles = RowHeader(model.columns, sorts, self)
+        self.setHeader(self.titles)
+        self.titles.setSectionsClickable(True)  # a tree view takes the clicks from its header while Qt's own sorting is off
         self.setModel(model)
         self.setRootIsDecorated(False)
         self.setItemsExpandable(False)
@@ -199,8 +150,8 @@ class RowView(QTreeView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._title_row.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        self._title_row.sectionClicked.connect(lambda i: self.sort_asked.emit(model.columns[i].key))
+        self.titles.sort_asked.connect(self.sort_asked)
+        self.titles.laid.connect(self._laid)
         self.doubleClicked.connect(lambda _index: self.opened.emit(self.current()))
         self.verticalScrollBar().setSingleStep(row_height)
         _offer_copy(self)
@@ -238,18 +189,18 @@ class RowView(QTreeView):
 
     def show_sorted(self, key: str, descending: bool) -> None:
         """Marks the sorted column."""
-        self._title_row.sorted_by = (key, descending)
-        self._title_row.viewport().update()
+        self.titles.sorted_by = (key, descending)
+        self.titles.viewport().update()
 
     def retitle(self, key: str, title: str) -> None:
         """Another title for a column: the list shows something else now."""
         columns = tuple(replace(c, title=title) if c.key == key else c for c in self._model.columns)
-        self._model.columns = self._title_row.columns = columns
-        self._title_row.viewport().update()
+        self._model.columns = self.titles.columns = columns
+        self.titles.viewport().update()
 
     def lie_on(self, ground: str) -> None:
         """The colour of the theme behind the rows: bg1 on a page, bg2 in a card."""
-        self._title_row.ground = ground
+        self.titles.ground = ground
         self.setProperty("ground", ground)
 
     def refresh(self) -> None:
@@ -270,20 +221,15 @@ class RowView(QTreeView):
         ground = getattr(colours, str(self.property("ground") or "bg1"))
         return Look(self.viewport().width(), self._row_height, self.devicePixelRatioF(), colours, ground, self._places)
 
-    def _lay_columns(self) -> None:
-        width = self.viewport().width()
-        shown = [not c.hide_below or width >= c.hide_below for c in self._model.columns]
-        fixed = sum(c.width for c, s in zip(self._model.columns, shown, strict=True) if s)
-        shares = sum(c.share for c, s in zip(self._model.columns, shown, strict=True) if s and not c.width)
-        for number, column in enumerate(self._model.columns):
-            self.setColumnHidden(number, not shown[number])
-            if shown[number]:
-                self._title_row.resizeSection(number, column.width or max(40, (width - fixed) * column.share // max(1, shares)))
+    def _laid(self) -> None:
+        """The columns stand elsewhere."""
+        self._shown.clear()
         self._places = tuple(
-            (column.key, self.columnViewportPosition(number) + _lead(number), max(0, self.columnWidth(number) - 10 - _lead(number)))
+            (column.key, self.columnViewportPosition(number) + lead(number), max(0, self.columnWidth(number) - 10 - lead(number)))
             for number, column in enumerate(self._model.columns)
-            if shown[number]
+            if not self.isColumnHidden(number)
         )
+        self.viewport().update()
 
     def currentChanged(self, current: Index, previous: Index) -> None:
         super().currentChanged(current, previous)
@@ -310,8 +256,7 @@ class RowView(QTreeView):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._shown.clear()
-        self._lay_columns()
+        self.titles.lay(self.viewport().width())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         self._look, self._exposed = self._frame(), event.region()

@@ -17,6 +17,7 @@ EVERYWHERE = (
     ActionSpec("console.keys", "Show all keys", "?", "all keys"),
     ActionSpec("console.panic", "Unlock the panic control (then hold Space to kill)", "Ctrl+Shift+Backspace"),
     ActionSpec("console.theme", "Switch between dark and light", "Ctrl+T"),
+    ActionSpec("console.columns", "Columns of this list: show, hide, sort, move, width…", "Ctrl+L"),
     ActionSpec("console.dismiss", "Dismiss the notice", "Ctrl+D"),
     ActionSpec("console.reload", "Read everything again", "F5"),
 )

@@ -22,6 +22,7 @@ from console.gui.pages.interface import Desk, Page
 from console.gui.pages.registry import PAGES
 from console.gui.requests import Requests
 from console.gui.theme.tokens import NARROW
+from console.gui.widgets.columns import titles_in_front
 from console.gui.window.bars import Foot, TopBar
 from console.gui.window.help import HelpDialog
 from console.gui.window.keys import EVERYWHERE, Shortcuts
@@ -193,6 +194,7 @@ class Window(QWidget):
             "console.keys": lambda: KeySheet(_all_keys(self), self).open(),
             "console.panic": self.machine.arm,
             "console.theme": self.theme_asked.emit,
+            "console.columns": lambda: _open_columns(self),
             "console.dismiss": self.strip.dismiss,
             "console.reload": self.sync.read_all,
         }
@@ -250,6 +252,17 @@ class Window(QWidget):
         self.wires.link.close()
         _leave_clipboard()
         super().closeEvent(event)
+
+
+def _open_columns(window: Window) -> None:
+    """Below the titles of the list; where none is on the page, a sentence."""
+    titles = titles_in_front(window.stack)
+    if titles is None:
+        window.notices.say("info", "No list on this page has columns.")
+        return
+    menu = titles.menu()
+    menu.popup(titles.mapToGlobal(titles.rect().bottomLeft()))
+    menu.setActiveAction(menu.actions()[0])
 
 
 def _everything(window: Window) -> list[ActionSpec]:

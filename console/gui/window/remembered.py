@@ -1,4 +1,4 @@
-"""What the window remembers of its user from one start to the next: place, size, page, theme, and what each page was set to."""
+"""What the window remembers of its user from one start to the next: place, size, page, theme, columns, and what each page was set to."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 
 from console.gui.pages.interface import Memory
 from console.gui.theme.style import Choice
+from console.gui.widgets.rows import RowView
 from console.gui.window.main import Window
 
 _LONGEST = 100_000
@@ -68,4 +69,7 @@ class Remembered:
 
 
 def _parts(window: Window) -> list[tuple[str, Memory]]:
-    return [(name, page.memory) for name, page in window.pages.items() if page.memory is not None]
+    """What each page remembers itself, and the columns of every list by its name."""
+    own = [(name, page.memory) for name, page in window.pages.items() if page.memory is not None]
+    lists = [(name, view) for name, page in window.pages.items() for view in page.findChildren(RowView) if view.accessibleName()]
+    return [*own, *((f"{name}.{view.accessibleName()}", view.titles) for name, view in lists)]

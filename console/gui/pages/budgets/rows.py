@@ -24,12 +24,12 @@ Order = Literal["time", "spend", "project", "day"]
 ORDERS: dict[str, str] = {"time": "By time left", "spend": "By spend", "project": "By project", "day": "By day"}
 TITLES = {"time": "Tree", "spend": "Tree", "project": "Project or session", "day": "Day"}
 COLUMNS = (
-    Column("who", "Tree"),
-    Column("ends", "Ends in", 153),
+    Column("who", "Tree", least=150),
+    Column("ends", "Ends in", 153, least=153),
     Column("first", "First limit", 101, hide_below=760),
-    Column("spent", "Spent", 222),
+    Column("spent", "Spent", 222, least=222),
     Column("burn", "Burn", 72, right=True, hide_below=640),
-    Column("hour", "Burn 60 min", 120, hide_below=860),
+    Column("hour", "Burn 60 min", 120, hide_below=860, least=106),
 )
 _UNPRICED = "unpriced"
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.gui.models.fleet import Fleet, Row
+from console.gui.models.fleet import SORTS, Fleet, Row
 from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
 from console.gui.theme import fonts
@@ -92,6 +92,7 @@ class FleetTable(QWidget):
             lambda row: str(row.id),
             self,
             sign=lambda row: row_sign(row, self._painted),
+            sorts=SORTS,
         )
         self.view.setAccessibleName("Agents")
         self._arrange_after = 0.0

@@ -142,7 +142,7 @@ class SandboxList(QWidget):
         self.sort: tuple[str, bool] = ("", False)
         self.total = 0
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_sandbox, lambda row: str(row.id), self)
+        self.view = RowView(self.model, paint_sandbox, lambda row: str(row.id), self, sorts=_SORTS)
         self.view.setAccessibleName("Sandboxes")
         self.empty = empty_note(self.view, EMPTY)
         self.view.opened.connect(self.asked)
@@ -186,10 +186,9 @@ class SandboxList(QWidget):
         return "Killed: nothing changes until you rearm." if killed else why_not_data(row)
 
     def _sort(self, key: str) -> None:
-        if key in _SORTS:
-            self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-            self.view.show_sorted(*self.sort)
-            self.arrange(self.text)
+        self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
+        self.view.show_sorted(*self.sort)
+        self.arrange(self.text)
 
     def _pressed(self, row: Row, at: QPointF) -> None:
         column = next(number for number, c in enumerate(COLUMNS) if c.key == "act")

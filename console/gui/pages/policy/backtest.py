@@ -14,6 +14,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.lines import Line, Lines
+from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
 from console.gui.widgets.safe_text import is_plain
@@ -71,8 +72,8 @@ def paint_changed(canvas: Canvas, row: ChangedCall) -> None:
     cell = canvas.cells["change"]
     role, mark = ("warn", "triangle") if row.looser else ("text2", "check")
     draw_mark(canvas.painter, mark, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
-    canvas.cells["change"] = cell.adjusted(17, 0, 0, 0)
-    canvas.text("change", f"{_word(row.before)} → {_word(row.after)}", "warn" if row.looser else "text", weight=fonts.MEDIUM)
+    words, colour = f"{_word(row.before)} → {_word(row.after)}", canvas.ink.warn if row.looser else canvas.ink.text
+    draw_text(canvas.painter, cell.adjusted(17, 0, 0, 0), words, fonts.ui(12, fonts.MEDIUM), colour)
     canvas.text("at", day_clock(row.at), "text2", mono=True)
     canvas.text("agent", row.agent_id, "text2")
     canvas.text("call", f"{row.tool} {row.argument}", mono=True)

@@ -44,7 +44,7 @@ class Listing(QWidget):
         self.problem = Text("", 12, fonts.MEDIUM, "danger", wrap=True, mark="diamond")
         self.problem.hide()
         self.model = RowModel(columns, words, self)
-        self.view = RowView(self.model, paint, key, self)
+        self.view = RowView(self.model, paint, key, self, sorts=sorts)
         self.view.setAccessibleName(name)
         self.empty = empty_note(self.view, reading)
         self.empty.show()
@@ -95,7 +95,6 @@ class Listing(QWidget):
         return f"{len(self.model.rows):,} of {len(self.rows or ()):,} shown" if self.text.strip() else ""
 
     def _sort(self, key: str) -> None:
-        if key in self._sorts:
-            self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-            self.view.show_sorted(*self.sort)
-            self.arrange(self.text)
+        self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
+        self.view.show_sorted(*self.sort)
+        self.arrange(self.text)

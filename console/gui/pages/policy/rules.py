@@ -13,7 +13,7 @@ from console.gui.pages.policy.words import ORDER, UNKNOWN, VERDICTS, kind_words,
 from console.gui.theme import fonts
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
-from console.gui.widgets.marks import chip_width, draw_chip
+from console.gui.widgets.marks import chip_width, draw_chip, draw_text
 from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import age, count, day_clock, plural, span
@@ -127,8 +127,7 @@ def _paint_mark(canvas: Canvas, row: RuleRow) -> None:
         return
     box = QRectF(cell.x(), cell.y() + 4.5, min(chip_width(words, True), cell.width()), 20)
     draw_chip(canvas.painter, box, words, icon, kind, canvas.ink)
-    canvas.cells["told"] = cell.adjusted(box.width() + 8, 0, 0, 0)
-    canvas.text("told", row.finding, "text2")
+    draw_text(canvas.painter, cell.adjusted(box.width() + 8, 0, 0, 0), safe_text(row.finding), fonts.ui(12), canvas.ink.text2)
 
 
 def chips(row: RuleRow) -> list[ChipSpec]:

@@ -185,7 +185,7 @@ class SequenceTables(QWidget):
         self.patterns.setAccessibleName("Forbidden sequences")
         self.no_patterns = empty_note(self.patterns, READING)
         self.mark_model = RowModel(MARKS, mark_words, self)
-        self.marks = RowView(self.mark_model, paint_mark, mark_key, self)
+        self.marks = RowView(self.mark_model, paint_mark, mark_key, self, sorts=_SORTS)
         self.marks.setAccessibleName("Steps that stand")
         self.no_marks = empty_note(self.marks, NO_MARKS)
         self.strip = _Strip(self)
@@ -267,7 +267,6 @@ class SequenceTables(QWidget):
         return matches(text, row.pattern, row.step, row.value, row.agent_id, row.session, row.lineage, row.text)
 
     def _sort(self, key: str) -> None:
-        if key in _SORTS:
-            self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-            self.marks.show_sorted(*self.sort)
-            self.arrange(self.text)
+        self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
+        self.marks.show_sorted(*self.sort)
+        self.arrange(self.text)
