@@ -15,7 +15,7 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
 from console.killswitch.client.patience import Patience
-from console.settings.places import Places, find_places
+from console.settings.places import HOSTS_STATE, Places, choose_state_dir, find_places
 
 READY_S = 60.0
 ANSWER_S = 5.0
@@ -35,6 +35,16 @@ def ensure_supervisor(state_dir: str | None, *extra: str, ready_s: float = READY
         refuse_to_start(places)
         start_supervisor(places, *extra, ready_s=ready_s)
     return places
+
+
+def start_own(state_dir: str | None) -> bool:
+    """Start the supervisor of this account's own instance when none answers. False for another folder, for root and for members."""
+    folder, is_default = choose_state_dir(state_dir)
+    # A service of the host's may be meant to run the others, and a folder that was named may be a mistake.
+    if not is_default or folder == HOSTS_STATE:
+        return False
+    ensure_supervisor(state_dir)
+    return True
 
 
 def refuse_to_start(places: Places) -> None:

@@ -97,6 +97,10 @@ def install_hook(
         raise UsageProblem(f"There is no hook for {plain(program, 40)!r}.", f"Programs: {', '.join(PLACES)}.")
     flags = [name for name, on in (("--undo", undo), ("--check", check), ("--dry-run", dry_run), ("--yes", yes)) if on]
     more = [f"--settings={settings}"] if settings else []
+    if not (undo or check or dry_run):
+        from console.cli.embedded import start_own
+
+        start_own(state_dir)  # without a supervisor the new hook would block every call
     return oneshot("install-hook", program, *more, *flags, state_dir=state_dir, as_json=as_json)
 
 

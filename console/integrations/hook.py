@@ -98,7 +98,9 @@ def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
             sock.connect(path)
             sock.sendall(head.encode() + data)
         except OSError as error:
-            raise Blocked(f"no supervisor answers ({error.strerror or error}); nothing is allowed without one") from None
+            raise Blocked(
+                f"no supervisor answers ({error.strerror or error}), so no call is allowed. A person starts one: watchfloor fleet"
+            ) from None
         got = bytearray()
         while True:
             left = until - time.monotonic()

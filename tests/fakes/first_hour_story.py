@@ -45,9 +45,11 @@ def seen() -> list[str]:
 
 
 def first_hour() -> dict[str, Any]:
-    """An agent of Watchfloor's is started beside one of the account's own."""
+    """The list is the first command; then a hook, and an agent of Watchfloor's beside one of the account's own."""
     session = start_claude()
-    out: dict[str, Any] = {"run": watchfloor("run", "--name", "ours", "--", "/bin/sleep", "600")}
+    out: dict[str, Any] = {"other": watchfloor("fleet", "--state-dir", str(HOME / "typo")), "first": watchfloor("fleet")}
+    out["hook"] = watchfloor("install-hook", "claude-code", "--yes")
+    out["run"] = watchfloor("run", "--name", "ours", "--", "/bin/sleep", "600")
     until(seen, f"the session is in the fleet: {out}")
     out["seen"] = seen()
     out["panic"] = watchfloor("panic", "--reason", "the story ends")

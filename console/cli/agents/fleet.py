@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING, Annotated
 
 from console.cli.link import look
@@ -12,9 +13,11 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
+from console.domain.errors import Unreachable
 from console.domain.words import counted
 
 if TYPE_CHECKING:
+    from console.api.client.reading import ReadingClient
     from console.api.messages import AgentView, FleetView
 
 _STATE_STYLES = {
@@ -43,13 +46,13 @@ _UNITS = {
 
 WIDE = 100
 """Columns that the whole table takes."""
+FIRST_LOOK_S = 5.0
+"""So long the first list of an instance that was just started waits for each source's first look."""
 
 
 def fleet(state_dir: StateDir = None, as_json: Json = False) -> int:
     """Agent trees: depth, control level, network mode, cost, limits used, state."""
-    client = look(state_dir)
-    seen = client.fleet()
-    waiting = [] if seen.agents else [one.source for one in client.status().sources if not one.looked_at]
+    seen, waiting = _looked(state_dir)
     if as_json:
         out.emit({"killed": seen.killed, "kill_reason": seen.kill_reason, "agents": [_as_json(a) for a in seen.agents]})
         return 0
@@ -63,6 +66,28 @@ def fleet(state_dir: StateDir = None, as_json: Json = False) -> int:
     live = sum(1 for a in seen.agents if a.ended_at is None)
     out.say(f"{counted(len(seen.agents), 'agent')}, {live} active, spent today ${seen.spend_today_usd:.2f}{unread_words(seen)}")
     return 0
+
+
+def _looked(state_dir: str | None) -> tuple[FleetView, list[str]]:
+    """The fleet, and the sources that had no look yet while it is empty. An account's own instance is started when it does not run."""
+    try:
+        return _read(look(state_dir))
+    except Unreachable:
+        from console.cli.embedded import start_own
+
+        if not start_own(state_dir):
+            raise
+    client, deadline = look(state_dir), time.monotonic() + FIRST_LOOK_S
+    while True:
+        seen, waiting = _read(client)
+        if not waiting or time.monotonic() > deadline:
+            return seen, waiting
+        time.sleep(0.1)
+
+
+def _read(client: ReadingClient) -> tuple[FleetView, list[str]]:
+    seen = client.fleet()
+    return seen, [] if seen.agents else [one.source for one in client.status().sources if not one.looked_at]
 
 
 def show_agent(

@@ -65,6 +65,19 @@ def put_hook_or_refuse(places: Places) -> None:
         raise ConsoleError(f"The hook cannot be written to {places.hooks_dir}: {error.strerror}.", "Fix the state directory.") from error
 
 
+def is_asked(places: Places) -> bool:
+    """Whether a program's settings in this home name this instance's hook. Blocks."""
+    ours = str(places.hooks_dir / HOOK_FILE)
+    for hook in HOOKS.values():
+        file = Path.home() / hook.place
+        try:
+            if ours in hook.installed(read_foreign(file, SHOWN_MAX).data, str(file)):
+                return True
+        except (ConsoleError, OSError):  # not there, or not a file of ours
+            continue
+    return False
+
+
 def settings_of(file: Path, most: int = FILE_MAX) -> bytes:
     """The program's settings; b"" where there is no file. Raises ConsoleError kinds for one that is not this user's to change."""
     try:

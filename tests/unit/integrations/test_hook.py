@@ -125,7 +125,7 @@ def test_anything_but_a_clear_allow_blocks(server: Server, answer: bytes) -> Non
 
 def test_nobody_there_blocks(tmp_path: Path) -> None:
     done = hook(tmp_path / "none.sock")
-    assert done.returncode == 2 and b"nothing is allowed without one" in done.stderr
+    assert done.returncode == 2 and b"no call is allowed. A person starts one" in done.stderr
 
 
 def test_an_answer_that_does_not_come_blocks(server: Server) -> None:
