@@ -9,6 +9,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from console.credentials.keyring_store import Store
 from console.domain.errors import ConsoleError, NotFound
@@ -57,21 +58,33 @@ class Address:
                 "The webhook's secret is missing where secrets are kept.", "watchfloor webhook set URL makes a new one."
             ) from error
         self.learn(url, secret)
+        if (shown := shown_url(url)) != self.kept.url:  # a change that broke off between the keyring and the disk
+            await self.note(url=shown)
         return url, secret
 
     def learn(self, url: str, secret: str) -> None:
         """Hide the secret parts of both wherever they would be shown or recorded."""
         parts, shown = checked_url(url), shown_url(url)
-        rest = parts.path.removeprefix("/").partition("/")[2]
-        for text in (secret, secret.partition("_")[2], parts.password, parts.query, rest):
+        path, user, password = parts.path.strip("/"), parts.username or "", parts.password or ""
+        # The path also without its first part, which is often the receiver's own word ("services", "hook").
+        hidden = [secret, secret.partition("_")[2], user, password, parts.query, path, path.partition("/")[2]]
+        for text in (*hidden, *map(unquote, hidden)):
             if text and text not in shown:
                 self._keyring.redactor.learn(text)
 
     async def put(self, url: str, secret: str, by: str) -> None:
         """Durable when it returns. Raises OSError and what the keyring raises; then the former one stays."""
+        kept, former = Kept(shown_url(url), time.time(), by), await secret_call(self._keyring.get, ENTRY)
         await secret_call(self._keyring.set, ENTRY, json.dumps({"url": url, "secret": secret}))
-        self.kept = Kept(shown_url(url), time.time(), by)
-        await asyncio.to_thread(self._write)
+        try:
+            await asyncio.to_thread(self._write, kept)
+        except OSError:
+            try:
+                await (secret_call(self._keyring.delete, ENTRY) if former is None else secret_call(self._keyring.set, ENTRY, former))
+            except (OSError, ConsoleError):
+                self.kept = kept  # the new one is in the keyring, so it is shown
+            raise
+        self.kept = kept
 
     async def clear(self) -> None:
         """Forget it. Raises OSError and what the keyring raises."""
@@ -83,21 +96,22 @@ class Address:
         """Change fields of ``kept``. A disk that refuses them changes nothing for this supervisor."""
         self.kept = replace(self.kept, **changes)
         try:
-            await asyncio.to_thread(self._write)
+            await asyncio.to_thread(self._write, self.kept)
         except OSError as error:
             log.warning("the webhook's state could not be written: %s", error)
 
-    def _write(self) -> None:
-        replace_file(self._file, json.dumps(asdict(self.kept)).encode())
+    def _write(self, kept: Kept) -> None:
+        replace_file(self._file, json.dumps(asdict(kept)).encode())
 
 
 def _read(file: Path) -> Kept:
     try:
         kept = Kept(**json.loads(file.read_text()))
         if isinstance(kept.url, str) and isinstance(kept.given_up, int) and isinstance(kept.stopped, bool):
-            return kept
+            # What an earlier version showed had the first part of the path.
+            return replace(kept, url=shown_url(kept.url)) if kept.url.startswith("http") else kept
     except FileNotFoundError:
         return Kept()
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, TypeError, RecursionError, ConsoleError) as error:
         log.error("%s cannot be read: %s", file.name, error)
     return Kept(UNREAD)

@@ -71,12 +71,11 @@ def _is_this_host(host: str) -> bool:
 
 
 def shown_url(url: str) -> str:
-    """The URL as logs and people see it: without credentials, query, and the path beyond its first part, which may be a secret."""
+    """The URL as logs and people see it: scheme, host and port. Credentials, path and query may each be the secret."""
     parts = checked_url(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     port = f":{parts.port}" if parts.port else ""
-    first, _, rest = parts.path.removeprefix("/").partition("/")
-    return f"{parts.scheme}://{host}{port}/{first}{'/[hidden]' if rest else ''}{'?[hidden]' if parts.query else ''}"
+    return f"{parts.scheme}://{host}{port}/{'[hidden]' if parts.path.strip('/') or parts.query else ''}"
 
 
 def new_secret() -> str:

@@ -63,12 +63,16 @@ def test_https_and_this_host_are_accepted(url: str) -> None:
     assert sending.checked_url(url).hostname
 
 
-def test_a_shown_url_holds_no_credentials_no_query_and_no_more_than_the_first_part_of_the_path() -> None:
-    assert (
-        sending.shown_url("https://me:pass@example.com:8443/services/T0/B0/XXXX?key=abc")
-        == "https://example.com:8443/services/[hidden]?[hidden]"
-    )
+def test_a_shown_url_holds_nothing_but_scheme_host_and_port() -> None:
+    assert sending.shown_url("https://me:pass@example.com:8443/services/T0/B0/XXXX?key=abc") == "https://example.com:8443/[hidden]"
     assert sending.shown_url("http://[::1]:8/") == "http://[::1]:8/"
+    for secret in (
+        "https://ntfy.sh/my-own-topic",
+        "https://ntfy.sh//my-own-topic",
+        "https://ntfy.sh?topic=my-own-topic",
+        "https://ntfy.sh/[hidden]",
+    ):
+        assert sending.shown_url(secret) == "https://ntfy.sh/[hidden]"
 
 
 @pytest.mark.parametrize("secret", ["", "whsec_", "whsec_c2hvcnQ=", "whsec_???", "c" * 32, "whsec_" + "A" * 200])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -13,8 +14,8 @@ import pytest
 from console.api.alerts import AlertView
 from console.credentials.keyring_store import Store
 from console.domain.engine.command import Record
-from console.domain.errors import NotRecorded, UsageProblem
-from console.services.webhook import outbox, service
+from console.domain.errors import NotRecorded, Unavailable, UsageProblem
+from console.services.webhook import address, outbox, service
 from console.services.webhook.service import Webhook
 from tests.fakes.daemons import alerts_into
 from tests.fakes.webhook_receiver import receiving
@@ -237,3 +238,78 @@ async def test_it_ends_when_it_is_told_to_at_whatever_moment(room: Room, turns: 
         room.worker.cancel()
         done, _ = await asyncio.wait([room.worker], timeout=20)
         assert done, "its cancellation was lost"
+
+
+OLD, NEW = "https://old.example/old-hidden-topic", "https://new.example/new-hidden-topic"
+
+
+def disk_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(address, "replace_file", full)
+
+
+async def test_a_change_that_the_disk_refuses_leaves_the_former_receiver(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    await room.webhook.set(OLD, "", "operator:0")
+    before = room.keyring.get("webhook")
+    disk_that_refuses(monkeypatch)
+    with pytest.raises(OSError, match="No space"):
+        await room.webhook.set(NEW, "", "operator:0")
+    assert room.keyring.get("webhook") == before and room.webhook.view().url == "https://old.example/[hidden]"
+
+
+async def test_the_first_receiver_that_the_disk_refuses_is_none(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk_that_refuses(monkeypatch)
+    with pytest.raises(OSError, match="No space"):
+        await room.webhook.set(NEW, "", "operator:0")
+    assert room.keyring.get("webhook") is None and not room.webhook.view().url
+
+
+async def test_the_new_receiver_is_shown_where_the_keyring_does_not_take_the_former_back(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await room.webhook.set(OLD, "", "operator:0")
+    disk_that_refuses(monkeypatch)
+    kept, seen = room.keyring.set, list[str]()
+
+    def once(name: str, value: str) -> None:
+        seen.append(value)
+        if len(seen) > 1:
+            raise Unavailable("The keyring is locked.", "")
+        kept(name, value)
+
+    monkeypatch.setattr(room.keyring, "set", once)
+    with pytest.raises(OSError, match="No space"):
+        await room.webhook.set(NEW, "", "operator:0")
+    assert NEW in str(room.keyring.get("webhook")) and room.webhook.view().url == "https://new.example/[hidden]"
+
+
+async def test_a_change_that_broke_off_before_the_disk_is_shown_after_the_next_try(room: Room) -> None:
+    with receiving() as receiver:
+        await room.webhook.set(OLD, "", "operator:0")
+        secret = json.loads(str(room.keyring.get("webhook")))["secret"]
+        await room.end()
+        room.keyring.set("webhook", json.dumps({"url": receiver.url, "secret": secret}))  # and then the power went
+        await room.restart()
+        assert room.webhook.view().url == "https://old.example/[hidden]"
+        assert (await room.webhook.test(room.alert())).delivered
+        assert room.webhook.view().url == f"http://127.0.0.1:{receiver.port}/[hidden]"
+        await room.restart()
+        assert room.webhook.view().url == f"http://127.0.0.1:{receiver.port}/[hidden]"
+
+
+async def test_what_an_earlier_version_showed_of_the_path_is_hidden(room: Room) -> None:
+    await room.webhook.set(OLD, "", "operator:0")
+    file = room.folder / "webhook.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "url": "https://old.example/old-hidden-topic"}))
+    await room.restart()
+    assert room.webhook.view().url == "https://old.example/[hidden]"
+
+
+async def test_user_path_and_query_are_hidden_wherever_they_would_be_shown(room: Room) -> None:
+    await room.webhook.set("https://the-user%40:the-password@example.com/my-own-topic/part?key=the-query", "", "operator:0")
+    said = "my-own-topic/part the-user%40 the-user@ the-password key=the-query example.com"
+    assert room.keyring.redactor.redact(said) == " ".join(["[secret]"] * 5 + ["example.com"])
+    await room.webhook.set("https://example.com/my-own-topic", "", "operator:0")
+    assert room.keyring.redactor.redact("posted to my-own-topic") == "posted to [secret]"
