@@ -11,6 +11,11 @@ SCHEMA_VERSION = 1
 KILL_ID = re.compile(r"^[a-z0-9][a-z0-9-]{3,40}\Z")
 
 
+def has_receipt(kill_id: str) -> bool:
+    """Whether it is a kill's id, and no mark such as ``latch-unreadable``."""
+    return bool(KILL_ID.match(kill_id)) and kill_id[0].isdigit()
+
+
 class StepName(StrEnum):
     """The eight steps of a kill, in the order a receipt lists them."""
 

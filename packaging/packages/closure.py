@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 
-def closure(root: Path, entry: str) -> tuple[dict[str, Path], set[str]]:
+def closure(root: Path, *entries: str) -> tuple[dict[str, Path], set[str]]:
     """(our modules by name with their file, names of modules that are neither ours nor of the standard library)."""
     found: dict[str, Path] = {}
     foreign: set[str] = set()
-    waiting = [entry]
+    waiting, ours = list(entries), entries[0].split(".")[0]
     while waiting:
         name = waiting.pop()
         file = _file(root, name)
@@ -20,7 +20,7 @@ def closure(root: Path, entry: str) -> tuple[dict[str, Path], set[str]]:
         found[name] = file
         waiting += [name.rpartition(".")[0]] if "." in name else []
         for imported in _imports(file):
-            if imported.split(".")[0] == entry.split(".")[0]:
+            if imported.split(".")[0] == ours:
                 waiting.append(imported)
             elif imported.split(".")[0] not in sys.stdlib_module_names:
                 foreign.add(imported)

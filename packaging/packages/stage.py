@@ -18,7 +18,8 @@ from pathlib import Path
 from packages import closure, elf
 from packages.describe import GUARD_HOME, HOME, CannotBuild
 
-GUARD_ENTRY = "console.killswitch.service"
+GUARD_ENTRIES = ("console.killswitch.service", "console.killswitch.helpers.unlock")
+"""The guard, and the helpers that it starts by name."""
 NOT_OF_PYTHON = ("test", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3", "pydoc_data", "distutils", "config-*")
 NOT_OF_PYTHON += ("dist-packages", "site-packages", "sitecustomize.py", "EXTERNALLY-MANAGED", "__pycache__", "venv")
 NOT_LOADED = ("readline", "_curses*", "_dbm", "_gdbm", "nis", "ossaudiodev", "_tkinter", "_test*", "_ctypes_test", "_xx*", "xx*")
@@ -85,7 +86,7 @@ def stage(root: Path, tools: Path, wheel: Path, folder: Path) -> dict[str, Path]
 
 def _guard(source: Path, tree: Path) -> None:
     """The modules that the guard's process can load, and no other: it runs on the host's own Python."""
-    modules, foreign = closure.closure(source, GUARD_ENTRY)
+    modules, foreign = closure.closure(source, *GUARD_ENTRIES)
     if foreign:
         raise CannotBuild(f"the guard would load what is not of the standard library: {', '.join(sorted(foreign))}")
     for file in modules.values():

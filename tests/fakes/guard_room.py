@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Unavailable
-from console.killswitch.guard import freeze, operations, server, state
+from console.killswitch.guard import freeze, operations, server, state, unlatch
 from console.killswitch.guard.freeze import Freezing
 from console.killswitch.guard.launches import Launches
 from console.killswitch.guard.operations import Desk
 from console.killswitch.guard.state import Clerk, Config, Guard
+from console.killswitch.helpers import unlock
 from console.killswitch.kernel import cgroups, processes
 from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Tree
 from console.killswitch.kernel.peers import Peer
@@ -119,6 +121,7 @@ class Room:
         monkeypatch.setattr(session, "LAST_LOOK_S", 0.1)
         monkeypatch.setattr(outside, "FIND_S", 0.0)  # no thread reads the sockets here: nothing to wait for
         monkeypatch.setattr(second_look, "BACK_S", 0.1)
+        monkeypatch.setattr(unlatch, "ask", lambda name, request: json.loads(json.dumps(unlock.answer(json.loads(json.dumps(request))))))
         self.start()
 
     def _make_tree(self, *_: object) -> FolderTree:
@@ -138,6 +141,7 @@ class Room:
         self.freezing.restore()
         self.launches = Launches(self.guard, self.freezing)
         self.desk = Desk(self.guard, self.freezing, self.launches)
+        self.desk.unlatching.load()
 
     def ask(self, op: str, door: str = "supervisor", **fields: Any) -> dict[str, Any]:
         """As the doors ask the desk, without a socket."""

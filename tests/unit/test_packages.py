@@ -37,7 +37,7 @@ def part(name: str) -> ModuleType:
 
 
 def test_the_guard_starts_from_its_own_modules_and_the_standard_library(tmp_path: Path) -> None:
-    modules, foreign = part("closure").closure(ROOT, "console.killswitch.service")
+    modules, foreign = part("closure").closure(ROOT, *part("stage").GUARD_ENTRIES)
     assert not foreign
     assert not [name for name in modules if name.split(".")[1:2] not in ([], ["domain"], ["killswitch"])]
     for file in modules.values():
@@ -47,6 +47,11 @@ def test_the_guard_starts_from_its_own_modules_and_the_standard_library(tmp_path
     start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from console.killswitch.__main__ import main; main(['--help'])"
     done = subprocess.run([sys.executable, "-I", "-S", "-B", "-c", start], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "--instance" in done.stdout, done.stderr
+    names = {file.stem for file in (ROOT / "console" / "killswitch" / "helpers").glob("*.py")}
+    helpers = [name for name in names if "def main()" in (ROOT / "console" / "killswitch" / "helpers" / f"{name}.py").read_text()]
+    for name in helpers:  # the guard starts them by name
+        imported = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import console.killswitch.helpers.{name}"
+        subprocess.run([sys.executable, "-I", "-S", "-B", "-c", imported], check=True)
 
 
 def test_an_import_of_another_package_is_found(tmp_path: Path) -> None:

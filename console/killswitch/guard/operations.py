@@ -158,7 +158,7 @@ class Desk:
         self._guard = guard
         self._freezing = freezing
         self._launches = launches
-        self.unlatching = Unlatching(guard, guard.passphrase)
+        self.unlatching = Unlatching(guard)
         self.adoption = Adoption(guard, freezing, launches)
         self._reading: dict[tuple[str, int], str] = {}
         """Receipts as they were when a caller (by pid) asked for their first piece."""

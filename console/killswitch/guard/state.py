@@ -37,7 +37,6 @@ from console.killswitch.store.atomic_file import Damaged, Reserve, sweep_drafts
 from console.killswitch.store.causes import Causes
 from console.killswitch.store.journal import Journal
 from console.killswitch.store.latch import Latch
-from console.killswitch.store.passphrase import Passphrase
 from console.killswitch.store.registry import Entry, Registry
 
 KILLS_KEPT = 50
@@ -108,7 +107,6 @@ class Guard:
         self.latch = Latch(config.guard_dir, self.reserve, config.run_dir)
         self.registry = Registry(config.guard_dir)
         self.causes = Causes(config.guard_dir / "causes.json")
-        self.passphrase = Passphrase(config.passphrase_file, config.guard_dir)
         self.clerk = Clerk()
         self.mounts = find_mounts()
         self.tree: Tree | None = None
@@ -163,7 +161,6 @@ class Guard:
         self._read_causes()
         self.unheld.load()
         self.seen.load()
-        self.passphrase.load()
         self.reserve.make()
         self.record("state", self.latch.save, self.registry.save, self.causes.save)
         if self.latch.state.why:  # the save takes in a press that was made meanwhile

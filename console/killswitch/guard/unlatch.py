@@ -5,53 +5,58 @@ takes it. A kill in between makes both worthless: a kill wins over every release
 
 The check before it finds all that shows, or does not exclude, that something of ours still runs. Each doubt tells what to do. A receipt
 covers only the agents that the guard knew. Where the registry or the latch was lost there is no receipt. So everything that can know of an
-agent is checked: the registry, the agents' cgroup, the engine's own list, the marks in processes' environments.
+agent is checked: the registry and the agents' cgroup here; the engine's own list and the marks in processes' environments by a helper.
+
+That helper (helpers/unlock.py) is also the only one that reads the passphrase's files. Its answer opens nothing by itself.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from console.domain.errors import Conflict, Denied, NotRecorded
-from console.domain.kill import KILL_ID
+from console.domain.errors import Conflict, ConsoleError, Denied, NotRecorded, Unavailable, UsageProblem
+from console.domain.kill import has_receipt
 from console.domain.process.failpoints import failpoint
+from console.killswitch.guard.helper import ask
 from console.killswitch.guard.state import Guard, monotonic
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.engine import EngineSilent
-from console.killswitch.kill.receipt import read_receipt
-from console.killswitch.store.passphrase import SHOWN_FROM, Passphrase
 
+HELPER = "unlock"
 MOST_NAMED = 5
 LOOKED = "The record of agents was lost. A look found none in any cgroup, container or marked process; what is in none of these is unknown."
-
-
-def has_receipt(kill_id: str) -> bool:
-    """Whether it is a kill's id, and no mark such as ``latch-unreadable``."""
-    return bool(KILL_ID.match(kill_id)) and kill_id[0].isdigit()
+SHOWN_FROM = 3
+"""Wrong attempts in a row after which a notice is shown."""
+UNANSWERED_S = 10.0
+"""The least wait after a check that gave no answer: it may have been a wrong attempt."""
+LONGEST_WAIT_S = 300.0
+"""No answer of the helper makes the next attempt wait longer."""
 
 
 def find_doubts(guard: Guard) -> list[str]:
-    """Empty when everything was looked at and nothing of ours was found. Waits for the engine (seconds), not under the guard's lock."""
-    found = [*_in_cgroups(guard), *_in_engine(guard)]
-    if guard.registry.incomplete or not _was_looked_over(guard):
-        found += _in_environments(guard)
+    """Empty when everything was looked at and nothing of ours was found. Raises Unavailable when the helper does not answer.
+
+    Waits for the engine (seconds), not under the guard's lock.
+    """
+    registry, config = guard.registry, guard.config
+    asked = {"instance": config.instance_id, "run_dir": str(config.run_dir), "folder": str(guard.folder), "ever": registry.containers_ever}
+    asked |= {"engine": str(guard.engine.path) if guard.engine is not None else "", "incomplete": bool(registry.incomplete)}
+    asked |= {"recorded": registry.engine_socket if registry.incomplete else "", "spared": [guard.supervisor_pid]}
+    asked |= {"newest": next((k for k in reversed(guard.latch.state.kills) if has_receipt(k)), "")}
+    heard = ask(HELPER, {"op": "doubts", **asked}).get("doubts")
+    if not isinstance(heard, list) or not all(isinstance(words, str) for words in heard):
+        raise Unavailable("The guard's helper (unlock) does not say what may still run.", "Try again.")
+    found = [*_in_cgroups(guard), *heard]
     if not found:
         with guard.lock:
             for held in guard.registry.held.values():
                 held.doubt = ""  # it was found empty, and now nothing knows of it elsewhere either
     return found
-
-
-def _was_looked_over(guard: Guard) -> bool:
-    """Return whether the newest kill's second look was completed, or its receipt names what it left alone. Without a receipt: no."""
-    newest = next((k for k in reversed(guard.latch.state.kills) if has_receipt(k)), "")
-    receipt = read_receipt(guard.folder, newest) if newest else None
-    if receipt is None or not receipt.complete:
-        return False
-    return bool(receipt.survivors) or receipt.second_look.is_ok
 
 
 def _in_cgroups(guard: Guard) -> list[str]:
@@ -62,41 +67,83 @@ def _in_cgroups(guard: Guard) -> list[str]:
         return [f"{len(alive)} agents still have processes, for example {alive[0]}. Kill again, and rearm once all are confirmed dead."]
     if tree is not None and tree.agents.is_populated():
         pids = tree.agents.pids(MOST_NAMED)
-        return [f"Among the agents' cgroups, in none that is registered, processes run{_named(pids)}. Kill again, or end them."]
+        words = ", ".join(f"{pid} {processes.command_line(pid)[:60]!r}" for pid in pids)
+        named = f" (pid {words})" if pids else ""
+        return [f"Among the agents' cgroups, in none that is registered, processes run{named}. Kill again, or end them."]
     return []
 
 
-def _in_engine(guard: Guard) -> list[str]:
-    ever, engine = guard.registry.containers_ever, guard.engine
-    if engine is None:
-        if ever and guard.registry.incomplete and guard.registry.engine_socket:
-            return [f"Containers were started through {guard.registry.engine_socket}, which is not asked here: start the guard with it."]
-        return []
-    try:
-        running = engine.running()
-    except EngineSilent as error:
-        return [f"The engine does not say which containers run ({error}). Start it, then rearm."] if ever else []
-    if not running:
-        return []
-    names = ", ".join(f"{c.container_id[:12]} of {c.agent_id or 'no known agent'}" for c in running[:MOST_NAMED])
-    return [f"{len(running)} containers of this instance run: {names}. Kill again, or remove them."]
+_NOTE: dict[str, Any] = {"sha256": "", "next_sha256": "", "path": "", "wrong": 0, "reset_generation": -1}
+"""What lies beside the latch (helpers/passphrase.py says what each means). Nothing in it helps to guess the passphrase."""
+_REFUSALS = {kind.__name__: kind for kind in (Conflict, Denied, NotRecorded, UsageProblem)}
 
 
-def _in_environments(guard: Guard) -> list[str]:
-    spared = processes.ancestors(os.getpid()) | (processes.ancestors(guard.supervisor_pid) if guard.supervisor_pid > 1 else frozenset())
+class Passphrase:
+    """What was last heard of the passphrase, from one helper to the next."""
+
+    def __init__(self, file: Path | None, folder: Path) -> None:
+        self._places = {"file": str(file or ""), "folder": str(folder)}
+        self.note, self.path, self.why = _NOTE, str(file or ""), ""
+        self.state = "set" if (folder / "rearm.json").exists() else "not_set"
+        """set, not_set or broken. Until the helper answers a guess: a guard's start waits for no helper."""
+        self.not_before = 0.0
+        """CLOCK_BOOTTIME, which no process can set: when the next attempt is looked at."""
+        self._marks: list[tuple[int, ...]] = [(), ()]
+        """Of its two files at the last look. Without them none is set, and no helper is needed to know that."""
+
+    def wait_s(self) -> float:
+        """Seconds until the next attempt is looked at."""
+        return max(0.0, round(self.not_before - time.clock_gettime(time.CLOCK_BOOTTIME), 1))
+
+    def ask(self, op: str, **more: str | int) -> str:
+        """``load``, ``look``, ``check``, ``change`` or ``reset``: the state after it.
+
+        Raises what it was refused with, or Unavailable when the helper gave no answer: an attempt then counts as a wrong one.
+        """
+        known, now = {"note": self.note, "not_before": self.not_before}, time.clock_gettime(time.CLOCK_BOOTTIME)
+        try:
+            heard = ask(HELPER, {"op": op, **self._places, **known, **more})
+            if not _is_whole(heard):
+                raise Unavailable("The guard's helper (unlock) gave no answer that can be used.", "Nothing was done. Try again.")
+        except Unavailable:
+            if "given" in more or "old" in more:
+                self.not_before = max(self.not_before, now + UNANSWERED_S)
+            raise
+        self.state, self.why, self.path, self.note = heard["state"], heard["why"], heard["path"], heard["note"]
+        self.not_before = min(heard["not_before"], now + LONGEST_WAIT_S)
+        if heard["refused"]:
+            kind, what, remedy = heard["refused"]
+            raise _REFUSALS[kind](what, remedy)
+        return self.state
+
+    def look_if_changed(self, op: str = "look") -> None:
+        """Asks for a look if a file is another one than at the last: inode, size, owner, mode, or times that only the kernel sets."""
+        marks = [_mark(path) for path in (f"{self._places['folder']}/rearm.json", self.path)]  # first: a later change is another look
+        if marks != self._marks:
+            self.ask(op)
+            self._marks = marks
+
+
+def _mark(path: str) -> tuple[int, ...]:
+    """Empty for a file that is not there."""
     try:
-        marked = [m for m in processes.find_marked(guard.config.instance_id, guard.config.run_dir) if m.pid not in spared]
+        seen = os.lstat(path)  # noqa: PTH116 - no path is one that is not there
+    except FileNotFoundError:
+        return ()
     except OSError as error:
-        return [f"Not every process could be checked ({error.strerror or error}): an agent's may be among them. Rearm again."]
-    alive = [m for m in marked if processes.is_alive(m.pid)]
-    if not alive:
-        return []
-    return [f"{len(alive)} processes carry an agent's marks{_named([m.pid for m in alive])}. Kill again, or end them if they are yours."]
+        return (error.errno or 0,)
+    return seen.st_ino, seen.st_size, seen.st_mode, seen.st_uid, seen.st_mtime_ns, seen.st_ctime_ns
 
 
-def _named(pids: list[int]) -> str:
-    words = [f"{pid} {processes.command_line(pid)[:60]!r}" for pid in pids[:MOST_NAMED]]
-    return f" (pid {', '.join(words)})" if words else ""
+def _is_whole(heard: dict[str, Any]) -> bool:
+    """Whether a helper's answer has exactly the shape of one: nothing of any other is taken over."""
+    shape = {"state": str, "why": str, "path": str, "not_before": float, "note": dict, "refused": list}
+    if {key: type(value) for key, value in heard.items()} != shape or heard["state"] not in ("set", "not_set", "broken"):
+        return False
+    is_note = {key: type(value) for key, value in heard["note"].items()} == {key: type(value) for key, value in _NOTE.items()}
+    words = heard["refused"]
+    is_refusal = not words or (len(words) == 3 and words[0] in _REFUSALS and all(isinstance(one, str) for one in words))
+    return is_note and is_refusal and 0 <= heard["not_before"] < 1e15
 
 
 PROOF_S = 60.0
@@ -126,30 +173,40 @@ def newest(kills: tuple[str, ...] | list[str]) -> str:
 class Unlatching:
     """Nonces, proofs and the release of one guard. Only the clerk's thread calls it, but for ``view``."""
 
-    def __init__(self, guard: Guard, passphrase: Passphrase) -> None:
+    def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._passphrase = passphrase
+        self.passphrase = Passphrase(guard.config.passphrase_file, guard.config.guard_dir)
         self._nonces: dict[str, tuple[int, float]] = {}
         self._proofs: dict[str, Proof] = {}
 
     def view(self) -> dict[str, Any]:
         """For the status; from memory."""
-        note, generation = self._passphrase.note, self._guard.latch.state.generation
-        view: dict[str, Any] = {"passphrase": self._passphrase.state, "wrong": note.wrong, "wait_s": self._passphrase.wait_s()}
-        if self._passphrase.why:
-            view["why"] = self._passphrase.why[:120]
-        if self._guard.latch.state.latched and note.reset_generation == generation:
+        it, generation = self.passphrase, self._guard.latch.state.generation
+        view: dict[str, Any] = {"passphrase": it.state, "wrong": it.note["wrong"], "wait_s": it.wait_s()}
+        if self.passphrase.why:
+            view["why"] = self.passphrase.why[:120]
+        if self._guard.latch.state.latched and it.note["reset_generation"] == generation:
             view["reset_while_killed"] = True
         return view
 
+    def load(self) -> None:
+        """First of all on the clerk's thread: what a former guard left. Its wait after a wrong passphrase begins again."""
+        self._try(lambda: self.passphrase.look_if_changed("load"))
+
     def look(self) -> None:
         """Once a second, on the clerk's thread: a file that was tampered with shows before anybody needs it."""
-        if self._passphrase.look() == "broken":
-            self._guard.notices["passphrase"] = (
-                f"The passphrase for rearm cannot be trusted: {self._passphrase.why}. It does not work until it is reset."
-            )
-        else:
-            self._guard.notices.pop("passphrase", None)
+        self._try(self.passphrase.look_if_changed)
+
+    def _try(self, look: Callable[[], object]) -> None:
+        it, notices, why = self.passphrase, self._guard.notices, ""
+        try:
+            look()
+        except ConsoleError as error:
+            why = error.what
+        if it.state == "broken":
+            why = f"The passphrase for rearm cannot be trusted: {it.why}. It does not work until it is reset."
+        notices.pop("passphrase", None)
+        notices |= {"passphrase": why} if why else {}
         self._show_wrong()
 
     def doubts(self) -> dict[str, Any]:
@@ -173,9 +230,9 @@ class Unlatching:
         guard.latch.check_release(generation, guard.latch.state.kills)
         try:
             words = self._check(kind, generation, passphrase, kill_id, nonce)
-        except Denied as error:
+        except (Denied, Unavailable) as error:
             self._show_wrong()
-            self._journal("rearm_refused", proof=kind[:20], by=by, why=error.what[:200], wrong=self._passphrase.note.wrong)
+            self._journal("rearm_refused", proof=kind[:20], by=by, why=error.what[:200], wrong=self.passphrase.note["wrong"])
             raise
         self._show_wrong()
         ticket = secrets.token_hex(16)
@@ -187,7 +244,8 @@ class Unlatching:
     def _check(self, kind: str, generation: int, passphrase: str, kill_id: str, nonce: str) -> str:
         """An amber note, or nothing."""
         if kind == "passphrase":
-            self._passphrase.check(passphrase)
+            if self.passphrase.ask("check", given=passphrase) != "set":
+                raise Denied("The passphrase cannot be checked.", "watchfloor status shows why.")
             return ""
         if kind == "signature":
             known, until = self._nonces.pop(nonce, (-1, 0.0))
@@ -196,8 +254,8 @@ class Unlatching:
             return ""
         if kind != "typed":
             raise Denied("That proves nothing.", f"Proofs: {', '.join(KINDS)}.")
-        if self._passphrase.look() != "not_set":
-            why = f": {self._passphrase.why}" if self._passphrase.why else ""
+        if self.passphrase.ask("look") != "not_set":
+            why = f": {self.passphrase.why}" if self.passphrase.why else ""
             raise Denied(
                 f"A passphrase is set{why}; the typed id is not enough.",
                 "Give the passphrase, sign with an operator key, or the owner resets it at a terminal: watchfloor secrets passphrase reset",
@@ -222,7 +280,7 @@ class Unlatching:
         if proven is None or proven.generation != generation or monotonic() > proven.until:
             raise Denied("The right to rearm was not proven.", "Give the passphrase, a signature, or the typed id of the kill.")
         words = " ".join(w for w in (proven.words, LOOKED if guard.registry.incomplete else "") if w)
-        was_reset = self._passphrase.note.reset_generation == generation
+        was_reset = self.passphrase.note["reset_generation"] == generation
         try:
             guard.journal.append(
                 "unlatch",
@@ -251,17 +309,17 @@ class Unlatching:
 
     def change(self, new: str, old: str, by: str) -> dict[str, Any]:
         """Set the passphrase, or replace it. A replacement needs the old one. Journalled first."""
-        what = "changed" if self._passphrase.look() == "set" else "set"
+        what = "changed" if self.passphrase.ask("look") == "set" else "set"
         self._journal("passphrase", by=by, what=f"to be {what}")
         try:
-            self._passphrase.change(new, old)
-        except Denied as error:
+            self.passphrase.ask("change", new=new, old=old)
+        except (Denied, Unavailable) as error:
             self._journal("passphrase", by=by, what="refused", why=error.what[:200])
             raise
         finally:
             self._show_wrong()
         self._journal("passphrase", by=by, what=what)
-        return {"passphrase": self._passphrase.state, "path": str(self._passphrase.path)}
+        return {"passphrase": self.passphrase.state, "path": self.passphrase.path}
 
     def reset(self, kill_id: str, by: str) -> dict[str, Any]:
         """Forgets the passphrase; while killed only with the kill's typed id, and that is remembered until the rearm."""
@@ -269,13 +327,13 @@ class Unlatching:
         if state.latched and kill_id != newest(state.kills):
             raise Denied("While killed a reset takes the id of the kill, typed by hand.", f"The kill is {newest(state.kills)}.")
         self._journal("passphrase", by=by, what="reset", latched=state.latched, kills=list(state.kills)[-3:])
-        self._passphrase.reset(state.generation if state.latched else -1)
+        self.passphrase.ask("reset", generation=state.generation if state.latched else -1)
         self._guard.notices.pop("passphrase", None)
         self._show_wrong()
-        return {"passphrase": self._passphrase.state, "while_killed": state.latched}
+        return {"passphrase": self.passphrase.state, "while_killed": state.latched}
 
     def _show_wrong(self) -> None:
-        wrong = self._passphrase.note.wrong
+        wrong = self.passphrase.note["wrong"]
         if wrong >= SHOWN_FROM:
             self._guard.notices["wrong-passphrase"] = f"{wrong} wrong passphrases in a row; the audit log shows who gave them."
         else:

@@ -1,1 +1,1 @@
-"""What the guard keeps on disk: whole files, journal, registry, latch, causes, passphrase."""
+"""What the guard keeps on disk: whole files, journal, registry, latch, causes."""

@@ -9,8 +9,8 @@ from typing import assert_never
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Killed, TimedOut, Unreachable
+from console.domain.kill import has_receipt
 from console.killswitch.client.guard_client import GuardClient
-from console.killswitch.guard.unlatch import has_receipt
 from console.remotekill.machine import Alarm, Effect, Latch, LeaseRenewed, LiftSoftStop, Released, SoftStop
 from console.services.fleet.core import Core, now
 from console.services.notices.shown import Notice

@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, Unavailable
-from console.domain.kill import Receipt
+from console.domain.kill import Receipt, has_receipt
 from console.domain.verdict import verdict, worst
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.client.kill import place_order
-from console.killswitch.guard.unlatch import has_receipt
 from console.killswitch.kernel.peers import inside_an_agent
 from console.killswitch.kill.receipt import read_receipt
 from console.killswitch.store.atomic_file import Damaged, read_sealed

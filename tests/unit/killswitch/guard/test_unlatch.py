@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from console.domain.guard import encode
 from console.killswitch.guard import unlatch
 from console.killswitch.guard.unlatch import newest
-from console.killswitch.store import passphrase
+from console.killswitch.helpers import passphrase
 from console.killswitch.store.atomic_file import write_whole
 from console.killswitch.store.journal import read_journal
 from tests.fakes.guard_room import Room
@@ -75,9 +75,9 @@ def test_with_a_passphrase_only_it_or_a_signature_opens(locked: Room) -> None:
     assert locked.unlatch(generation, kills)["kind"] == "Denied", "the typed id alone"
     assert locked.unlatch(generation, kills, kind="passphrase", passphrase="wrong wrong")["kind"] == "Denied"
     assert locked.guard.latch.state.latched
-    locked.guard.passphrase._not_before = 0.0
+    locked.desk.unlatching.passphrase.not_before = 0.0
     answer = locked.unlatch(generation, kills, kind="passphrase", passphrase=WORDS)
-    assert answer["ok"] and answer["proof"] == "passphrase" and not answer["note"]
+    assert answer.get("proof") == "passphrase" and not answer["note"], answer
     generation, kills = pressed(locked)
     nonce = locked.ask("challenge")["nonce"]
     assert locked.unlatch(generation, kills, kind="signature", nonce=nonce)["proof"] == "signature"
@@ -117,14 +117,14 @@ def test_wrong_attempts_are_journalled_shown_from_the_third_on_and_slow_down(loc
     for _ in range(3):
         assert "wrong-passphrase" not in locked.guard.notices
         locked.unlatch(generation, kills, by="mallory (uid 7, pid 9)", kind="passphrase", passphrase="wrong wrong")
-        locked.guard.passphrase._not_before = 0.0
+        locked.desk.unlatching.passphrase.not_before = 0.0
     assert "3 wrong passphrases" in locked.guard.notices["wrong-passphrase"]
     refused = lines(locked, "rearm_refused")
     assert [r["wrong"] for r in refused] == [1, 2, 3] and {r["by"] for r in refused} == {"mallory (uid 7, pid 9)"}
     assert "wrong wrong" not in locked.guard.journal.path.read_text() + str(locked.guard.notices)
     locked.start()
     assert locked.ask("status")["rearm"] == {"passphrase": "set", "wrong": 3, "wait_s": 4.0}
-    locked.guard.passphrase._not_before = 0.0
+    locked.desk.unlatching.passphrase.not_before = 0.0
     assert locked.unlatch(generation, kills, kind="passphrase", passphrase=WORDS)["ok"]
     assert "wrong-passphrase" not in locked.guard.notices
 
@@ -141,8 +141,7 @@ def test_a_passphrase_is_on_no_disk_but_as_its_hash(locked: Room, tmp_path: Path
 
 def test_a_broken_file_shows_and_refuses_until_the_owner_resets(locked: Room) -> None:
     generation, kills = pressed(locked)
-    assert locked.guard.passphrase.path is not None
-    locked.guard.passphrase.path.unlink()
+    Path(locked.desk.unlatching.passphrase.path).unlink()
     locked.desk.unlatching.look()
     assert "cannot be trusted" in locked.guard.notices["passphrase"] and locked.ask("status")["rearm"]["passphrase"] == "broken"
     for proof in ({"kind": "typed", "kill_id": kills[-1]}, {"kind": "passphrase", "passphrase": WORDS}):
@@ -163,7 +162,7 @@ def test_setting_and_resetting_is_journalled_first(locked: Room, monkeypatch: py
         disk.setattr("console.killswitch.store.journal.write_all", full)
         assert locked.ask("passphrase", reset=True, by="owner")["kind"] == "NotRecorded"
         assert locked.ask("passphrase", new="another passphrase", old=WORDS, by="owner")["kind"] == "NotRecorded"
-    locked.guard.passphrase.check(WORDS)
+    locked.desk.unlatching.passphrase.ask("check", given=WORDS)
 
 
 def test_the_longest_passphrases_and_the_fullest_latch_fit_into_lines(room: Room) -> None:
@@ -268,7 +267,7 @@ def test_a_press_in_the_middle_of_a_release_wins(room: Room, monkeypatch: pytest
     elif where == "disk":
         monkeypatch.setattr("console.killswitch.store.latch.write_whole", first(write_whole))
     else:
-        monkeypatch.setattr(room.guard.passphrase, "look", first(room.guard.passphrase.look))
+        monkeypatch.setattr(room.desk.unlatching.passphrase, "ask", first(room.desk.unlatching.passphrase.ask))
     answer = room.unlatch(generation, kills)
     assert not answer["ok"] and pressed_in_between and room.guard.latch.state.latched
     assert set(room.guard.latch.state.kills) >= {*kills, *pressed_in_between}

@@ -11,11 +11,11 @@ import pytest
 
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.killswitch.guard.unlatch import LOOKED, find_doubts
+from console.killswitch.helpers import passphrase, unlock
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.engine import EngineSilent, Running
 from console.killswitch.kernel.processes import Marked
 from console.killswitch.kill.receipt import receipt_bytes
-from console.killswitch.store import passphrase
 from tests.fakes.guard_room import Room, fill
 
 
@@ -70,6 +70,7 @@ def test_whatever_may_run_keeps_it_killed_in_words(
 ) -> None:
     room, engine = lost, ListEngine()
     room.guard.engine = engine  # type: ignore[assignment]
+    monkeypatch.setattr(unlock, "Engine", lambda *_: engine)
     assert room.tree is not None
     match what:
         case "a leaf of nobody":
@@ -102,10 +103,11 @@ def test_whatever_may_run_keeps_it_killed_in_words(
     assert room.guard.latch.state.latched and "unlatch" not in room.journal()
 
 
-def test_an_engine_that_never_had_a_container_of_ours_may_be_silent(lost: Room) -> None:
+def test_an_engine_that_never_had_a_container_of_ours_may_be_silent(lost: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = ListEngine()
     engine.lists = None
     lost.guard.engine = engine  # type: ignore[assignment]
+    monkeypatch.setattr(unlock, "Engine", lambda *_: engine)
     lost.guard.registry.containers_ever = False
     assert find_doubts(lost.guard) == []
 

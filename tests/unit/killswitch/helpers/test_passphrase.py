@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.domain.errors import Conflict, Denied, NotRecorded, UsageProblem
-from console.killswitch.store import passphrase
+from console.killswitch.helpers import passphrase
+from console.killswitch.helpers.passphrase import LONGEST_WAIT_S, Passphrase, checked, made, wait_after
 from console.killswitch.store.atomic_file import seal, write_whole
-from console.killswitch.store.passphrase import LONGEST_WAIT_S, Passphrase, checked, made, wait_after
 
 WORDS = "correct horse battery"
 

@@ -29,8 +29,6 @@ MOST_MEMORY = 256 * 1024 * 1024
 SHORTEST, LONGEST = 8, 256
 """Characters at least, bytes of UTF-8 at most (two of them fit into one line to the guard)."""
 LONGEST_WAIT_S = 300.0
-SHOWN_FROM = 3
-"""Wrong attempts in a row after which a notice is shown."""
 _FILE_LIMIT = 4096
 _RESET = "The owner of the state directory resets it at a terminal: watchfloor secrets passphrase reset"
 
@@ -63,7 +61,8 @@ class Passphrase:
         self._asked_file = file
         self._note_path = folder / "rearm.json"
         self._clock = clock
-        self._not_before = 0.0
+        self.not_before = 0.0
+        """CLOCK_BOOTTIME: when the next attempt is looked at."""
         self.state, self.why = "not_set", ""
         """set, not_set or broken; why it is broken."""
         self.note = Note()
@@ -71,7 +70,7 @@ class Passphrase:
     def load(self) -> None:
         """Read what a former guard left. A restart never shortens a wait: the wait starts again."""
         self.look()
-        self._not_before = self._clock() + wait_after(self.note.wrong)
+        self.not_before = self._clock() + wait_after(self.note.wrong)
 
     def look(self) -> str:
         """The state as the disk has it now; never raises."""
@@ -91,7 +90,7 @@ class Passphrase:
 
     def wait_s(self) -> float:
         """Seconds until the next attempt is looked at."""
-        return max(0.0, round(self._not_before - self._clock(), 1))
+        return max(0.0, round(self.not_before - self._clock(), 1))
 
     def check(self, given: str) -> None:
         """Denied unless it is the passphrase. Counted before it is compared; NotRecorded when that cannot be kept."""
@@ -105,7 +104,7 @@ class Passphrase:
             raise Denied(f"Too soon after a wrong passphrase: the next is not checked for another {left:g} s.", "Wait, then try again.")
         before = self.note
         self._save(replace(before, wrong=before.wrong + 1))
-        self._not_before = self._clock() + wait_after(self.note.wrong)
+        self.not_before = self._clock() + wait_after(self.note.wrong)
         try:
             right = hmac.compare_digest(*_both(raw, given))
         except (Damaged, ValueError) as error:
@@ -114,7 +113,7 @@ class Passphrase:
             left = self.wait_s()
             raise Denied(f"That is not the passphrase (wrong attempt {self.note.wrong}).", f"Try again in {left:g} s, or: {_RESET}")
         self._save(replace(self.note, wrong=0))
-        self._not_before = 0.0
+        self.not_before = 0.0
 
     def change(self, new: str, old: str) -> None:
         """Set the passphrase, or replace it. A replacement needs the old one."""
@@ -136,7 +135,7 @@ class Passphrase:
         self._save(replace(self.note, next_sha256=digest, path=str(path)))
         _put(path, body)
         self._save(replace(self.note, sha256=digest, next_sha256="", wrong=0))
-        self._not_before = 0.0
+        self.not_before = 0.0
         self.look()
 
     def reset(self, generation: int) -> None:
@@ -148,7 +147,7 @@ class Passphrase:
             self._save(Note(reset_generation=generation))
         except OSError as error:
             raise NotRecorded(f"The passphrase could not be reset: {error.strerror}.", "Fix the file's folder; it stays set.") from error
-        self._not_before = 0.0
+        self.not_before = 0.0
         self.look()
 
     def _read(self) -> bytes | None:
@@ -156,7 +155,7 @@ class Passphrase:
         body = read_sealed(self._note_path)
         if body is None and self.note.sha256:
             raise Damaged("the note beside the latch is missing")
-        self.note = _note_from(body) if body is not None else Note(wrong=self.note.wrong)
+        self.note = note_from(body) if body is not None else Note(wrong=self.note.wrong)
         path = self.path
         raw = None if path is None else _contents(path)
         known = {digest for digest in (self.note.sha256, self.note.next_sha256) if digest}
@@ -255,7 +254,7 @@ def _put(path: Path, body: bytes) -> None:
         raise NotRecorded(f"The passphrase could not be kept: {error.strerror}.", f"Make {path.parent} writable.") from error
 
 
-def _note_from(body: dict[str, object]) -> Note:
+def note_from(body: dict[str, object]) -> Note:
     kinds = {"sha256": str, "next_sha256": str, "path": str, "wrong": int, "reset_generation": int}
     if set(body) != set(kinds) or any(type(body[name]) is not kind for name, kind in kinds.items()):
         raise Damaged("the note beside the latch has the wrong shape")
