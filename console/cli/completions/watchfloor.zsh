@@ -85,10 +85,10 @@ _watchfloor_has() {
     "policy tools") words="-h --help sign check" ;;
     "policy tools sign") words="-h --help --tool --reason --key --state-dir --json" ;;
     "policy tools check") words="-h --help --state-dir --json" ;;
-    "policy check") words="-h --help --settings --batch --workspace --session --sources --matrix --sensitivity --json" ;;
-    "policy explain") words="-h --help --settings --workspace --session --sources --matrix --sensitivity --json" ;;
+    "policy check") words="-h --help --batch --settings --profile --contained --workspace --session --sources --matrix --sensitivity --json" ;;
+    "policy explain") words="-h --help --settings --profile --contained --workspace --session --sources --matrix --sensitivity --json" ;;
     "policy lint") words="-h --help --workspace --session --json" ;;
-    "policy test") words="-h --help --settings --workspace --session --sources --matrix --sensitivity --json" ;;
+    "policy test") words="-h --help --settings --profile --contained --workspace --session --sources --matrix --sensitivity --json" ;;
     "mcp") words="-h --help list" ;;
     "mcp list") words="-h --help --state-dir --json" ;;
     "hook") words="-h --help --state-dir" ;;

@@ -18,7 +18,7 @@ from console.domain.words import counted
 
 app = Verbs("What agents may reach: every sandbox with its mode and why; stricter modes and private data, which never loosen.")
 Agent = Annotated[str, Argument(metavar="AGENT", help="Its id: its session and those of all it spawned.", show_default=False)]
-Session = Annotated[str, Option("--session", metavar="CONTEXT", help="This session and those below it.")]
+Session = Annotated[str, Option("--session", metavar="ID", help="This session and those below it.")]
 Dry = Annotated[bool, Option("--dry-run", help="Show what would happen, and why it would be refused; do nothing.")]
 SWITCH_S = 60.0
 NAMED = 20
@@ -115,7 +115,7 @@ def history(agent: Agent = "", session: Session = "", state_dir: StateDir = None
 
 def _meant(agent: str, session: str) -> MeantBody:
     if bool(agent) == bool(session):
-        raise UsageProblem("Name one of: AGENT, --session CONTEXT.", "watchfloor network sandboxes lists agents and their sessions.")
+        raise UsageProblem("Name one of: AGENT, --session ID.", "watchfloor network sandboxes lists agents and their sessions.")
     reach: Literal["agent", "session"] = "agent" if agent else "session"
     return build(MeantBody, reach=reach, target=agent or session)
 

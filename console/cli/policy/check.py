@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ from console.cli.terminal.plain import plain
 from console.domain.calls.permission import Verdict
 from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.domain.network import Sensitivity
+from console.domain.profile import CODING
 from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge
 from console.policy.matrix import read_matrix
@@ -26,6 +28,7 @@ from console.policy.review.expected_verdicts import differences, read_table
 from console.policy.review.lint import Severity, lint
 from console.policy.rules.declared import Declared
 from console.policy.rules.loading import MAX_BYTES, Settings, read_json, read_settings
+from console.policy.rules.profiles import Profile, Standing, observed
 from console.policy.rules.verdicts import Judgement, denied
 from console.policy.scopes import ALL
 from console.policy.shell.check import Policy
@@ -37,9 +40,13 @@ sequences.add_sequences(app)
 rules.add_live(app)
 app.verbs["tools"] = tools_app
 
-SettingsFile = Annotated[str, Option("--settings", metavar="FILE", help="The policy: settings.json.")]
-Workspace = Annotated[str, Option("--workspace", metavar="DIR", help="${WORKSPACE}; relative paths start here.")]
-ContextId = Annotated[str, Option("--session", metavar="ID", help="${CONTEXT_ID}.")]
+SettingsFile = Annotated[str | None, Option("--settings", metavar="FILE", help="Own rules: settings.json.")]
+ProfileName = Annotated[str, Option("--profile", metavar="NAME", help="strict, coding or observe; without --settings: coding.")]
+Contained = Annotated[bool, Option("--contained", help="For an agent in a sandbox that hides secrets, network not FULL.")]
+Workspace = Annotated[
+    str, Option("--workspace", metavar="DIR", help="Folder that ${WORKSPACE} stands for in rules; relative paths start here.")
+]
+ContextId = Annotated[str, Option("--session", metavar="ID", help="Session that ${CONTEXT_ID} stands for in rules.")]
 Sources = Annotated[str, Option("--sources", metavar="FILE", help="sources.json of the agent's type.")]
 MatrixFile = Annotated[str, Option("--matrix", metavar="FILE", help="A permission matrix.")]
 Level = Annotated[str, Option("--sensitivity", metavar="LEVEL", help="Of the session: PUBLIC, INTERNAL, CONFIDENTIAL, SECRET.")]
@@ -49,10 +56,12 @@ _CODES = {Verdict.ALLOW: ExitCode.DONE, Verdict.DENY: ExitCode.DENIED, Verdict.A
 
 @app.command("check")
 def check(
-    settings: SettingsFile,
     tool: Annotated[str | None, Argument(metavar="TOOL", help="shell, read_file, write_file, delete_file, http_request, ...")] = None,
     argument: Annotated[str | None, Argument(metavar="ARGUMENT", help="Command, path or URL.")] = None,
     batch: Annotated[str | None, Option("--batch", metavar="FILE", help="Lines of {tool, argument}; - reads them from stdin.")] = None,
+    settings: SettingsFile = None,
+    profile: ProfileName = "",
+    contained: Contained = False,
     workspace: Workspace = "",
     context: ContextId = "",
     sources: Sources = "",
@@ -62,14 +71,14 @@ def check(
 ) -> int:
     """The verdict on a call, with rule and reason. Ends with 0 (allow), 4 (deny) or 5 (ask); with --batch 0 once all were judged."""
     if (batch is None) == (tool is None or argument is None):
-        raise UsageProblem("Name TOOL and ARGUMENT, or --batch FILE.", "watchfloor policy check --settings FILE shell 'grep -r x .'")
-    made = _context(settings, workspace, context, sources, matrix, sensitivity)
+        raise UsageProblem("Name TOOL and ARGUMENT, or --batch FILE.", "watchfloor policy check shell 'grep -r x .'")
+    made = _context(_Rules(settings, profile, contained), workspace, context, sources, matrix, sensitivity)
     if batch is not None:
         for call in _batch(batch):
-            found = judge(call, made) if isinstance(call, Call) else call
+            found = _judged(call, made) if isinstance(call, Call) else call
             out.write(json.dumps(found.as_json()) + "\n")
         return int(ExitCode.DONE)
-    found = judge(Call(tool or "", argument or ""), made)
+    found = _judged(Call(tool or "", argument or ""), made)
     if as_json:
         out.emit(found.as_json())
     else:
@@ -79,9 +88,11 @@ def check(
 
 @app.command("explain")
 def explain(
-    settings: SettingsFile,
     tool: Annotated[str, Argument(metavar="TOOL")],
     argument: Annotated[str, Argument(metavar="CALL")],
+    settings: SettingsFile = None,
+    profile: ProfileName = "",
+    contained: Contained = False,
     workspace: Workspace = "",
     context: ContextId = "",
     sources: Sources = "",
@@ -90,7 +101,7 @@ def explain(
     as_json: Json = False,
 ) -> int:
     """Each part of a call with its verdict, rule and step, and what would be executed. Ends with 0, whatever the verdict."""
-    found = judge(Call(tool, argument), _context(settings, workspace, context, sources, matrix, sensitivity))
+    found = _judged(Call(tool, argument), _context(_Rules(settings, profile, contained), workspace, context, sources, matrix, sensitivity))
     if as_json:
         out.emit(found.as_json())
         return 0
@@ -128,7 +139,9 @@ def lint_file(
 @app.command("test")
 def test_table(
     file: Annotated[str, Argument(metavar="FILE", help="Cases of {tool, argument, verdict, rule?}.")],
-    settings: SettingsFile,
+    settings: SettingsFile = None,
+    profile: ProfileName = "",
+    contained: Contained = False,
     workspace: Workspace = "",
     context: ContextId = "",
     sources: Sources = "",
@@ -137,9 +150,9 @@ def test_table(
     as_json: Json = False,
 ) -> int:
     """Judges a table of calls with expected verdicts. Ends with 1 when one is answered otherwise."""
-    made = _context(settings, workspace, context, sources, matrix, sensitivity)
+    made = _context(_Rules(settings, profile, contained), workspace, context, sources, matrix, sensitivity)
     cases = read_table(read_bytes(file), file)
-    wrong = differences(cases, lambda tool, argument: judge(Call(tool, argument), made))
+    wrong = differences(cases, lambda tool, argument: _judged(Call(tool, argument), made))
     if as_json:
         out.emit({"cases": len(cases), "differences": [one.as_json() for one in wrong]})
     else:
@@ -151,24 +164,51 @@ def test_table(
     return int(ExitCode.FAILURE if wrong else ExitCode.DONE)
 
 
-def _context(settings: str, workspace: str, context: str, sources: str, matrix: str, sensitivity: str) -> Context:
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Which rules were named."""
+
+    file: str | None
+    profile: str
+    contained: bool
+
+    def read(self, context: str, place: str) -> tuple[Settings, Profile | None]:
+        """The rules, and the profile that they are of. Raises ConsoleError."""
+        if self.file is not None:
+            return read_settings(read_bytes(self.file), context, place), None
+        name = self.profile or CODING
+        return read_settings(policy_data.profile_rules(name), context, place), policy_data.profile(name)
+
+
+def _context(named: _Rules, workspace: str, context: str, sources: str, matrix: str, sensitivity: str) -> Context:
     """Everything a call is judged by. A policy that cannot be read denies; other files that cannot are an error."""
     if sensitivity not in Sensitivity.__members__:
         raise UsageProblem(f"Sensitivity {sensitivity[:40]!r} is not known.", f"Levels are {', '.join(Sensitivity)}.")
     tools = policy_data.tools()
-    place = str(Path(workspace).resolve()) if workspace else ""
-    rules: Settings | None = None
+    if named.file is not None and (named.profile or named.contained):
+        raise UsageProblem("--settings names own rules, and --profile or --contained a profile.", "Name one of them.")
+    if named.profile:
+        policy_data.profile(named.profile)
+    place = str(Path(workspace).resolve()) if workspace else "" if named.file is not None else str(Path.cwd())
+    rules, profile = None, None
     problem = ""
     try:
-        rules = read_settings(read_bytes(settings), context, place)
+        rules, profile = named.read(context, place)
     except ConsoleError as error:
         problem = error.what
     policy = rows = None
     if rules is not None:
         declared = _declared(sources) if sources else None
-        policy = Policy(rules, policy_data.catalogue(), policy_data.dangers(), declared)
+        policy = Policy(rules, policy_data.catalogue(), policy_data.dangers(), declared, profile)
         rows = read_matrix(read_json(read_bytes(matrix), matrix), rules.workspace) if matrix else None
-    return Context(policy, Disk(), tools, ALL, Sensitivity(sensitivity), rows, problem=problem)
+    standing = Standing.CONTAINED if named.contained else Standing.OPEN
+    return Context(policy, Disk(), tools, ALL, Sensitivity(sensitivity), rows, problem=problem, standing=standing)
+
+
+def _judged(call: Call, made: Context) -> Judgement:
+    """The verdict, as an agent of that profile gets it."""
+    found = judge(call, made)
+    return observed(found) if made.policy is not None and made.policy.profile is not None and made.policy.profile.observes else found
 
 
 def _declared(name: str) -> Declared:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.", show_default=False)]
 Tree = Annotated[bool, Option("--tree", help="And everything below it.")]
-Session = Annotated[str, Option("--session", metavar="CONTEXT", help="Every agent in this session, and all that they started.")]
+Session = Annotated[str, Option("--session", metavar="ID", help="Every agent in this session, and all that they started.")]
 Host = Annotated[bool, Option("--host", help="Everything this instance holds on this host.")]
 All = Annotated[bool, Option("--all", help="Everything; a kill of everything is a panic and blocks new agents.")]
 Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")]
@@ -45,7 +45,7 @@ def scope_of(agent: str, tree: bool, session: str, host: bool, everything: bool)
     named = [bool(agent), bool(session), host, everything]
     if sum(named) != 1:
         raise UsageProblem(
-            "Name one of: AGENT, --session CONTEXT, --host, --all.",
+            "Name one of: AGENT, --session ID, --host, --all.",
             "watchfloor fleet lists agents, watchfloor network sandboxes their sessions; see --help.",
         )
     if tree and not agent:

@@ -312,7 +312,7 @@ def words_of(found: list[Report]) -> _Words:
         said.append(f"unknown: {'; '.join(doubts)[:300]}")
     left = list(dict.fromkeys(n.split(" ", 2)[1] for r in found for n in r.not_looked))
     if left:
-        said.append(f"not looked at here: {', '.join(left)}")
+        said.append(f"not looked at, because this instance has a state directory of its own: {', '.join(left)}")
     return _Words("; ".join(said), bool(doubts))
 
 

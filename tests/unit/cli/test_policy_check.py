@@ -45,6 +45,31 @@ def test_a_verdict_and_its_exit_code(watchfloor: Watchfloor, workspace: str, too
     assert {"schema_version", "verdict", "rule", "reason", "parts"} <= set(told) and told["rule"] and told["reason"] and told["parts"]
 
 
+@pytest.mark.parametrize(
+    ("words", "argument", "verdict"),
+    [
+        ((), "git diff", "allow"),
+        ((), "make test", "ask"),
+        (("--contained",), "make test", "allow"),
+        (("--profile", "strict"), "make test", "ask"),
+        (("--profile", "strict"), "cat /etc/shadow", "deny"),
+        (("--profile", "observe"), "cat /etc/shadow", "allow"),
+    ],
+)
+def test_without_own_rules_a_profile_judges_in_this_folder(
+    watchfloor: Watchfloor, workspace: str, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], argument: str, verdict: str
+) -> None:
+    monkeypatch.chdir(workspace)
+    assert json.loads(watchfloor("policy", "check", *words, "--json", "shell", argument).out)["verdict"] == verdict
+    assert json.loads(watchfloor("policy", "explain", *words, "--json", "shell", argument).out)["verdict"] == verdict
+
+
+def test_a_profile_that_there_is_not_and_two_kinds_of_rules_are_refused(watchfloor: Watchfloor) -> None:
+    said = watchfloor("policy", "check", "--profile", "lax", "shell", "ls")
+    assert said.code == 2 and "strict, coding, observe" in said.err
+    assert watchfloor("policy", "check", "--profile", "strict", "--settings", SEED, "shell", "ls").code == 2
+
+
 def test_a_policy_that_cannot_be_read_denies(watchfloor: Watchfloor, tmp_path: Path) -> None:
     for content in (b"", b"{", b"{}", b'{"permissions": {}}', b"\xff", None):
         file = tmp_path / "s.json"
@@ -53,6 +78,7 @@ def test_a_policy_that_cannot_be_read_denies(watchfloor: Watchfloor, tmp_path: P
             file.write_bytes(content)
         said = watchfloor("policy", "check", "--settings", str(file), "--json", "shell", "true")
         assert (said.code, json.loads(said.out)["verdict"]) == (4, "deny")
+    assert watchfloor("policy", "check", "--settings", "", "shell", "true").code == 4, "a name that is empty is no profile"
 
 
 def test_a_batch_is_one_verdict_a_line(watchfloor: Watchfloor, workspace: str, tmp_path: Path) -> None:
@@ -86,7 +112,7 @@ def test_a_file_that_is_too_large_is_refused_and_not_judged_in_part(
 def test_usage(watchfloor: Watchfloor) -> None:
     for argv in (
         ["check", "--settings", SEED],
-        ["check", "shell", "ls"],
+        ["check", "shell"],
         ["check", "--settings", SEED, "--sensitivity", "x", "shell", "ls"],
     ):
         assert watchfloor("policy", *argv).code == 2
