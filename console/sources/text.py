@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -16,3 +17,7 @@ def plain(value: object, limit: int = 200) -> str:
         return ""
     text = (str(value) if isinstance(value, str) or abs(value) < 10**30 else "")[:limit]
     return text if text.isprintable() else _CONTROL.sub("\ufffd", text)
+
+
+known = lru_cache(maxsize=4096)(plain)
+"""The same of models, sessions and folders: the same few again and again."""

@@ -7,19 +7,17 @@ count its id once. The id consists of the message's and the request's: a gateway
 
 from __future__ import annotations
 
-import ctypes
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from console.domain.spend import ID_PARTS, NANO, Answer, Tokens, with_input
-from console.sources.reading import TOLERANT_MAX, Reading, at_of
+from console.sources.reading import TOLERANT_MAX, Reading, at_of, lines_with
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
-from console.sources.text import plain
+from console.sources.text import known, plain
 
 SOURCE = "claude_code"
 FOLDERS = (".claude", ".watchfloor/claude")
@@ -68,50 +66,12 @@ class _Record(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Record)
 
 
-_known = lru_cache(maxsize=4096)(plain)
-"""Models, sessions and folders: the same few again and again."""
-
-
 def answers(data: bytes, session: str, agent: str, seen: Reading, uid: int = -1, *, ours: bool = False) -> Iterator[Answer]:
     """The answers in whole lines. ``session``, ``agent``: by the file's name, for records that do not say; ``uid``: whose file it is."""
-    find = _finder(data)
-    position = find(0)
-    while position >= 0:
-        start = data.rfind(b"\n", 0, position) + 1
-        end = data.find(b"\n", position)
-        end = len(data) if end < 0 else end
-        found = _answer(data[start:end], session, agent, seen, uid, ours)
+    for line in lines_with(data, _MARK):
+        found = _answer(line, session, agent, seen, uid, ours)
         if found is not None:
             yield found
-        position = find(end)
-
-
-def _finder(data: bytes) -> Callable[[int], int]:
-    """Where the next mark is from a place on, or -1; while ``data`` is held.
-
-    The C library looks in half the time that ``bytes.find`` takes, and lets other threads run meanwhile.
-    """
-    memmem = _libc_memmem()
-    if memmem is None:
-        return lambda start: data.find(_MARK, start)
-    base, size = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0, len(data)
-
-    def find(start: int) -> int:
-        at = memmem(base + start, size - start, _MARK, len(_MARK)) if start < size else None
-        return -1 if at is None else at - base
-
-    return find
-
-
-@cache
-def _libc_memmem() -> Callable[[int, int, bytes, int], int | None] | None:
-    try:
-        found = ctypes.CDLL(None).memmem
-    except (OSError, AttributeError):
-        return None
-    found.restype = ctypes.c_void_p
-    found.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
-    return cast(Callable[[int, int, bytes, int], int | None], found)
 
 
 def _answer(line: bytes, session: str, agent: str, seen: Reading, uid: int, ours: bool) -> Answer | None:
@@ -132,11 +92,11 @@ def _answer(line: bytes, session: str, agent: str, seen: Reading, uid: int, ours
         SOURCE,
         _id(message.id, record.requestId, tokens),
         at_of(record.timestamp),
-        _known(message.model),
-        "" if tier == "standard" else _known(tier, 40),
-        _known(record.sessionId, 64) or session,
-        _known(record.agentId, 64) or agent,
-        _known(record.cwd, 500),
+        known(message.model),
+        "" if tier == "standard" else known(tier, 40),
+        known(record.sessionId, 64) or session,
+        known(record.agentId, 64) or agent,
+        known(record.cwd, 500),
         tokens,
         _reported(record.costUSD),
         uid,

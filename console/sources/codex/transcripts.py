@@ -11,16 +11,41 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
+
 from console.domain.spend import Answer, Tokens, with_input
-from console.sources.reading import TOLERANT_MAX, Reading, at_of
+from console.sources.reading import Reading, at_of, records
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
 from console.sources.text import plain
 
 SOURCE = "codex"
 FOLDERS = (".codex", ".watchfloor/codex")
 """Where in the home of an agent of ours it keeps its files: by itself, or as a conversation that was started here is told to."""
-_MARKS = (b'"token_usage_record"', b'"token_count"', b'"turn_context"', b'"session_meta"')
+_MARKS = (b'"token_', b'"turn_context"', b'"session_meta"')
 _ID_MAX = 200
+
+
+class _Payload(msgspec.Struct):
+    type: object = None
+    id: object = None
+    session_id: object = None
+    thread_id: object = None
+    response_id: object = None
+    timestamp: object = None
+    cwd: object = None
+    model: object = None
+    source: object = None
+    usage: object = None
+    info: object = None
+
+
+class _Record(msgspec.Struct):
+    type: object
+    payload: _Payload
+    timestamp: object = None
+
+
+_RECORDS = msgspec.json.Decoder(_Record)
 
 
 @dataclass(slots=True)
@@ -46,57 +71,42 @@ class Thread:
 
 def answers(data: bytes, state: Thread, seen: Reading, uid: int = -1, *, ours: bool = False) -> Iterator[Answer]:
     """The answers in whole lines."""
-    for line in data.split(b"\n"):
-        if not any(mark in line for mark in _MARKS):
-            continue
-        if len(line) > TOLERANT_MAX:
-            seen.odd += 1
-            continue
+    for record in records(data, *_MARKS, of=_RECORDS, seen=seen):
         try:
-            record = json.loads(line)
-            payload = record["payload"]
-            kind, at = record["type"], at_of(str(record.get("timestamp", "")))
-            if not isinstance(payload, dict):
-                raise TypeError
-            found = _take(kind, payload, at, state)
-        except (ValueError, KeyError, TypeError, RecursionError):
+            found = _take(record.type, record.payload, at_of(record.timestamp), state, (uid, ours))
+        except (ValueError, KeyError, TypeError):
             seen.odd += 1
             continue
         if found is not None and found.tokens.is_sane():
             seen.answers += 1
-            yield found._replace(uid=uid, ours=ours)
+            yield found
         elif found is not None:
             seen.odd += 1
 
 
-def _take(kind: str, payload: dict[str, Any], at: float, state: Thread) -> Answer | None:
+def _take(kind: object, payload: _Payload, at: float, state: Thread, whose: tuple[int, bool]) -> Answer | None:
     if kind == "session_meta" and not state.thread:
-        state.thread = plain(payload.get("id"), 64)
-        state.root = plain(payload.get("session_id"), 64) or state.thread
-        state.born = at_of(str(payload.get("timestamp", "")))
-        state.cwd = plain(payload.get("cwd"), 500)
-        state.own = not _is_child(payload)
+        state.thread = plain(payload.id, 64)
+        state.root = plain(payload.session_id, 64) or state.thread
+        state.born = at_of(payload.timestamp)
+        state.cwd = plain(payload.cwd, 500)
+        state.own = not (isinstance(payload.source, dict) and "subagent" in payload.source)
     elif kind == "turn_context":
-        state.model = plain(payload.get("model")) or state.model
-        state.cwd = plain(payload.get("cwd"), 500) or state.cwd
+        state.model = plain(payload.model) or state.model
+        state.cwd = plain(payload.cwd, 500) or state.cwd
         state.own = state.own or at >= state.born
     elif kind == "token_usage_record":
-        if plain(payload.get("thread_id"), 64) in ("", state.thread):
+        if plain(payload.thread_id, 64) in ("", state.thread):
             state.records = True
-            found = _answer(state, plain(payload.get("response_id"), _ID_MAX), at, payload["usage"])
+            tokens, name = _tokens(payload.usage), plain(payload.response_id, _ID_MAX)
             # A gateway may give every answer the same id: the input tells one from another.
-            return found._replace(answer_id=with_input(found.answer_id, found.tokens))
-    elif kind == "event_msg" and payload.get("type") == "token_count":
-        return _step(payload.get("info"), at, state)
+            return _answer(state, name and with_input(name, tokens), at, tokens, whose)
+    elif kind == "event_msg" and payload.type == "token_count":
+        return _step(payload.info, at, state, whose)
     return None
 
 
-def _is_child(payload: dict[str, Any]) -> bool:
-    source = payload.get("source")
-    return isinstance(source, dict) and "subagent" in source
-
-
-def _step(info: object, at: float, state: Thread) -> Answer | None:
+def _step(info: object, at: float, state: Thread, whose: tuple[int, bool]) -> Answer | None:
     """A running total that grew: what the last answer used."""
     if not isinstance(info, dict):
         return None
@@ -104,20 +114,23 @@ def _step(info: object, at: float, state: Thread) -> Answer | None:
     grew, state.total = total > state.total, total
     if not grew or state.records or not state.own:
         return None
-    return _answer(state, f"{state.thread}:{total}", at, info["last_token_usage"])
+    return _answer(state, f"{state.thread}:{total}", at, _tokens(info["last_token_usage"]), whose)
 
 
-def _answer(state: Thread, answer_id: str, at: float, usage: dict[str, Any]) -> Answer:
+def _answer(state: Thread, answer_id: str, at: float, tokens: Tokens, whose: tuple[int, bool]) -> Answer:
     if not answer_id:
         raise ValueError("it names no answer")
-    # Here the input holds what came from the cache and what was written to it.
-    read, written = _count(usage, "cached_input_tokens"), _count(usage, "cache_write_input_tokens")
-    tokens = Tokens(_count(usage, "input_tokens") - read - written, read, written, 0, _count(usage, "output_tokens"))
     agent = "" if state.thread == state.root else state.thread
-    return Answer(SOURCE, answer_id, at, state.model, "", state.root, agent, state.cwd, tokens)
+    return Answer(SOURCE, answer_id, at, state.model, "", state.root, agent, state.cwd, tokens, None, *whose)
 
 
-def _count(usage: dict[str, Any], key: str) -> int:
+def _tokens(usage: object) -> Tokens:
+    """Here the input holds what came from the cache and what was written to it. Raises ValueError."""
+    read, written = _count(usage, "cached_input_tokens"), _count(usage, "cache_write_input_tokens")
+    return Tokens(_count(usage, "input_tokens") - read - written, read, written, 0, _count(usage, "output_tokens"))
+
+
+def _count(usage: object, key: str) -> int:
     value = usage.get(key, 0) if isinstance(usage, dict) else None
     if type(value) is not int:
         raise ValueError(f"{key} is no whole number")

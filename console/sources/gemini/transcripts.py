@@ -7,16 +7,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from console.domain.spend import Answer, Tokens
 from console.sources.reading import at_of, count, records
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
-from console.sources.text import plain
+from console.sources.text import known, plain
 
 SOURCE = "gemini"
 _ID_MAX = 200
+
+
+class _Record(msgspec.Struct):
+    type: object = None
+    id: object = None
+    timestamp: object = None
+    model: object = None
+    tokens: object = None
+
+
+_RECORDS = msgspec.json.Decoder(_Record)
 
 
 class ChatLines:
@@ -26,11 +38,12 @@ class ChatLines:
         self._of = opened
         self._session, self._agent = named(opened.path)
         self._session = opened.state or self._session
+        self._project = plain(opened.path.split("/")[-4 if self._agent else -3], 500)
 
     def take(self, data: bytes) -> Iterator[Answer]:
         if not self._agent and not self._of.state and (found := _session_of(data)):
             self._session = found
-        for record in records(data, b'"tokens"', self._of.seen):
+        for record in records(data, b'"tokens"', of=_RECORDS, seen=self._of.seen):
             try:
                 answer = self._answer(record)
             except ValueError:
@@ -43,17 +56,14 @@ class ChatLines:
     def state(self) -> str:
         return "" if self._agent else self._session
 
-    def _answer(self, record: dict[str, Any]) -> Answer | None:
-        name, model = plain(record.get("id"), _ID_MAX), plain(record.get("model"))
-        if record.get("type") != "gemini" or not isinstance(record.get("tokens"), dict):
+    def _answer(self, record: _Record) -> Answer | None:
+        if record.type != "gemini" or not isinstance(record.tokens, dict):
             return None
-        tokens = tokens_of(record["tokens"])
+        name, tokens = plain(record.id, _ID_MAX), tokens_of(record.tokens)
         if not name or not tokens.is_sane():
             raise ValueError("it names no answer, or no model gives such counts")
-        at = at_of(str(record.get("timestamp", "")))
-        project = Path(self._of.path).parents[2 if self._agent else 1].name
-        where = (self._session, self._agent, plain(project, 500))
-        return Answer(SOURCE, name, at, model, "", *where, tokens, None, self._of.uid, self._of.ours)
+        at, where = at_of(record.timestamp), (self._session, self._agent, self._project)
+        return Answer(SOURCE, name, at, known(record.model), "", *where, tokens, None, self._of.uid, self._of.ours)
 
 
 def tokens_of(said: dict[str, Any]) -> Tokens:

@@ -6,18 +6,18 @@ bounded time. One that is locked, broken or of another layout is left out, with 
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+
+import msgspec
 
 from console.domain.spend import Answer, Tokens
-from console.sources.reading import count, reported
+from console.sources.reading import count, decoded, reported
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
-from console.sources.text import plain
+from console.sources.text import known, plain
 
 if TYPE_CHECKING:
     import sqlite3
@@ -37,6 +37,18 @@ select id, session_id, time_updated, data from message
 where time_updated >= ? and length(data) <= ? and data like '%"assistant"%' order by time_updated"""
 
 
+class _Record(msgspec.Struct):
+    role: object = None
+    tokens: object = None
+    time: object = None
+    providerID: object = None  # noqa: N815 - as it is written
+    modelID: object = None  # noqa: N815
+    cost: object = None
+
+
+_RECORDS = msgspec.json.Decoder(_Record)
+
+
 class Whose(NamedTuple):
     """Of one session."""
 
@@ -54,7 +66,7 @@ def read(source: str, opened: Opened) -> Iterator[tuple[Answer, str]]:
         try:
             sessions = _sessions(database)
             for name, session, at, data in database.execute(_MESSAGES, (since, ROW_MAX)):
-                answer = _answer(source, opened, sessions, plain(name, 200), plain(session, 64), data)
+                answer = _answer(source, opened, sessions, plain(name, 200), known(session, 64), data)
                 if answer is not None:
                     yield answer, str(at) if type(at) is int else opened.state
         finally:
@@ -66,6 +78,7 @@ def read(source: str, opened: Opened) -> Iterator[tuple[Answer, str]]:
 def connect(path: str) -> sqlite3.Connection:
     """The database, to be read alone: nothing is written, not even beside it. Raises sqlite3.Error."""
     import sqlite3
+    from urllib.parse import quote  # a process that reads only files of lines does without both
 
     found = sqlite3.connect(f"file:{quote(path)}?mode=ro&readonly_shm=1", uri=True, timeout=LOCKED_S)
     until = time.monotonic() + READ_S
@@ -86,39 +99,40 @@ def _root(sessions: dict[str, Whose], session: str) -> str:
         if above is None or not above.parent:
             break
         session = above.parent
-    return plain(session, 64)
+    return known(session, 64)
 
 
 def _answer(source: str, opened: Opened, sessions: dict[str, Whose], name: str, session: str, data: object) -> Answer | None:
+    record = decoded(data, _RECORDS) if isinstance(data, str) else None
     try:
-        record = json.loads(data) if isinstance(data, str) else None
-        if not isinstance(record, dict) or record.get("role") != "assistant" or not isinstance(record.get("tokens"), dict):
+        if record is None:
+            raise ValueError("it cannot be read")
+        if record.role != "assistant" or not isinstance(record.tokens, dict):
             return None
-        tokens = tokens_of(record["tokens"])
+        tokens = tokens_of(record.tokens)
         if not tokens.total:
             return None
         if not name or not tokens.is_sane():
             raise ValueError("it names no answer, or no model gives such counts")
-        created = record.get("time")
-        at = count(created, "created") / 1000
-    except (ValueError, RecursionError):
+        at = count(record.time, "created") / 1000
+    except ValueError:
         opened.seen.odd += 1
         return None
     opened.seen.answers += 1
-    root, known = _root(sessions, session), sessions.get(session)
-    provider, model = plain(record.get("providerID"), 100), plain(record.get("modelID"))
-    where = (root, "" if root == session else session, known.folder if known is not None else "")
+    root, whose = _root(sessions, session), sessions.get(session)
+    provider, model = known(record.providerID, 100), known(record.modelID)
+    where = (root, "" if root == session else session, whose.folder if whose is not None else "")
     model = f"{provider}/{model}" if provider else model
-    return Answer(source, name, at, model, "", *where, tokens, reported(record.get("cost")), opened.uid, opened.ours)
+    return Answer(source, name, at, model, "", *where, tokens, reported(record.cost), opened.uid, opened.ours)
 
 
 def tokens_of(said: dict[str, Any]) -> Tokens:
     """Counts as the program writes them; what the total holds beyond its parts is reasoning, billed as output. Raises ValueError."""
     cache = said.get("cache")
-    parts = Tokens(count(said, "input"), count(cache, "read"), count(cache, "write"), 0, count(said, "output"))
+    given, read, written, output = count(said, "input"), count(cache, "read"), count(cache, "write"), count(said, "output")
     total = count(said, "total")
-    more = max(0, total - parts.total) if total else count(said, "reasoning")
-    return parts._replace(output=parts.output + more)
+    more = max(0, total - given - read - written - output) if total else count(said, "reasoning")
+    return Tokens(given, read, written, 0, output + more)
 
 
 def _is_database(path: str) -> bool:

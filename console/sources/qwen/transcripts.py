@@ -6,15 +6,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+
+import msgspec
 
 from console.domain.spend import Answer, Tokens
 from console.sources.reading import at_of, count, records
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
-from console.sources.text import plain
+from console.sources.text import known, plain
 
 SOURCE = "qwen"
 _ID_MAX = 200
+
+
+class _Record(msgspec.Struct):
+    type: object = None
+    uuid: object = None
+    sessionId: object = None  # noqa: N815 - as it is written
+    agentId: object = None  # noqa: N815
+    cwd: object = None
+    timestamp: object = None
+    model: object = None
+    usageMetadata: object = None  # noqa: N815
+
+
+_RECORDS = msgspec.json.Decoder(_Record)
 
 
 class ChatLines:
@@ -24,7 +39,7 @@ class ChatLines:
         self._of = opened
 
     def take(self, data: bytes) -> Iterator[Answer]:
-        for record in records(data, b'"usageMetadata"', self._of.seen):
+        for record in records(data, b'"usageMetadata"', of=_RECORDS, seen=self._of.seen):
             try:
                 answer = self._answer(record)
             except ValueError:
@@ -37,19 +52,19 @@ class ChatLines:
     def state(self) -> str:
         return ""
 
-    def _answer(self, record: dict[str, Any]) -> Answer | None:
-        used = record.get("usageMetadata")
-        if record.get("type") != "assistant" or not isinstance(used, dict):
+    def _answer(self, record: _Record) -> Answer | None:
+        used = record.usageMetadata
+        if record.type != "assistant" or not isinstance(used, dict):
             return None
         given, cached = count(used, "promptTokenCount"), count(used, "cachedContentTokenCount")
         output = count(used, "candidatesTokenCount") + count(used, "thoughtsTokenCount")
         tokens = Tokens(max(0, given - cached), cached, 0, 0, output or (count(used, "totalTokenCount") if not given else 0))
-        name = plain(record.get("uuid"), _ID_MAX)
+        name = plain(record.uuid, _ID_MAX)
         if not name or not tokens.is_sane():
             raise ValueError("it names no answer, or no model gives such counts")
-        session = plain(record.get("sessionId"), 64) or plain(self._of.path.rpartition("/")[2].removesuffix(".jsonl"), 64)
-        where = (session, plain(record.get("agentId"), 64), plain(record.get("cwd"), 500))
-        at, model = at_of(str(record.get("timestamp", ""))), plain(record.get("model"))
+        session = known(record.sessionId, 64) or known(self._of.path.rpartition("/")[2].removesuffix(".jsonl"), 64)
+        where = (session, known(record.agentId, 64), known(record.cwd, 500))
+        at, model = at_of(record.timestamp), known(record.model)
         return Answer(SOURCE, name, at, model, "", *where, tokens, None, self._of.uid, self._of.ours)
 
 

@@ -260,7 +260,7 @@ def _blocks(fd: int, offset: int, until: int, found: Found) -> Iterator[tuple[by
                 offset, parts, held, skipping = offset + held, [], 0, True
                 yield b"", offset
             continue
-        whole = b"".join((*parts, data[:end]))
+        whole = data if end == len(data) and not held else b"".join((*parts, data[:end]))
         offset += held + end
         parts, held = [data[end:]], len(data) - end
         if skipping:

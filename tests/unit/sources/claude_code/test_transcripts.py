@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from console.domain.spend import Answer, Tokens
-from console.sources.claude_code import transcripts as claude_transcripts
 from console.sources.claude_code.transcripts import answers
 from console.sources.reading import Reading, at_of
 
@@ -104,13 +101,3 @@ def test_what_the_program_itself_says_it_cost_is_kept() -> None:
 @pytest.mark.parametrize(("text", "at"), [("2026-11-21T20:28:05.833Z", 1795292885.833), ("", 0), ("9999-99", 0), ("0001-01-01", 0)])
 def test_times(text: str, at: float) -> None:
     assert at_of(text) == at
-
-
-@example(b'put_tokens"', 0)
-@given(st.lists(st.sampled_from([b"put_tokens", b'"', b'put_tokens"', b"\0", b"\n", b"p", b"put_"])).map(b"".join), st.integers(0, 60))
-def test_a_mark_is_found_where_it_is_with_and_without_the_c_library(data: bytes, start: int) -> None:
-    place = claude_transcripts._finder(data)(start)
-    assert place == data.find(b'put_tokens"', start)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claude_transcripts, "_libc_memmem", lambda: None)
-        assert claude_transcripts._finder(data)(start) == place
