@@ -15,6 +15,7 @@ from pathlib import Path
 from console.domain.guard import HEARTBEAT_S, RETURN_WATCH_S
 from console.domain.process import failpoints
 from console.domain.process.precedence import NICE, lead_session
+from console.domain.roles.rights import AGENTS_UID
 from console.killswitch.guard.freeze import Freezing
 from console.killswitch.guard.launches import Launches
 from console.killswitch.guard.operations import Desk
@@ -52,6 +53,7 @@ def main(words: list[str] | None = None) -> int:
         arguments.return_watch_s,
         realtime=True,
         passphrase_file=arguments.passphrase_file,
+        agents_uid=arguments.agents_uid,
     )
     config.guard_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = _take_lock(config.guard_dir / "lock")
@@ -76,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--passphrase-file", type=Path, help="where the passphrase for rearm is kept")
     parser.add_argument("--socket-mode", type=lambda t: int(t, 8), default=0o600)
     parser.add_argument("--members-dir", type=Path, help="a folder for the socket of members of watchfloor's groups")
+    parser.add_argument("--agents-uid", type=int, default=AGENTS_UID, help="the account of agents, which is no member")
     parser.add_argument("--detach", action="store_true", help="print 'ready PID' and go on in the background")
     return parser
 

@@ -27,13 +27,14 @@ SUPERVISOR_UID = 0
 def arguments(state_dir: Path) -> list[str]:
     """What the guard is started with. OSError when the instance's file can be neither read nor made; ValueError when it is damaged."""
     kept = settings(state_dir)
-    kill, remote = _section(kept, "kill"), _section(kept, "remote")
+    kill, remote, agents = (_section(kept, name) for name in ("kill", "remote", "agents"))
     words = [f"--state-dir={state_dir}", f"--run-dir={state_dir / 'run'}", f"--instance={instance(state_dir)}"]
     words += [f"--engine-socket={kept.get('engine_socket') or ENGINE}", f"--passphrase-file={PASSPHRASE}"]
     words += [f"--supervisor-uid={SUPERVISOR_UID}", "--orphan-s=inf"]  # a service does not end because nobody needs it now
     words += [f"--heartbeat-s={kept['heartbeat_s']}"] if _is_number(kept.get("heartbeat_s")) else []
     words += [f"--return-watch-s={kill['return_watch_s']}"] if _is_number(kill.get("return_watch_s")) else []
     words += [f"--members-dir={FOLDER}"]
+    words += [f"--agents-uid={agents['uid']}"] if type(agents.get("uid")) is int else []
     words += ["--lease"] if remote.get("bucket") and remote.get("lease", "stop") == "stop" else []
     return words
 

@@ -15,6 +15,7 @@ from console.domain.environment import check_agent_type, checked_name, looks_sec
 from console.domain.errors import ConsoleError
 from console.domain.guard import RETURN_WATCH_S
 from console.domain.process.durable import replace_file
+from console.domain.roles.rights import AGENTS_UID
 
 ENGINE = "/var/run/docker.sock"
 MODE = 0o644
@@ -38,8 +39,8 @@ class SpawnOptions(_Section):
 class AgentOptions(_Section):
     """How agents are started."""
 
-    uid: int = Field(default=65534, ge=1, description="User id of agents when Watchfloor runs as root; never 0.")
-    gid: int = Field(default=65534, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
+    uid: int = Field(default=AGENTS_UID, ge=1, description="User id of agents when Watchfloor runs as root; never 0.")
+    gid: int = Field(default=AGENTS_UID, ge=1, description="Group id of agents when Watchfloor runs as root; never 0.")
     pids_max: int = Field(default=512, ge=4, description="Most processes of one agent.")
     memory_max_mib: int = Field(default=2048, ge=16, description="Most memory of one agent, in MiB.")
     scopes: list[ScopeName] = Field(

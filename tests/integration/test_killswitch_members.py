@@ -16,7 +16,7 @@ import pytest
 
 from console.domain.roles.rights import Right
 from console.killswitch.guard.operations import MEMBERS_MAY
-from tests.fakes.guard_world import NOBODY, SLEEP, GuardWorld
+from tests.fakes.guard_world import NOBODY, SLEEP, GuardWorld, until
 from tests.fakes.members import GROUPS, OTHER, UID, as_member, group_lines
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="accounts and groups are changed: this needs root")
@@ -121,6 +121,41 @@ def test_a_process_in_an_agents_cgroup_is_refused_whatever_its_groups_are(world:
         answer = json.loads(pipe.read())
     os.waitpid(child, 0)
     assert answer["error"] == "An agent has no say here."
+
+
+def test_a_responder_thaws_nothing_that_another_account_holds(world: GuardWorld, sock: Path) -> None:
+    world.agent("a-1", *SLEEP, env={**os.environ, **NOBODY})
+    roots = said(world.run / "guard.sock", op="hold", by="root")["hold_id"]  # its connection ends: the agents stay frozen
+    other = as_member(lambda: said(sock, op="hold"), "responder", uid=UID + 1)["hold_id"]
+    for hold_id in (roots, other):
+        answer = as_member(lambda: said(sock, op="let_go", hold_id=hold_id, by="uid 0"), "responder")  # noqa: B023
+        assert (answer["ok"], answer["kind"]) == (False, "Denied") and "the role operator" in answer["error"], answer
+    seen = said(sock, op="status")
+    assert {one["hold_id"] for one in seen["holds"]} == {roots, other} and seen["frozen"] == {"a-1": ["hold"]}
+    own = as_member(lambda: said(sock, op="hold"), "responder")["hold_id"]
+    assert as_member(lambda: said(sock, op="let_go", hold_id=own), "responder") == {"ok": True, "thawed": 0}
+    assert as_member(lambda: said(sock, op="let_go", hold_id=roots), "operator")["ok"], "who may thaw may let go"
+    assert as_member(lambda: said(sock, op="let_go", hold_id=other), "responder", uid=UID + 1) == {"ok": True, "thawed": 1}
+
+
+def test_a_responder_does_not_stop_the_clock_of_roots_hold(world: GuardWorld, sock: Path) -> None:
+    world.agent("a-1", *SLEEP, env={**os.environ, **NOBODY})
+    held = world.operator.call("hold", by="root")
+    answer = as_member(lambda: said(sock, op="let_go", hold_id=held["hold_id"]), "responder")
+    assert answer["kind"] == "Denied" or "it ended in a kill" in answer["error"]
+    until(lambda: world.operator.status()["latched"], "the hold ends in a kill")
+    assert world.receipt(held["kill_id"])["by"] == "root"
+
+
+@pytest.mark.parametrize("uid", [65534, UID + 5])
+def test_an_account_of_agents_is_refused_whatever_its_groups_are(world: GuardWorld, sock: Path, uid: int) -> None:
+    """A process of that account that left its cgroup: it is nobody's member."""
+    if uid != 65534:  # that one is known from the start
+        world.supervisor.call("ticket", agent_id="a-1", kind="process", control_level="managed", uid=uid)
+    for op in ("press", "status", "hold"):
+        answer = as_member(lambda: said(sock, op=op, scope="all"), *GROUPS, uid=uid)  # noqa: B023
+        assert (answer["ok"], answer["error"]) == (False, "An agent has no say here."), answer
+    assert not said(sock, op="status")["latched"]
 
 
 def test_one_account_cannot_take_the_room_of_another(sock: Path) -> None:

@@ -11,6 +11,8 @@ from console.domain.errors import Denied
 
 GROUP_FILE = Path("/etc/group")
 """Directory services are not asked: a kill must not wait for one."""
+AGENTS_UID = 65534
+"""The account of agents on the host's instance, unless settings name another. It has no role, whatever groups it is in."""
 FOLDER = Path("/run/watchfloor")
 """Where members find the sockets of the host's instance. It holds nothing else."""
 

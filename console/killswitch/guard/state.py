@@ -19,6 +19,7 @@ from pathlib import Path
 from console.domain.errors import Unavailable
 from console.domain.guard import HEARTBEAT_S, LOST, RETURN_WATCH_S
 from console.domain.process.precedence import Precedence
+from console.domain.roles.rights import AGENTS_UID
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Tree, find_mounts, make_tree, remove
 from console.killswitch.kernel.engine import Engine, Follower, Running
@@ -62,6 +63,7 @@ class Config:
     """Whether its kills are in the real-time class: only in a process that is nothing but the guard."""
     passphrase_file: Path | None = None
     """Where the operator's passphrase lies, or would: never beside the latch."""
+    agents_uid: int = AGENTS_UID
 
     @property
     def guard_dir(self) -> Path:

@@ -21,10 +21,23 @@ def test_the_first_start_makes_the_instance_that_the_supervisor_finds(tmp_path: 
 
 
 def test_the_settings_reach_the_guard(tmp_path: Path) -> None:
-    kept = {"engine_socket": "/run/other.sock", "heartbeat_s": 12.5, "kill": {"return_watch_s": 30}, "remote": {"bucket": "b"}}
+    kept = {
+        "engine_socket": "/run/other.sock",
+        "heartbeat_s": 12.5,
+        "kill": {"return_watch_s": 30},
+        "remote": {"bucket": "b"},
+        "agents": {"uid": 1234},
+    }
     (tmp_path / "settings.json").write_text(json.dumps(kept))
     words = service.arguments(tmp_path)
-    wanted = {"--engine-socket=/run/other.sock", "--heartbeat-s=12.5", "--return-watch-s=30", "--lease", f"--run-dir={tmp_path}/run"}
+    wanted = {
+        "--engine-socket=/run/other.sock",
+        "--heartbeat-s=12.5",
+        "--return-watch-s=30",
+        "--lease",
+        f"--run-dir={tmp_path}/run",
+        "--agents-uid=1234",
+    }
     assert wanted <= set(words)
     assert _parser().parse_args(words).orphan_s == float("inf")
 
@@ -36,11 +49,11 @@ def test_what_was_in_force_counts_more_than_the_accounts_file(tmp_path: Path) ->
     assert "--heartbeat-s=12.5" in service.arguments(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"heartbeat_s": "soon", "kill": 3, "remote": []}', "\x00"])
+@pytest.mark.parametrize("text", ["{", "[]", '{"heartbeat_s": "soon", "kill": 3, "remote": [], "agents": {"uid": true}}', "\x00"])
 def test_broken_settings_leave_a_guard_with_its_defaults(tmp_path: Path, text: str) -> None:
     (tmp_path / "settings.json").write_text(text)
     words = service.arguments(tmp_path)
-    assert not [w for w in words if w.startswith(("--heartbeat", "--return-watch", "--lease"))]
+    assert not [w for w in words if w.startswith(("--heartbeat", "--return-watch", "--lease", "--agents-uid"))]
     _parser().parse_args(words)
 
 
