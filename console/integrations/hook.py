@@ -9,12 +9,14 @@ Every block has its words on standard error: without any, Codex goes on after an
 a killed or missing interpreter blocks too.
 """
 
-import _socket  # what socket wraps, without all that socket imports: every tool call waits for this file
-import json
-import os
-import signal
+# What socket, signal, os and json wrap, without all that these import: every tool call waits for this file.
+import _signal  # type: ignore[import-not-found]
+import _socket
+import posix
 import sys
 import time
+from _json import encode_basestring_ascii as quoted
+from _json import make_scanner
 
 BLOCK = 2
 INPUT_MAX = 2 * 1024 * 1024
@@ -22,6 +24,14 @@ ANSWER_MAX = 1024 * 1024
 CONNECT_S = 5.0
 WAIT_S = 630.0
 PARENT_S = 1.0
+
+
+class Form:
+    """How JSON is read, as the scanner asks for it: as the standard library reads it."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
 
 
 class Blocked(Exception):
@@ -34,9 +44,9 @@ def main(argv: list[str]) -> int:
     try:
         if len(argv) not in (2, 3):
             raise Blocked("the hook is not set up: watchfloor install-hook sets it up")
-        payload = read_payload()
-        event = str(payload.get("hook_event_name") or event)
-        answer = ask(argv[1], {"program": argv[0], "payload": payload}, float(argv[2]) if len(argv) == 3 else WAIT_S)
+        call = read_call()
+        event = str(loads(call, "the call cannot be read").get("hook_event_name") or event)
+        answer = ask(argv[1], argv[0], call, float(argv[2]) if len(argv) == 3 else WAIT_S)
         reason, notices = str(answer.get("reason", ""))[:2000], str(answer.get("notices") or "")[:8000]
         if answer.get("verdict") != "allow":
             raise Blocked(f"{answer.get('rule', '')}: {reason}"[:2000] + (f"\n{notices}" if notices else ""))
@@ -57,7 +67,7 @@ def main(argv: list[str]) -> int:
 def complain(words: str) -> None:
     """To the agent, by standard error. Never raises."""
     try:
-        os.write(2, words.encode("utf-8", "backslashreplace") + b"\n")
+        posix.write(2, words.encode("utf-8", "backslashreplace") + b"\n")
     except BaseException:  # noqa: BLE001, S110 - a closed pipe changes nothing
         pass
 
@@ -65,24 +75,40 @@ def complain(words: str) -> None:
 def end(_number: int, _frame: object) -> None:
     """A signal that asks it to end."""
     complain("Watchfloor: the hook was ended; the call is blocked")
-    os._exit(BLOCK)
+    posix._exit(BLOCK)
 
 
-def read_payload() -> dict[str, object]:
+def read_call() -> bytes:
     """What the program says it is about to do."""
     raw = sys.stdin.buffer.read(INPUT_MAX + 1)
     if len(raw) > INPUT_MAX:
         raise Blocked("the call is larger than 2 MiB")
-    found = json.loads(raw)
-    if not isinstance(found, dict):
-        raise Blocked("the call cannot be read")
+    return raw
+
+
+def loads(raw: bytes, otherwise: str) -> dict[str, object]:
+    """The object that JSON says and nothing behind it. Raises Blocked with ``otherwise`` where it is anything else."""
+    text = raw.decode("utf-8", "surrogatepass").strip(" \t\n\r")
+    try:
+        found, end = make_scanner(Form)(text, 0)  # type: ignore[arg-type]
+    except StopIteration:
+        raise Blocked(otherwise) from None
+    if not isinstance(found, dict) or end != len(text):
+        raise Blocked(otherwise)
     return found
 
 
-def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
-    """One request over the unix socket; the connection is closed with the answer."""
-    until, parent = time.monotonic() + wait_s, os.getppid()
-    data = json.dumps(body).encode()
+def dumps(said: object) -> str:
+    """JSON of texts, and of objects of them."""
+    if isinstance(said, dict):
+        return "{" + ", ".join(f"{quoted(name)}: {dumps(value)}" for name, value in said.items()) + "}"
+    return quoted(str(said))
+
+
+def ask(path: str, program: str, call: bytes, wait_s: float) -> dict[str, object]:
+    """One request over the unix socket; the connection is closed with the answer. ``call`` is one object, and goes on as it came."""
+    until, parent = time.monotonic() + wait_s, posix.getppid()
+    data = f'{{"program": {quoted(program)}, "payload": '.encode() + call + b"}"
     lines = (
         "POST /v1/hook HTTP/1.1",
         "Host: localhost",
@@ -107,7 +133,7 @@ def ask(path: str, body: dict[str, object], wait_s: float) -> dict[str, object]:
             if left <= 0:
                 raise Blocked(f"there was no answer within {wait_s:g} s")
             # The program that started the hook is gone, so the answer has no reader. The supervisor should know at once.
-            if os.getppid() != parent:
+            if posix.getppid() != parent:
                 raise Blocked("the program that asked is gone")
             sock.settimeout(min(left, PARENT_S))
             try:
@@ -131,9 +157,7 @@ def parsed(raw: bytes) -> dict[str, object]:
     sizes = [line.split(b":", 1)[1] for line in lines[1:] if line.lower().startswith(b"content-length:")]
     if sizes and int(sizes[0]) != len(body):
         raise Blocked("the answer broke off")
-    found = json.loads(body) if body else {}
-    if not isinstance(found, dict):
-        raise Blocked("the answer cannot be read")
+    found = loads(body or b"{}", "the answer cannot be read")
     if status != [b"200"]:
         raise Blocked(str(found.get("error") or "the supervisor refused")[:2000])
     return found
@@ -153,12 +177,12 @@ def tell(program: str, event: str, decision: str, reason: str, notices: str = ""
             said["additionalContext"] = notices
     # Gemini CLI 0.61 takes an answer on standard output for the whole of it, and has no word for a decision inside hookSpecificOutput.
     whole = {"decision": decision, "reason": reason} if program == "gemini" else {}
-    os.write(1, json.dumps({**whole, "hookSpecificOutput": said}).encode() + b"\n")
+    posix.write(1, dumps({**whole, "hookSpecificOutput": said}).encode() + b"\n")
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, end)
+    for number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGHUP):
+        _signal.signal(number, end)
     # Nothing that runs at the end of an interpreter may change the exit status.
     status = main(sys.argv[1:])
-    os._exit(status)
+    posix._exit(status)
