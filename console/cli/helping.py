@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from console.cli.syntax import Parameter, Verb, Verbs
 
 _WIDEST, _NARROWEST, _LEFT = 78, 50, 30
-_KINDS = {str: "str", int: "int", float: "float"}
+_KINDS = {str: "TEXT", int: "N", float: "NUMBER"}
 
 
 def verb_help(path: str, verb: Verb) -> str:
@@ -20,7 +20,7 @@ def verb_help(path: str, verb: Verb) -> str:
     arguments = [one for one in parameters if one.mark.is_argument]
     parts = [usage(path, " ".join(["[OPTIONS]", *map(_place, arguments)])), paragraphs(verb.help)]
     if arguments:
-        parts.append(section("Arguments", [(f"{one.mark.metavar} <{_kind(one)}>", _words(one)) for one in arguments]))
+        parts.append(section("Arguments", [(one.mark.metavar, _words(one)) for one in arguments]))
     options = [(_option(one), _words(one)) for one in parameters if not one.mark.is_argument]
     parts.append(section("Options", [*options, ("-h, --help", "Show this message and exit.")]))
     return "\n".join([*parts, example(path)])
@@ -79,19 +79,12 @@ def _first_sentence(words: str) -> str:
 
 def _place(one: Parameter) -> str:
     core = one.mark.metavar.removesuffix("...").strip("[] ")
-    return (f"{{{core}}}" if one.required else f"[{core}]") + ("..." if one.many else "")
-
-
-def _kind(one: Parameter) -> str:
-    if one.mark.min is not None or one.mark.max is not None:
-        return f"{_KINDS[one.kind]} range"
-    name = _KINDS.get(one.kind, "path")
-    return f"list[{name}]" if one.many else name
+    return (core if one.required else f"[{core}]") + ("..." if one.many else "")
 
 
 def _option(one: Parameter) -> str:
     names = ", ".join(one.names)
-    return names if one.kind is bool else f"{names} {one.mark.metavar or f'<{_kind(one)}>'}"
+    return names if one.kind is bool else f"{names} {one.mark.metavar or _KINDS.get(one.kind, 'FILE')}"
 
 
 def _words(one: Parameter) -> str:
@@ -100,7 +93,7 @@ def _words(one: Parameter) -> str:
         notes.append(f"default: {one.default}")
     low, high = one.mark.min, one.mark.max
     if low is not None or high is not None:
-        notes.append(f"{'' if low is None else f'{low}<='}x<={high}" if high is not None else f"x>={low}")
+        notes.append(f"at most {high}" if low is None else f"at least {low}" if high is None else f"{low} to {high}")
     if one.required:
         notes.append("required")
     return "  ".join([*([one.mark.help] if one.mark.help else []), *([f"[{'; '.join(notes)}]"] if notes else [])])

@@ -100,8 +100,10 @@ def _verb(name: str, words: list[str]) -> int:
         raise Unavailable(f"{name} is not available in this version, because {NOT_YET[name]}.", "watchfloor --help lists what is.")
     if name not in VERBS:
         from console.cli.syntax import did_you_mean
+        from console.wording.typed_verbs import MEANT
 
-        raise _usage(f"There is no verb {_shown(name)}.{did_you_mean(name, VERBS)}")
+        near = f" Did you mean {MEANT[name]}?" if name in MEANT else did_you_mean(name, VERBS)
+        raise _usage(f"There is no verb {_shown(name)}.{near}")
     from console.cli.find import find
 
     return _found(f"{PROGRAM} {name}", find(name), words)

@@ -230,6 +230,8 @@ class AllowlistEntry:
 
     def check(self) -> None:
         """Raises UsageProblem with the precise field when the entry is not acceptable."""
+        if self.host.startswith("*.") and self.host.count(".") == 1:
+            raise UsageProblem(f"Host {self.host[:80]!r} allows every name below {self.host[2:80]!r}.", "Name a domain: *.example.com.")
         if not _HOST.match(self.host):
             raise UsageProblem(
                 f"Host {self.host[:80]!r} is not a lower-case DNS name.",

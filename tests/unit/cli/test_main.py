@@ -17,6 +17,7 @@ from console.cli.terminal import out
 from console.cli.verbs import GROUPS, NOT_YET, VERBS
 from console.domain.errors import ConsoleError, ExitCode
 from console.wording.examples import EXAMPLES
+from console.wording.typed_verbs import MEANT
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
 
@@ -52,6 +53,11 @@ def test_the_example_of_every_verb_is_one_that_the_verb_takes() -> None:
         assert said is not None, example
 
 
+def test_each_verb_that_is_suggested_for_a_word_of_another_program_is_one() -> None:
+    verbs = {" ".join(path) for path, _ in every_verb()} | {"--help", "--version"}
+    assert set(MEANT.values()) <= verbs and not set(MEANT) & set(VERBS)
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
@@ -59,6 +65,11 @@ def test_the_example_of_every_verb_is_one_that_the_verb_takes() -> None:
         (("aproval",), "Did you mean approval?"),
         (("panik", "--reason", "r"), "Did you mean panic"),
         (("--stat-dir", "x"), "Did you mean --state-dir?"),
+        (("stop", "a"), "Did you mean kill?"),
+        (("ps",), "Did you mean fleet?"),
+        (("resume",), "Did you mean thaw?"),
+        (("spend",), "Did you mean cost?"),
+        (("network-data",), "--help lists the verbs"),
         (("budget", "ste"), "Did you mean set"),
         (("kill", "a", "--tre"), "Did you mean --tree?"),
         (("kill", "a", "--resaon", "r"), "Did you mean --reason?"),

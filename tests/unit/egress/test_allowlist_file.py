@@ -49,6 +49,7 @@ def test_what_is_written_comes_back() -> None:
         (HEAD + "  - reason: r\n    owner: o", "host is missing"),
         (HEAD + "  - host: a.example.com\n    reason: r", "needs a reason and an owner"),
         (HEAD + "  - host: A.example.com\n    reason: r\n    owner: o", "not a lower-case DNS name"),
+        (HEAD + "  - host: '*.com'\n    reason: r\n    owner: o", "every name below 'com'"),
         (HEAD + "  - host: a.example.com\n    port: '443'\n    reason: r\n    owner: o", "port must be a number"),
         (HEAD + "  - host: a.example.com\n    port: true\n    reason: r\n    owner: o", "port must be a number"),
         (HEAD + "  - host: a.example.com\n    port: 70000\n    reason: r\n    owner: o", "outside 1 to 65535"),
