@@ -28,7 +28,7 @@ from console.enforcement.state import EngineState, Node
 
 MARKS = (90, 75)
 FULL = 100
-OBSERVED = "observed: cannot be stopped; adopt it"
+OBSERVED = "observed: no limit stops it until you adopt it"
 NAMED = 3
 """Agents that a warning of a shared limit names."""
 TOLD = 50

@@ -46,7 +46,7 @@ def scope_of(agent: str, tree: bool, session: str, host: bool, everything: bool)
     if sum(named) != 1:
         raise UsageProblem(
             "Name one of: AGENT, --session ID, --host, --all.",
-            "watchfloor fleet lists agents, watchfloor network sandboxes their sessions; see --help.",
+            "watchfloor fleet lists agents, watchfloor session list their sessions; see --help.",
         )
     if tree and not agent:
         raise UsageProblem("--tree goes with an AGENT.", "A session, a host and everything include what is below already.")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FINISH_S = 20.0
 """How long to wait for rotation, remote write and evidence."""
+NO_REASON = "no reason given"
+"""As in the window: nothing stands between a person and a panic."""
 REASON_BYTES = 2500
 _LOOK_S = 0.1
 NOTICED_S = 3.0
@@ -35,14 +37,15 @@ NOTICED_S = 3.0
 
 
 def panic(
-    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded, and written to the remote order.")],
+    reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded, and written to the remote order.")] = NO_REASON,
     state_dir: StateDir = None,
     as_json: Json = False,
     wait_watch: WaitWatch = False,
 ) -> int:
     """Kill everything at once and print the receipt. Exit: 0 confirmed, 7 a later step is open, 8 not all confirmed, 9 NOT PROVEN."""
-    if not reason.strip() or len(reason) > 500:
-        raise UsageProblem("A reason has 1 to 500 characters.", 'For example: watchfloor panic --reason "agents write to production"')
+    reason = reason.strip() or NO_REASON
+    if len(reason) > 500:
+        raise UsageProblem("A reason has at most 500 characters.", 'For example: watchfloor panic --reason "agents write to production"')
     # 1. The kill itself: guard first, without it from the registry, by the same code.
     done = [(places, pressed(places, fitting(reason), operator())) for places in places_to_kill(state_dir)]
     return int(worst([_seen_through(places, local, as_json=as_json, wait_watch=wait_watch) for places, local in done]))

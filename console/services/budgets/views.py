@@ -13,6 +13,7 @@ from console.domain.budget import note as day_note
 from console.domain.ids import ControlLevel
 from console.enforcement.charging import wide_nodes
 from console.enforcement.identity import TELEMETRY, unreported
+from console.enforcement.limiting import OBSERVED
 from console.enforcement.state import BudgetState, EngineState, Node, Seen
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import Facts, Nearest, gauge, level_of, nearest
@@ -20,12 +21,11 @@ from console.services.budgets.gauges import Facts, Nearest, gauge, level_of, nea
 FIRST = 20
 """Agents listed below one tree."""
 SPENDERS = 20
-OBSERVED = "observed: cannot be stopped; adopt it"
 AT_FULL = [
     "The agent is stopped at once (frozen, cut off, killed). The guard confirms it in a receipt.",
     "The reason goes to the tree, the audit, a notification, and a file in the session's output folder.",
     "For a session, a project or the day: every live agent in it is halted. None starts in it until you raise the limit, with a reason.",
-    "Agents that are only observed cannot be stopped: you are warned. Adopt them.",
+    "No limit stops agents that are only observed: you are warned. Adopt them to have them stopped.",
 ]
 
 

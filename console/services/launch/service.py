@@ -212,7 +212,7 @@ class Launcher:
         self._core.state.best_effort[agent.agent_id] = str(held.get("best_effort", ""))
         self._sockets.confirm(agent.agent_id, prepared.container_id)
         # 6. The portal, before any code of the agent's can take its port.
-        note = "; ".join(prepared.notes)
+        note = " ".join(prepared.notes)  # whole sentences
         enforced = prepared.netns or (not agent.effective_mode.is_restricted and bool(prepared.container_id))
         if prepared.netns:
             note = "; ".join(filter(None, (await self.cutter.open_portal(agent.agent_id, prepared), note)))

@@ -231,7 +231,7 @@ class Cutter:
         if prepared.netns:
             return True, await self._open(agent.agent_id, prepared)
         if not prepared.container_id:
-            return False, "; ".join(prepared.notes) or SHARED
+            return False, " ".join(prepared.notes) or SHARED
         if not mode.is_restricted:
             await asyncio.to_thread(join_container, self._engine, prepared.container_id, prepared.pid)
         if self._agent(agent.agent_id).effective_mode is not mode:  # tightened meanwhile

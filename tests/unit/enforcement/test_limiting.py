@@ -71,7 +71,7 @@ def test_who_is_only_seen_is_warned_of_once_and_never_said_to_be_stopped() -> No
     assert (book << c.HaltAgents).agent_ids == ("m",)
     assert book.agent("o").state is AgentState.RUNNING
     said = [r.what for r in book.all(c.Record) if r.kind == "budget.over"]
-    assert said == ["o: session limit cost_usd: 1.5 of 1 (s); observed: cannot be stopped; adopt it"]
+    assert said == ["o: session limit cost_usd: 1.5 of 1 (s); observed: no limit stops it until you adopt it"]
     book >> e.UsageReported(book.at, book.boot, AgentId("o"), cost_usd=1.0)
     assert not [r for r in book.all(c.Record) if r.kind == "budget.over"]
     change(book, "agent", "o", cost_usd=1.0)

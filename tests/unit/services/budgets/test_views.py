@@ -10,9 +10,10 @@ from console.domain.budget import Limits
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
+from console.enforcement.limiting import OBSERVED
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import level_of
-from console.services.budgets.views import OBSERVED, Snapshot
+from console.services.budgets.views import Snapshot
 from tests.fakes.playbook import Playbook
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
