@@ -6,10 +6,12 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.processes import Handle
 from console.killswitch.kill.connections import Connections
+from console.killswitch.kill.records import Looks
 from console.killswitch.kill.snapshot import Process
 from console.killswitch.store.registry import Entry, Held
 
@@ -65,7 +67,11 @@ class LookedAt:
     def __init__(self) -> None:
         self.talkers: dict[str, Talker] = {}
         self.own: set[int] = set()
-        self.connections = Connections(lambda: [one.held for one in self.talkers.values()], self._is_own)
+        self.connections = self.looking(Looks(Path("/proc/self/nowhere")))  # where nothing can be kept
+
+    def looking(self, looks: Looks) -> Connections:
+        """As one guard looks; the next one goes on from ``looks``."""
+        return Connections(lambda: [one.held for one in self.talkers.values()], self._is_own, looks)
 
     def _is_own(self, one: Process) -> bool:
         return one.pid in self.own

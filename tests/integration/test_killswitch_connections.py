@@ -18,6 +18,7 @@ from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.verdict import verdict
 from console.killswitch.kernel import processes
+from console.killswitch.kill.records import FILE
 from console.services.stop.observed_targets import tell
 from tests.fakes.guard_world import NOBODY, GuardWorld, end, ticks, until
 from tests.fakes.instance import free_port
@@ -404,13 +405,33 @@ def test_thousands_of_connections_are_one_line_and_the_kill_is_not_held_up(share
         server.stdout.close()
 
 
-def test_after_a_restart_of_the_guard_it_is_not_recorded_never_none(state_dir: Path, port: int) -> None:
+def test_what_a_guard_knew_of_connections_is_known_to_the_next_one(state_dir: Path, server: subprocess.Popen[bytes], port: int) -> None:
     with contextlib.closing(GuardWorld(state_dir)) as world:
-        world.start()
+        world.start_by(PATIENT)
+        ask(world, "asked", "tcp", port, "true")
+        world.agent("plain", env=NOBODY)
+        has_looked(world, "asked")
+        has_looked(world, "plain", n=0)
+        end(server.pid)  # only the first guard has seen it
+        time.sleep(5.5)  # long enough for an agent that no guard has looked at yet to be unknown
+        world.kill_guard()
+        world.start_by(PATIENT)
+        plain, asked = world.pressed(["plain"]), world.pressed(["asked"])
+        assert plain.connections_state == "recorded", plain.connections_detail
+        assert verdict(plain).exit_code is ExitCode.DONE
+        assert [one.peer_pid for one in asked.connections] == [server.pid]
+        assert verdict(asked).exit_code is ExitCode.BEST_EFFORT
+
+
+def test_what_no_guard_is_known_to_have_looked_at_is_not_recorded_never_none(state_dir: Path) -> None:
+    with contextlib.closing(GuardWorld(state_dir)) as world:
+        world.start_by(PATIENT)
         world.agent("older", env=NOBODY)
+        has_looked(world, "older", n=0)
         time.sleep(5.5)  # what it did before the second guard looked is long enough ago to matter
         world.kill_guard()
-        world.start()
+        (world.run / FILE).unlink()
+        world.start_by(PATIENT)
         has_looked(world, "older", n=0)
         receipt = world.pressed()
         assert receipt.connections_state == "not recorded" and "not looked at from its start" in receipt.connections_detail

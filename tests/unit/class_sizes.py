@@ -50,7 +50,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "killswitch/guard/state:Guard": (255, 21, GUARD),
     "killswitch/store/latch:Latch": (200, 17, GUARD),
     "killswitch/guard/launches:Launches": (240, 15, GUARD),
-    "killswitch/kill/connections:Connections": (200, 16, GUARD),
     "killswitch/kill/session:KillSession": (300, 21, GUARD),
     "killswitch/kill/second_look:SecondLook": (210, 19, GUARD),
     "panic/control:PanicControl": (200, 20, ON_SCREEN),

@@ -29,6 +29,7 @@ from console.killswitch.kernel.peers import AgentPlaces
 from console.killswitch.kill.connections import Connections, is_own_part
 from console.killswitch.kill.orders import sweep_claims, unfinished
 from console.killswitch.kill.receipt import UNHELD_FILE, Afterwards, Unheld, new_kill_id, read_receipt, write_receipt
+from console.killswitch.kill.records import Looks
 from console.killswitch.kill.request import carry_out
 from console.killswitch.kill.respawners import Respawners, own_line
 from console.killswitch.kill.scan import agents_of
@@ -121,9 +122,11 @@ class Guard:
         self.instance_id, self.run_dir, self.refusal, self.owns_registry = config.instance_id, config.run_dir, "Launches are refused.", True
         self.seen = SeenAgents(config.instance_id, config.guard_dir / SEEN_FILE)
         self.unheld = Unheld(config.guard_dir / UNHELD_FILE)
+        self.looks = Looks(config.run_dir)
         self.connections = Connections(
             lambda: [*self.seen.followed(), *self.registry.held.values()],
             lambda one: is_own_part(one, self.supervisor_pid, self.tree, list(self.connections.records.values())),
+            self.looks,
         )
         self.supervisor_pid = 0
         self.connected: Callable[[], frozenset[int]] = frozenset
@@ -163,6 +166,7 @@ class Guard:
         self._read_causes()
         self.unheld.load()
         self.seen.load()
+        self.connections.records.update(self.looks.of(held.entry for held in self.registry.held.values()))
         self.reserve.make()
         self.record("state", self.latch.save, self.registry.save, self.causes.save)
         if self.latch.state.why:  # the save takes in a press that was made meanwhile

@@ -7,13 +7,11 @@ that could have had one. Nothing here is waited for by a kill: what is not known
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from console.killswitch.kernel.cgroups import Tree
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.peers import is_among
 from console.killswitch.kernel.socket_lists import ESTABLISHED, Dump, address_words
+from console.killswitch.kill.records import CLOCK_TICKS, MOST_KEPT, Examined, Kept, Looks, Record, identity, keep, ticks_now
 from console.killswitch.kill.snapshot import (
     Far,
     Process,
@@ -36,7 +35,7 @@ from console.killswitch.kill.snapshot import (
     sockets_of,
     without_children,
 )
-from console.killswitch.kill.uncounted import AgentEnd, OtherEnd, why_uncounted
+from console.killswitch.kill.uncounted import OtherEnd, why_uncounted
 from console.killswitch.store.registry import Entry, Held
 
 LOOK_S = 0.25
@@ -48,12 +47,7 @@ FIND_S = 1.0
 """How long one look, and the end of a kill, searches for the processes at the other ends."""
 TRIES = 3
 """Looks that search for the process at one other end."""
-UNREAD = "the other end of a connection may be in a network namespace that was not read in time"
-MOST_KEPT = 64
-"""Different other ends kept for one agent."""
 MOST_AWAY = 20
-LATE_S = 5.0
-"""An agent that was first looked at later than this after its start may have had connections before that."""
 YOUNG_S = 5.0
 AGAIN = 40
 """Every so many looks all processes are examined again."""
@@ -61,117 +55,19 @@ MOST_WORDS = 200
 """Command lines kept of one agent."""
 EXAMINED = 50
 """Processes of one agent of which account, namespaces and command line are read."""
-_CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def ticks_now() -> int:
-    """Now, as field 22 of /proc/PID/stat counts."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _CLOCK_TICKS)
-
-
-@dataclass(slots=True)
-class Kept:
-    """One other end of one agent's connections."""
-
-    kind: str
-    local: str
-    remote: str
-    peer: Process | None
-    """None: no process was found that holds it."""
-    uid: int
-    peer_agent: str
-    """The agent of this instance whose process it is; empty for any other program."""
-    since_ticks: int
-    """It was not there before that."""
-    seen_at: float
-    """CLOCK_MONOTONIC of the last look that saw it."""
-    n: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """What is read of one process of an agent."""
-
-    is_inside: bool
-    """False: our own shim around the sandbox."""
-    name: str
-    """Another program has another one."""
-    uids: frozenset[int]
-    reach: str
-    words: str
-    folder: str
-    network: int
-    """Inode of its network namespace."""
-
-
-@dataclass(slots=True)
-class Record:
-    """What is known of one agent. Changed by the look's thread alone; a kill reads it."""
-
-    agent_id: str
-    start_ticks: int
-    since_ticks: int
-    """When it was first looked at."""
-    looked_at_ticks: int
-    cgroups: frozenset[int] = frozenset()
-    pids: dict[int, int] = field(default_factory=dict)
-    """Its processes at the last look that saw any, with their start times."""
-    sockets: frozenset[int] = frozenset()
-    before: frozenset[int] = frozenset()
-    """The look before that: SIGKILL may come in the middle of one."""
-    kept: dict[tuple[str, str, int, int], Kept] = field(default_factory=dict)
-    n_more: int = 0
-    """Other ends beyond ``MOST_KEPT``."""
-    away: dict[str, None] = field(default_factory=dict)
-    """Addresses of other machines."""
-    sought: set[int] = field(default_factory=set)
-    """Sockets of which no namespace of this host has the other end."""
-    unread: set[int] = field(default_factory=set)
-    """Sockets whose other end may be in a namespace that no look has read: not known, and no other machine."""
-    misses: int = 0
-    """Looks in a row that could not read every namespace."""
-    uids: set[int] = field(default_factory=set)
-    """Accounts of its processes."""
-    words: set[str] = field(default_factory=set)
-    """Command lines that its processes have or had."""
-    folders: set[str] = field(default_factory=set)
-    """Working folders of its processes."""
-    namespaces: dict[int, int] = field(default_factory=dict)
-    """Its network namespaces, each with a process in it."""
-    reach: str = ""
-    """How it could reach other programs of this host; empty: its sandbox allows no connection to them."""
-    trouble: str = ""
-    """Why the last look does not know all of its connections."""
-    examined: dict[tuple[int, int], Examined] = field(default_factory=dict)
-    """By pid and start time."""
-    handled: dict[int, list[Kept]] = field(default_factory=dict)
-    """Sockets that were judged, with what is kept of each: nothing when it does not count."""
-    looks: int = 0
-    tries: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Sockets of which no process was found yet at the other end: how many looks, and since when."""
-
-    @property
-    def agent_end(self) -> AgentEnd:
-        return AgentEnd(frozenset(self.uids), self.start_ticks)
-
-    @property
-    def why_unknown(self) -> str:
-        """Why not all of its connections are known; empty when they are."""
-        return self.trouble or (UNREAD if self.unread else "")
-
-    @property
-    def is_late(self) -> bool:
-        """Return whether the agent was not looked at while it was young: the guard was restarted, or the agent was adopted."""
-        return self.since_ticks - self.start_ticks > LATE_S * _CLOCK_TICKS
 
 
 class Connections:
-    """The looks at all agents of one guard. ``held``: who is looked at. ``is_own``: whether a process is a part of Watchfloor."""
+    """The looks at all agents of one guard. ``held``: who is looked at. ``is_own``: whether a process is a part of Watchfloor.
 
-    def __init__(self, held: Callable[[], Iterable[Held]], is_own: Callable[[Process], bool]) -> None:
-        self._held, self._is_own = held, is_own
+    ``looks``: where what they find outlives the guard.
+    """
+
+    def __init__(self, held: Callable[[], Iterable[Held]], is_own: Callable[[Process], bool], looks: Looks) -> None:
+        self._held, self._is_own, self._looks = held, is_own, looks
         self.dump = Dump()
         self.records: dict[str, Record] = {}
+        """A guard that takes over puts in what a former one kept of them, before the first kill and the first look."""
         self._cache: dict[int, tuple[Process, ...]] = {}
         """Who holds a socket at the other end, by its inode."""
         self._ended, self._soon = threading.Event(), threading.Event()
@@ -182,9 +78,12 @@ class Connections:
     def start(self) -> None:
         """The threads that look and that serve kills. Without them every kill says "not recorded"."""
         self.dump.start()
+        self._soon.set()  # what a former guard left is looked at now
         self._thread = threading.Thread(target=self._keep_looking, name="connections", daemon=True)
-        with contextlib.suppress(RuntimeError):  # no thread to be had: kills say so
+        try:
             self._thread.start()
+        except RuntimeError:
+            self.problem = "no thread could be had to look at connections"
 
     def end(self) -> None:
         """Ends both threads after their present work."""
@@ -219,11 +118,12 @@ class Connections:
         held = {one.entry.agent_id: one for one in self._held()}
         for agent_id in self.records.keys() - held.keys():
             del self.records[agent_id]
+        began = ticks_now()
         if not held:
             self._cache.clear()
             self.dump.open({})
+            self._looks.write(self.records.values(), began)
             return
-        began = ticks_now()
         for one in held.values():
             self._look_at_processes(one)
         self.dump.open({n: pid for record in self.records.values() if record.reach for n, pid in record.namespaces.items()})
@@ -231,13 +131,14 @@ class Connections:
         for record in self.records.values():
             record.trouble = next((trouble[n] for n in (0, *record.namespaces) if n in trouble), record.trouble)
         seen = snapshot(raws)
-        self._add_by_cgroup(seen)
+        _add_by_cgroup(seen, self.records.values())
         _add_beside(seen, self.records.values())
         for record in self.records.values():
-            record.reach = record.reach or self._why_reaches_folder(record, seen)
+            record.reach = record.reach or _why_reaches_folder(record, seen)
         self._look_at_sockets(seen)
         for record in self.records.values():
             record.looked_at_ticks = began
+        self._looks.write(self.records.values(), began)
 
     def _look_at_processes(self, held: Held) -> None:
         entry, now = held.entry, ticks_now()
@@ -248,6 +149,7 @@ class Connections:
         if entry.start_ticks and entry.start_ticks < record.start_ticks:
             record.start_ticks = entry.start_ticks
         record.cgroups = frozenset(inode for inode in (entry.inode, entry.container_inode) if inode)
+        record.entry = identity(entry)
         pids = {pid: ticks for pid in held.pids() if (ticks := processes.start_ticks(pid)) is not None}
         if not pids:
             return  # it has ended: what was seen last is what a kill needs
@@ -266,7 +168,7 @@ class Connections:
         times."""
         # A launch enters its sandbox, drops its account and runs its program after its start.
         record.looks += 1
-        young, found = ticks_now() - int(YOUNG_S * _CLOCK_TICKS), dict[tuple[int, int], Examined]()
+        young, found = ticks_now() - int(YOUNG_S * CLOCK_TICKS), dict[tuple[int, int], Examined]()
         for one in list(pids.items())[:EXAMINED]:
             known = record.examined.get(one)
             is_settled = one[1] < young and known is not None and known.name == processes.short_name(one[0])
@@ -283,22 +185,8 @@ class Connections:
         record.folders = {seen.folder for seen in agents if seen.folder}
         record.namespaces = {seen.network: one[0] for one, seen in inside.items() if seen.network}
 
-    def _why_reaches_folder(self, record: Record, seen: Snapshot) -> str:
-        """A sandbox that shows none of this host's sockets still shows those that lie in its working folder."""
-        folders = tuple(f"{folder}/" for folder in record.folders if folder != "/")
-        names = seen.listening_at(folders) if folders else []
-        return "a program outside listens in its working folder" if any(one not in record.sockets for one in names) else ""
-
-    def _add_by_cgroup(self, seen: Snapshot) -> None:
-        """Count sockets that were made in an agent's cgroup as its own, whichever process holds them now."""
-        by_cgroup = {cgroup: record for record in self.records.values() for cgroup in record.cgroups}
-        for inode, (_, tcp) in seen.tcp.items():
-            record = by_cgroup.get(tcp.cgroup)
-            if record is not None and inode not in record.sockets:
-                record.sockets |= {inode}
-
     def _look_at_sockets(self, seen: Snapshot) -> None:
-        self._add_by_cgroup(seen)
+        _add_by_cgroup(seen, self.records.values())
         owner = {inode: record.agent_id for record in self.records.values() for inode in record.sockets}
         pending = []
         for record in self.records.values():
@@ -363,6 +251,22 @@ class Connections:
         program, ticks = (peer.program, peer.start_ticks) if peer is not None else ("", 0)
         uid = peer.uid if peer is not None else far.uid
         return not why_uncounted(OtherEnd(far.address, far.port, uid, program, ticks), record.agent_end)
+
+
+def _why_reaches_folder(record: Record, seen: Snapshot) -> str:
+    """A sandbox that shows none of this host's sockets still shows those that lie in its working folder."""
+    folders = tuple(f"{folder}/" for folder in record.folders if folder != "/")
+    names = seen.listening_at(folders) if folders else []
+    return "a program outside listens in its working folder" if any(one not in record.sockets for one in names) else ""
+
+
+def _add_by_cgroup(seen: Snapshot, records: Iterable[Record]) -> None:
+    """Count sockets that were made in an agent's cgroup as its own, whichever process holds them now."""
+    by_cgroup = {cgroup: record for record in records for cgroup in record.cgroups}
+    for inode, (_, tcp) in seen.tcp.items():
+        record = by_cgroup.get(tcp.cgroup)
+        if record is not None and inode not in record.sockets:
+            record.sockets |= {inode}
 
 
 def is_wrapping(pid: int, ticks: int, entry: Entry) -> bool:
@@ -444,22 +348,6 @@ def is_own_part(one: Process, supervisor: int, tree: Tree | None, records: Itera
         return supervisor > 1 and supervisor in line and not any(pid in line for record in records for pid in record.pids)
     where = tree.mount.locate(processes.cgroup_line(one.pid) or "")
     return is_among(where, (tree.root / "control", tree.relays.path))
-
-
-def keep(record: Record, far: Far, peer: Process | None, agent_id: str, since_ticks: int) -> Kept | None:
-    """Adds a connection to what is known of an agent, or counts it as one more of the same. None beyond the bound."""
-    key = (far.kind, far.remote or far.local, peer.pid if peer else 0, peer.start_ticks if peer else 0)
-    if far.kind == "tcp" and not far.port:
-        key = (far.kind, far.local, *key[2:])
-    there = record.kept.get(key)
-    if there is not None:
-        there.n, there.seen_at = there.n + 1, time.monotonic()
-    elif len(record.kept) >= MOST_KEPT:
-        record.n_more += 1
-    else:
-        uid = peer.uid if peer is not None else far.uid
-        there = record.kept[key] = Kept(far.kind, far.local, far.remote, peer, uid, agent_id, since_ticks, time.monotonic())
-    return there
 
 
 # --- for previews

@@ -11,7 +11,8 @@ from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.words import counted
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.socket_lists import Taken
-from console.killswitch.kill.connections import LONGEST_S, Connections, Kept, Record, keep
+from console.killswitch.kill.connections import LONGEST_S, Connections
+from console.killswitch.kill.records import Kept, Record, keep
 from console.killswitch.kill.snapshot import Far, Holders, Process, Snapshot, find_process, holders, snapshot
 from console.killswitch.kill.suspects import find
 
@@ -173,8 +174,8 @@ def _why_not(connections: Connections, taken: Taken | None, targets: Collection[
     for record in records.values():
         if record.why_unknown and record.reach:
             why.append(f"agent {record.agent_id}: {record.why_unknown}")
-        if record.is_late and record.reach:
-            why.append(f"agent {record.agent_id} was not looked at from its start")
+        if record.why_late and record.reach:
+            why.append(f"agent {record.agent_id} {record.why_late}")
     return why
 
 

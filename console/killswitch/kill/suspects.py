@@ -20,7 +20,7 @@ from console.domain.kill import Receipt, Suspect
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.descendants import Row, recent_look
 from console.killswitch.kernel.processes import Handle
-from console.killswitch.kill.connections import Kept, Record
+from console.killswitch.kill.records import Kept, Record
 from console.killswitch.kill.snapshot import Process, find_process
 from console.killswitch.kill.uncounted import is_installed
 

@@ -18,8 +18,9 @@ from console.domain.errors import NotFound
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.socket_lists import ESTABLISHED, Raw, Reader, Tcp
 from console.killswitch.kill import connections as module
-from console.killswitch.kill import snapshot
-from console.killswitch.kill.connections import Kept, Record, keep, of_agent, overview, ticks_now, why_reaches
+from console.killswitch.kill import records, snapshot
+from console.killswitch.kill.connections import of_agent, overview, why_reaches
+from console.killswitch.kill.records import Kept, Record, keep, ticks_now
 from console.killswitch.kill.snapshot import Far, Process
 from tests.fakes.guard_world import until
 from tests.fakes.instance import free_port
@@ -90,9 +91,9 @@ def test_many_connections_to_one_program_are_one_and_counted(world: LookedAt, tm
 
 def test_other_ends_beyond_the_bound_are_counted() -> None:
     record = Record("a-1", 0, 0, 0)
-    for n in range(module.MOST_KEPT + 5):
+    for n in range(records.MOST_KEPT + 5):
         keep(record, Far("unix", "", f"/s{n}", (n,), 0), None, "", 0)
-    assert len(record.kept) == module.MOST_KEPT and record.n_more == 5
+    assert len(record.kept) == records.MOST_KEPT and record.n_more == 5
 
 
 def test_more_open_files_than_are_looked_at_is_trouble_until_it_is_over(world: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +135,7 @@ def test_an_end_in_a_namespace_that_was_not_read_is_unknown_and_never_another_ma
 
     monkeypatch.setattr(module, "read_beside", read)
     look()
-    assert (record.why_unknown, list(record.away)) == (module.UNREAD, [])
+    assert (record.why_unknown, list(record.away)) == (records.UNREAD, [])
     is_cut = False
     look()
     assert (record.why_unknown, list(record.away)) == ("", ["8.8.8.8:443"]), "all were read: it is another machine"
@@ -148,7 +149,7 @@ def test_an_end_in_a_namespace_that_was_not_read_is_unknown_and_never_another_ma
     assert len(reads) == 2 + module.TRIES, "it is not tried for ever"
     record.sockets = frozenset()
     look()
-    assert (record.why_unknown, list(record.away)) == (module.UNREAD, []), "also when it is over"
+    assert (record.why_unknown, list(record.away)) == (records.UNREAD, []), "also when it is over"
 
 
 def test_a_pid_that_was_used_again_is_another_end() -> None:
@@ -242,7 +243,7 @@ def test_a_look_that_fails_is_a_problem_and_the_next_is_made(world: LookedAt, mo
 
 def test_a_guard_that_looks_late_knows_that_it_does() -> None:
     now = ticks_now()
-    assert Record("a", now - 100_000, now, now).is_late and not Record("a", now, now, now).is_late
+    assert Record("a", now - 100_000, now, now).why_late and not Record("a", now, now, now).why_late
 
 
 def test_reach_of_a_process_here_and_of_one_that_is_gone() -> None:
@@ -282,9 +283,9 @@ def test_a_socket_of_another_program_in_its_working_folder_is_a_reach(world: Loo
                 seen = snapshot.snapshot([reader.read(time.monotonic() + 60)])
         finally:
             path.unlink()
-        assert "working folder" in world.connections._why_reaches_folder(record, seen)
+        assert "working folder" in module._why_reaches_folder(record, seen)
         record.sockets |= {os.fstat(listener.fileno()).st_ino}
-        assert world.connections._why_reaches_folder(record, seen) == "", "its own"
+        assert module._why_reaches_folder(record, seen) == "", "its own"
 
 
 def test_answers_fit_into_a_line_and_are_paged(world: LookedAt) -> None:

@@ -13,8 +13,8 @@ import pytest
 from console.domain.kill import Receipt
 from console.killswitch.kernel.socket_lists import Taken
 from console.killswitch.kill import outside as module
-from console.killswitch.kill.connections import Record
 from console.killswitch.kill.outside import Found, Outside, settle
+from console.killswitch.kill.records import Record
 from console.killswitch.kill.snapshot import holders
 from tests.fakes.instance import free_port
 from tests.fakes.looked_at import LookedAt, looked_at
