@@ -7,7 +7,7 @@ import pwd
 from typing import Annotated
 
 from console.cli.syntax import Option
-from console.domain.errors import ConsoleError, NotFound
+from console.domain.errors import ConsoleError
 from console.settings.places import Places, choose_state_dir, find_places
 
 StateDir = Annotated[str | None, Option("--state-dir", metavar="DIR", help="State directory of the instance (or $WATCHFLOOR_STATE_DIR).")]
@@ -31,8 +31,9 @@ def existing_places(state_dir: str | None) -> Places:
     """The places of an instance that exists. Raises NotFound."""
     places = seek_places(state_dir)
     if places is None:
-        folder, _ = choose_state_dir(state_dir)
-        raise NotFound(f"There is no instance in {folder}; nothing was ever started there.", "Name another folder with --state-dir.")
+        from console.killswitch.guard.relocation import why_no_instance
+
+        raise why_no_instance(choose_state_dir(state_dir)[0])
     return places
 
 

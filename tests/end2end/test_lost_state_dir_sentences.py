@@ -50,6 +50,9 @@ def test_moved_it_is_panicked_from_the_old_name_and_is_killed_still_once_it_is_b
         home.rename(moved)
         try:
             until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            for verb in (("status",), ("fleet",), ("kill", agent, "--reason", "r"), ("audit", "tail"), ("secrets", "keys", "show")):
+                said = watchfloor(*verb, "--state-dir", str(home))
+                assert said.returncode == 3 and "is gone. Its guard still runs" in said.stderr and "panic" in said.stderr, (verb, said)
             code, receipt, _ = panic(home)
             assert not is_the_same(pid, ticks)
             assert code in (7, 8) and code_in_time(receipt) == 7 and receipt["verified_zero"] is True, receipt

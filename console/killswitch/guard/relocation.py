@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import stat
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from console.domain.errors import ConsoleError, NotFound
 from console.domain.guard import SILENT_S
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.peers import find_peer, inside_an_agent
@@ -244,6 +246,17 @@ def _why_not_its_guard(path: Path, silent: str = "") -> str:
             return _why_not_guard(find_peer(one).pid)
     except OSError:
         return silent
+
+
+def why_no_instance(state_dir: Path) -> ConsoleError:
+    """What to say where there is no instance: whether one ran there whose guard goes on elsewhere."""
+    for _, folder in found_for(state_dir):
+        quoted = shlex.quote(str(state_dir))
+        return NotFound(
+            f"The state directory {state_dir} is gone. Its guard still runs, and records in {folder}.",
+            f"Put the folder back, or stop its agents: watchfloor panic --state-dir {quoted}",
+        )
+    return NotFound(f"There is no instance in {state_dir}; nothing was ever started there.", "Name another folder with --state-dir.")
 
 
 def found_for(state_dir: Path) -> Iterator[tuple[str, Path]]:

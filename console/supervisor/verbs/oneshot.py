@@ -6,7 +6,8 @@ import argparse
 import time
 from collections.abc import Callable
 
-from console.domain.errors import NotFound, UsageProblem
+from console.domain.errors import UsageProblem
+from console.killswitch.guard.relocation import why_no_instance
 from console.settings.layers import in_force
 from console.settings.options import Options
 from console.settings.places import Places, choose_state_dir, find_places
@@ -100,8 +101,7 @@ def _places(what: str, given: argparse.Namespace) -> Places | None:
     begins = what in ("cost", "install-hook") or (what, getattr(given, "action", "")) in (("keys", "init"), ("hooks", "remove"))
     places = find_places(given.state_dir, create=begins)
     if places is None and what not in ("doctor", "watch", "hooks"):
-        folder, _ = choose_state_dir(given.state_dir)
-        raise NotFound(f"There is no instance in {folder}; nothing was ever started there.", "Name another folder with --state-dir.")
+        raise why_no_instance(choose_state_dir(given.state_dir)[0])
     return places
 
 
