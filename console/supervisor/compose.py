@@ -83,6 +83,7 @@ from console.supervisor.follow import Follower, OneForAll
 from console.supervisor.http.asgi import App, Door
 from console.supervisor.http.members import members_doors
 from console.supervisor.http.peers import Peer, is_operator, may_hook
+from console.supervisor.http.polkit import Polkit
 from console.supervisor.http.redaction import hidden
 from console.supervisor.http.token_watch import watched
 from console.supervisor.machinery import Machinery
@@ -285,6 +286,7 @@ class Supervisor:
             places=self.places,
             tokens=tokens,
             trespasses=it.trespasses,
+            polkit=Polkit(it.scribe.record),
             egress=it.egress,
             status=status,
             audit=self.audit,

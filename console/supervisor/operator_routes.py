@@ -61,6 +61,7 @@ from console.services.stop.ladder_routes import LadderRoutes, receipt_answer, sc
 from console.services.stop.service import StopDesk
 from console.settings.places import Places
 from console.supervisor.http.access import Gates, Trespasses, standing_of
+from console.supervisor.http.polkit import Polkit
 from console.supervisor.status_service import StatusService
 
 
@@ -73,6 +74,7 @@ class OperatorRoutes:
     places: Places
     tokens: Tokens
     trespasses: Trespasses
+    polkit: Polkit
     egress: Egress
     status: StatusService
     audit: AuditDesk
@@ -137,14 +139,14 @@ class OperatorRoutes:
         routes += key_routes(self.places, self.scribe.record_first, asked_by)
         routes += context_routes(self.contexts, asked_by)
         # What is up while killed is decided there, for every route: none is added past it.
-        gates = Gates(lambda: self.core.state.killed, lambda token: self.tokens.accepts(token, "operator"), self.trespasses)
+        gates = Gates(lambda: self.core.state.killed, lambda token: self.tokens.accepts(token, "operator"), self.trespasses, self.polkit)
         return Starlette(routes=gates.before(routes), exception_handlers=refusals())
 
     # --- reads
 
     async def _status(self, request: Request) -> Response:
         view, standing = await self.status.status(), standing_of(request)
-        you = {"your_roles": list(standing.roles), "your_rights": sorted(standing.rights)}
+        you = {"your_roles": list(standing.roles), "your_rights": sorted(self.polkit.offered(standing))}
         return answer(view.model_copy(update=you if standing.is_owner else you | {"operator": f"uid {request.scope.get(UID)}"}))
 
     async def _fleet(self, _request: Request) -> Response:

@@ -41,6 +41,8 @@ class HostInstance(Instance):
         self.folder.chmod(0o755)
         self.group_file = state_dir.parent / "group"
         self.group_file.write_text(group_lines())
+        self.mounts = 'mount --bind "$0" /etc/group'
+        """What its namespace has in place of this machine's files, in shell; ``$0`` is the group file."""
         super().__init__(state_dir, "--members-dir", str(self.folder), *options)
 
     @property
@@ -49,7 +51,7 @@ class HostInstance(Instance):
 
     def start(self) -> None:
         """As every instance, in a mount namespace of its own."""
-        shell = 'mount --bind "$0" /etc/group && exec "$@"'
+        shell = f'{self.mounts} && exec "$@"'
         self.process = made = subprocess.Popen(
             ["unshare", "--mount", "sh", "-c", shell, str(self.group_file), sys.executable, "-m", "console.supervisor", "serve"]
             + ["--state-dir", str(self.state_dir), *self.options],

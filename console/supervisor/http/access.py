@@ -20,10 +20,11 @@ from starlette.routing import Route
 from console.domain.engine.command import Record
 from console.domain.errors import Denied, Killed
 from console.domain.roles.rights import OWNER, Right, Standing, member, refusal, roles_of
-from console.services.routes.request_identity import GROUPS, UID, person_of
+from console.services.routes.request_identity import GROUPS, PID, UID, person_of
 from console.services.routes.responses import Handler
 from console.services.secrets.calls import secret_call
 from console.supervisor.http.peers import Peer
+from console.supervisor.http.polkit import BOUND_S, Polkit
 from console.supervisor.http.route_rights import needed
 
 UP_WHILE_KILLED = frozenset(
@@ -104,6 +105,7 @@ class Gates:
     is_operators: Callable[[str], bool]
     """Whether a token is an operator's, and still good."""
     trespasses: Trespasses
+    polkit: Polkit
 
     def before(self, routes: Iterable[Route]) -> list[Route]:
         """The same routes behind the gates: a body is not even read when its request is refused."""
@@ -125,9 +127,14 @@ class Gates:
         standing = standing_of(request)
         if standing.is_owner or (right := await needed(request, path)) in standing.rights:
             return
+        if right in self.polkit.grants and await self.polkit.allows(right, int(request.scope[UID]), int(request.scope[PID])):
+            return
         if right not in (Right.READ, Right.EXPORT):
             person = {"needs": right.value, "path": request.url.path[:200], **await asyncio.to_thread(person_of, request)}
             self.trespasses.note(f"operator:{person['uid']}", f"{request.method} {path}", person)
+        if right in self.polkit.grants:
+            words = "Only root may do this on the host's instance, and polkit did not allow it."
+            raise Denied(words, f"Answer polkit's question within {BOUND_S:g} s, or ask root.")
         raise refusal(right)
 
     def _is_good(self, authorization: str) -> bool:

@@ -133,15 +133,17 @@ _BY_RIGHT: dict[Right, str] = {
         POST /api/programs/preview
         POST /api/programs/preview-command
         """,
+    # Settings name accounts and programs that root starts: no role has this, and polkit lets an administrator alone.
     Right.SETTINGS: """
         POST /api/api-key
         POST /api/rotation
         POST /api/rotation/value
+        POST /api/settings
         POST /api/webhook
         POST /api/webhook/remove
         POST /api/webhook/test
         """,
-    # What reads root's own files, writes them, holds keys, or ends the supervisor. Settings name accounts and programs that root starts.
+    # What reads root's own files, writes them, holds keys, or ends the supervisor.
     Right.ADMINISTER: """
         GET /api/hooks/{program}/preview
         GET /api/token-check
@@ -149,7 +151,6 @@ _BY_RIGHT: dict[Right, str] = {
         POST /api/keys/retire
         POST /api/passphrase
         POST /api/rollback/{id}/restore
-        POST /api/settings
         POST /api/shutdown
         POST /api/tokens
         """,

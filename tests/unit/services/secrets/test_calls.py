@@ -166,7 +166,7 @@ def test_a_token_at_the_operators_door_is_looked_at_beside_the_loop(slow: SlowSt
     async def handler(request: Request) -> Response:
         return Response(b"in")
 
-    gates = Gates(lambda: False, slow.answer, SimpleNamespace())  # type: ignore[arg-type]
+    gates = Gates(lambda: False, slow.answer, SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
     app = Starlette(routes=gates.before([Route("/api/fleet", handler)]))
     sent: list[Any] = []
 

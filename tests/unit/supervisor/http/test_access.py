@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,6 +29,7 @@ from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.http.access import ASKERS, UP_WHILE_KILLED, Gates, Trespasses, standing_of
 from console.supervisor.http.peers import Peer
+from console.supervisor.http.polkit import Polkit
 from console.supervisor.http.route_rights import RIGHTS
 from console.supervisor.metrics import metrics_routes
 from console.supervisor.operator_routes import OperatorRoutes
@@ -144,7 +146,7 @@ async def test_while_killed_a_change_is_refused_before_its_body_is_read(name: st
 
 def gates(killed: bool, book: Book | None = None, notices: list[str] | None = None) -> Gates:
     trespasses = Trespasses(book or Book(), (notices if notices is not None else []).append)
-    return Gates(lambda: killed, lambda token: token == "good", trespasses)
+    return Gates(lambda: killed, lambda token: token == "good", trespasses, Polkit(lambda record: None, check=Path("/nowhere")))
 
 
 @pytest.mark.parametrize("name", sorted(UP | REFUSED))
