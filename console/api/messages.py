@@ -311,7 +311,7 @@ class KillSwitchView(View):
     worst_s: float | None = None
     paths: list[PathView] = []
     press: dict[str, dict[str, int]] = {}
-    """control level -> {agents, processes}."""
+    """control level -> {agents, processes}, and ``left_alone`` for agents that a panic does not stop."""
     receipts: list[ReceiptRow] = []
     hosts: list[HostView] = []
     mode_note: str = ""

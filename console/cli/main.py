@@ -6,6 +6,7 @@ A verb's module is imported when the verb is asked for, and what prints when the
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -30,6 +31,8 @@ def main(argv: list[str]) -> int:
     from console.domain.errors import ConsoleError
 
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as the program's entry left it; never what the one who started us ignores
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         out.check_arguments(argv)
         return _run(list(argv))
     except ConsoleError as error:

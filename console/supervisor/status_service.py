@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +12,8 @@ from console import __version__
 from console.api import messages as m
 from console.api.alerts import AlertsView, WebhookView
 from console.domain.budget import until_midnight
+from console.domain.ids import ControlLevel
+from console.enforcement.state import EngineState
 from console.services.configuration.service import SettingsDesk
 from console.services.fleet.core import Core, now
 from console.services.fleet.views import agent_view, receipt_row
@@ -25,6 +28,29 @@ if TYPE_CHECKING:  # its module loads the client of the bucket
 
 BOUND_S = 0.8
 """Longest time in seconds that a caller waits. A panic asks for the status too, and gives a supervisor 2 s."""
+
+
+def login_name() -> str:
+    """The login of this process's account, or its number."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"
+
+
+def panic_targets(state: EngineState) -> dict[str, dict[str, int]]:
+    """Control level -> {agents, processes} of all that live; ``left_alone``: so many of these agents are not part of a panic."""
+    found: dict[str, dict[str, int]] = {}
+    for agent_id in state.live:
+        agent, seen = state.agents[agent_id], state.seen.get(agent_id)
+        level = "best_effort" if state.best_effort.get(agent_id) else agent.control_level.value
+        row = found.setdefault(level, {"agents": 0, "processes": 0})
+        row["agents"] += 1
+        row["processes"] += state.pids.get(agent_id, 1)
+        is_inside = seen is not None and seen.inside is not None  # of one that Watchfloor holds
+        if agent.control_level is ControlLevel.OBSERVED and agent_id not in state.press_observed and not is_inside:
+            row["left_alone"] = row.get("left_alone", 0) + 1
+    return found
 
 
 class StatusService:
@@ -96,7 +122,7 @@ class StatusService:
             audit_lost=bool(losses.open),
             audit_checked_at=verdict.checked_at if verdict else None,
             audit_verified=verdict.records if verdict else None,
-            operator=f"uid {os.geteuid()}",
+            operator=login_name(),
             configuration=self._settings.trouble,
             notices=self._notices.lines(10) + [str(n) for n in guard.get("notices", [])],
             armed=self._follower.armed(),
@@ -109,13 +135,7 @@ class StatusService:
         armed = self._follower.armed()
         receipts = self._stop.receipts()
         last = next((r for r in receipts if r.scope == "all"), None)
-        press: dict[str, dict[str, int]] = {}
-        for agent_id in core.state.live:
-            agent = core.state.agents[agent_id]
-            level = "best_effort" if core.state.best_effort.get(agent_id) else agent.control_level.value
-            row = press.setdefault(level, {"agents": 0, "processes": 0})
-            row["agents"] += 1
-            row["processes"] += core.state.pids.get(agent_id, 1)
+        press = panic_targets(core.state)
         killed = core.state.killed
         state: str = armed.state
         if killed:

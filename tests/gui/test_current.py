@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from console.api.armed import ArmedView, PathView, fresh_for_s
@@ -72,6 +73,24 @@ def test_what_no_delta_tells_is_read_again_and_again(make_house: Make, open_wind
     page = window.pages["kill-switch"]
     assert isinstance(page, KillSwitchPage)
     qtbot.waitUntil(lambda: "managed: 7 agents" in page.press.accessibleName())
+
+
+def test_what_a_panic_leaves_alone_is_promised_nothing(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house(3)
+    window = open_window("kill-switch")
+    press = {"observed": {"agents": 2, "processes": 2, "left_alone": 2}, "best_effort": {"agents": 1, "processes": 1}}
+    house.supervisor.switch = house.supervisor.switch.model_copy(update={"press": press})
+    page = window.pages["kill-switch"]
+    assert isinstance(page, KillSwitchPage)
+    qtbot.waitUntil(lambda: "observed: 2 agents, 2 processes, left alone, not stopped" in page.press.accessibleName())
+    said = [label.text() for label in page.findChildren(QLabel) if "New agents stay blocked" in label.text()]
+    assert said == [
+        "New agents stay blocked until you rearm, also after a restart; 1 agent best effort at most; "
+        "2 agents only observed: a panic does not stop them"
+    ]
+    press["observed"] = {"agents": 2, "processes": 2, "left_alone": 1}
+    house.supervisor.switch = house.supervisor.switch.model_copy(update={"press": dict(press)})
+    qtbot.waitUntil(lambda: "1 left alone, others: best effort at most" in page.press.accessibleName())
 
 
 def test_one_rule_of_age() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -107,10 +108,12 @@ def _write_to(stream: TextIO | None, text: str) -> None:
         stream.flush()
     except UnicodeEncodeError:
         _write_to(stream, text.encode("ascii", "backslashreplace").decode())
-    except OSError:  # a broken pipe, a full disk: the verb goes on, its exit code stays its own
+    except OSError as error:  # a broken pipe, a full disk: the verb goes on, its exit code stays its own
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if stream is sys.stdout:
             _Gone.stdout = True
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            if error.errno != errno.EPIPE:  # who closes a pipe knows it
+                note(f"not everything was printed: {error.strerror}")
 
 
 def is_terminal() -> bool:

@@ -55,10 +55,10 @@ def test_a_broken_pipe_is_noticed_and_does_not_end_the_verb() -> None:
     assert (done.returncode, done.stderr) == (9, b"")
 
 
-def test_a_full_disk_behind_stdout_does_not_change_the_exit_code() -> None:
+def test_a_full_disk_behind_stdout_is_told_and_does_not_change_the_exit_code() -> None:
     with open("/dev/full", "wb") as full:
         done = program("out.say('x'); raise SystemExit(7)", stdout=full.fileno())
-    assert (done.returncode, done.stderr) == (7, b"")
+    assert (done.returncode, done.stderr) == (7, b"not everything was printed: No space left on device\n")
 
 
 def test_closed_descriptors_are_no_error() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 
 import pytest
 
+from console.domain.agent import AgentId
+from console.domain.ids import ControlLevel
 from console.sandbox.interface import Availability
-from console.supervisor.status_service import PartLooks
+from console.supervisor.status_service import PartLooks, panic_targets
+from tests.fakes.playbook import Playbook
 
 
 async def test_a_part_that_hangs_is_said_to_and_is_asked_once() -> None:
@@ -52,3 +56,17 @@ async def test_a_mistake_of_ours_is_not_called_an_absent_part() -> None:
 
     with pytest.raises(RuntimeError):
         await PartLooks({"docker": broken}).words()
+
+
+def test_observed_agents_that_a_panic_leaves_alone_are_counted() -> None:
+    book = Playbook()
+    for name in ("ours", "o-1", "o-2"):
+        book.run(name)
+    for name in ("o-1", "o-2"):
+        book.state.put(replace(book.agent(name), control_level=ControlLevel.OBSERVED))
+    assert panic_targets(book.state) == {
+        "managed": {"agents": 1, "processes": 1},
+        "observed": {"agents": 2, "processes": 2, "left_alone": 2},
+    }
+    book.state.press_observed = {AgentId("o-1")}
+    assert panic_targets(book.state)["observed"]["left_alone"] == 1

@@ -7,7 +7,7 @@ from PySide6.QtGui import QBrush, QColor, QFont, QPainter, QPaintEvent, QPen, QT
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import PathView
-from console.gui.pages.kill_switch.words import LEVELS, PATH_STATES, PATHS
+from console.gui.pages.kill_switch.words import LEVELS, PATH_STATES, PATHS, level_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import Ink, ink
@@ -192,12 +192,17 @@ class PressTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._counts: dict[str, tuple[int, int]] = {}
+        self._left: dict[str, int] = {}
         self.setFixedHeight(54 + 30 * 4)
 
     def say(self, press: dict[str, dict[str, int]]) -> None:
         """control level -> {agents, processes}."""
         self._counts = {level: (c.get("agents", 0), c.get("processes", 0)) for level, c in press.items()}
-        words = (f"{level}: {plural(a, 'agent')}, {plural(p, 'process', 'processes')}" for level, (a, p) in self._counts.items())
+        self._left = {level: c.get("left_alone", 0) for level, c in press.items()}
+        words = (
+            f"{level}: {plural(a, 'agent')}, {plural(p, 'process', 'processes')}, {', '.join(level_words(level, a, self._left[level]))}"
+            for level, (a, p) in self._counts.items()
+        )
         self.setAccessibleName("; ".join(words))
         self.update()
 
@@ -221,7 +226,7 @@ class PressTable(QWidget):
         levels.sort(key=lambda level: self._counts.get(level, (0, 0))[0] == 0)  # there is room for four: those that count come first
         for line, level in enumerate(levels[:4]):
             agents, processes = self._counts.get(level, (0, 0))
-            how, promise = LEVELS.get(level, ("not known", "not known"))
+            how, promise = level_words(level, agents, self._left.get(level, 0))
             doubtful = level not in ("contained", "managed", "adopted") and agents > 0
             y = 54.0 + 30 * line
             role = colours.warn if doubtful else colours.text

@@ -178,9 +178,12 @@ class KillSwitchPage(Page):
                 self.cards[path.name].say(self._with_rotation(path, now), now, said_at, old=switch.is_old(now))
         self.press.say(view.press)
         self._press_total.setText(self.press.total())
-        unproven = sum(view.press.get(level, {}).get("agents", 0) for level in ("observed", "best_effort"))
-        then = "New agents stay blocked until you rearm, also after a restart"
-        self._press_then.setText(f"{then}; {plural(unproven, 'agent')} best effort at most" if unproven else then)
+        left = sum(row.get("left_alone", 0) for row in view.press.values())
+        unproven = sum(view.press.get(level, {}).get("agents", 0) for level in ("observed", "best_effort")) - left
+        then = ["New agents stay blocked until you rearm, also after a restart"]
+        then += [f"{plural(unproven, 'agent')} best effort at most"] if unproven else []
+        then += [f"{plural(left, 'agent')} only observed: a panic does not stop {'it' if left == 1 else 'them'}"] if left else []
+        self._press_then.setText("; ".join(then))
         if [r.kill_id for r in self.receipts.rows] != [r.kill_id for r in view.receipts] or self.receipts.rows != view.receipts:
             self.receipt_view.show_rows(list(view.receipts))
         doubtful = sorted(view.hosts, key=lambda host: host.acknowledged and host.exit_code == 0)

@@ -21,9 +21,17 @@ LEVELS = {
     "contained": ("container cgroup, engine", "confirmed dead"),
     "managed": ("own cgroup or namespace", "confirmed dead"),
     "adopted": ("moved to our cgroup", "confirmed dead"),
-    "observed": ("left alone, or by pid", "best effort at most"),
+    "observed": ("signals by pid", "best effort at most"),
     "best_effort": ("signals by pid", "best effort, not confirmed"),
 }
+
+
+def level_words(level: str, agents: int, left_alone: int) -> tuple[str, str]:
+    """(how, promise) of a panic for the agents of one control level, of which some are left alone."""
+    how, promise = LEVELS.get(level, ("not known", "not known"))
+    if not left_alone:
+        return how, promise
+    return ("left alone", "not stopped") if left_alone >= agents else (f"{left_alone} left alone", f"others: {promise}")
 
 
 def result_words(row: ReceiptRow) -> tuple[str, str, str]:
