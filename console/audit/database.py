@@ -53,7 +53,7 @@ def check_plain(path: Path) -> None:
 def damaged(path: Path, why: str) -> Damaged:
     """With the words and the remedy everyone shows."""
     return Damaged(
-        f"The audit log {path} is not whole: {why}",
+        f"The audit log {path} is not intact: {why}",
         "Keep it as evidence (watchfloor audit verify names the record); a new segment can be begun.",
     )
 

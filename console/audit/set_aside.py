@@ -18,7 +18,7 @@ PUT_BACK = "audit.put_back"
 ACKNOWLEDGED = "audit.loss_acknowledged"
 """Kind of the record with which an operator takes note of every loss before it, with a reason."""
 _LOSSES = {
-    SET_ASIDE: "the log before this one was set aside as not whole",
+    SET_ASIDE: "the log before this one was set aside as not intact",
     LOST: "the log before this one is missing",
     PUT_BACK: "records of before are missing: an older copy of the log was put back",
 }
@@ -82,7 +82,7 @@ def few(words: list[str], of_what: str) -> list[str]:
 
 def not_proven(older: Path) -> str:
     """For people."""
-    return f"an older log was set aside as not whole ({older.parent.name}): what it held is not proven"
+    return f"an older log was set aside as not intact ({older.parent.name}): what it held is not proven"
 
 
 def moment(at: float) -> str:

@@ -158,7 +158,7 @@ def _print_status(
     else:
         out.say_folded(f"supervisor: pid {supervisor.pid}, {mode_words(supervisor.mode)}{_detail(supervisor.mode_note)}")
         if supervisor.audit_whole is False:
-            out.say_folded(f"record NOT INTACT: {plain(supervisor.audit_why, 600)}")
+            out.say_folded(f"log NOT INTACT: {plain(supervisor.audit_why, 600)}")
         if supervisor.configuration:
             out.show(out.words(f"settings: {supervisor.configuration}", "yellow", 1000))
         for words in (*supervisor.notices, *(f"stand-in: {s}" for s in supervisor.stand_ins)):

@@ -149,7 +149,7 @@ def after_press(seen: AfterPress) -> list[Promise]:
     audit = seen.audit
     whole = audit is not None and audit.whole and audit.records > 0
     words = "it could not be read" if audit is None else f"{audit.records} records{'' if audit.whole else f': {audit.why}'}"
-    return [*found, _judge("The audit record is whole", whole, words, words)]
+    return [*found, _judge("The audit log is intact", whole, words, words)]
 
 
 def _escaper(target: Target | None) -> Promise:

@@ -74,7 +74,7 @@ def test_a_record_that_somebody_changed_is_told_by_the_log_and_not_put_back(term
     file = terminal.places.workspaces_dir / "work" / "output" / "plan.txt"
     assert said.code == 1 and "Not restored" in said.err and file.read_text() == "two\n"
     verdict = terminal("audit", "verify")
-    assert verdict.code == 1 and f"NOT WHOLE: rollback record {record['record_id']}: it was changed" in verdict.out
+    assert verdict.code == 1 and f"LOG NOT INTACT: rollback record {record['record_id']}: it was changed" in verdict.out
 
 
 def test_a_file_that_changed_since_is_not_put_back(terminal: Terminal) -> None:

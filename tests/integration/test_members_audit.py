@@ -51,14 +51,14 @@ def test_an_auditor_reads_the_newest_records(host: HostInstance) -> None:
 
 def test_an_auditor_checks_that_the_log_is_whole_and_keeps_an_anchor(host: HostInstance) -> None:
     said = host.told("audit", "verify", roles=("auditor",))
-    assert said.returncode == 0 and said.stdout.startswith("whole: "), said
+    assert said.returncode == 0 and said.stdout.startswith("log intact: "), said
     anchor = said.stdout.split("--anchor ")[1].strip()
     assert "rollback record" in said.stdout and "what the running supervisor remembers" in said.stdout
     again = host.told("audit", "verify", "--anchor", anchor, "--json", roles=("auditor",))
     assert again.returncode == 0 and "1 anchor" in json.loads(again.stdout)["compared_with"]
     seq = anchor.partition(":")[0]
     wrong = host.told("audit", "verify", "--anchor", f"{seq}:{'0' * 32}", roles=("auditor",))
-    assert wrong.returncode == 1 and f"NOT WHOLE: record {seq} is not the one that the anchor" in wrong.stdout
+    assert wrong.returncode == 1 and f"LOG NOT INTACT: record {seq} is not the one that the anchor" in wrong.stdout
     cut = host.told("audit", "verify", "--anchor", f"99999999:{'0' * 32}", roles=("auditor",))
     assert cut.returncode == 1 and "is missing: records were cut" in cut.stdout
 

@@ -95,11 +95,11 @@ def verify(
 def _print_verdict(seen: Judged) -> None:
     verdict = seen.verdict
     if verdict.whole:
-        out.show(Text(f"whole: {counted(verdict.records, 'record')}, head {verdict.head[:16]}…", "yellow" if seen.unknown else "green"))
+        out.show(Text(f"log intact: {counted(verdict.records, 'record')}, head {verdict.head[:16]}…", "yellow" if seen.unknown else "green"))
         out.say(f"compared with {', '.join(seen.compared)}")
         out.say(f"kept elsewhere, this line betrays a later rewrite: --anchor {seen.anchor}")
     else:
-        out.show(out.words(f"NOT WHOLE: {verdict.why}", "bold red", 500))
+        out.show(out.words(f"LOG NOT INTACT: {verdict.why}", "bold red", 500))
         out.say(f"{counted(verdict.records, 'record')} read; first bad record: {verdict.first_bad or 'not known'}")
     for words in seen.retired:
         out.show(out.words(words, limit=500))
@@ -113,7 +113,7 @@ def acknowledge(
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Take note of records that were lost. Until then the record is shown as not intact everywhere. Exit 1 when nothing was lost."""
+    """Take note of records that were lost. Until then the log is shown as not intact everywhere. Exit 1 when nothing was lost."""
     if not reason.strip() or len(reason) > REASON_LENGTH:
         raise UsageProblem(f"A reason has 1 to {REASON_LENGTH} characters.", 'For example: --reason "disk failure, ticket 4711"')
     with ApiClient(existing_places(state_dir)) as client:
@@ -121,7 +121,7 @@ def acknowledge(
     if as_json:
         out.emit(verdict.model_dump(mode="json"))
     else:
-        out.say("acknowledged; " + ("the record is whole from here on" if verdict.whole else f"still not whole: {plain(verdict.why, 300)}"))
+        out.say("acknowledged; " + ("the log is intact from here on" if verdict.whole else f"still not intact: {plain(verdict.why, 300)}"))
     return 0
 
 

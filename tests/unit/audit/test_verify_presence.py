@@ -95,7 +95,7 @@ def test_receipts_of_before_a_damaged_log_was_set_aside_are_looked_for_there_and
     found = compare(new.path, [old, fresh])
     assert (found.receipts, found.why) == (2, "")
     aside, receipt = found.unknown
-    assert "set aside as not whole (audit-set-aside-" in aside and "kill k1" in receipt and "on record only" in receipt
+    assert "set aside as not intact (audit-set-aside-" in aside and "kill k1" in receipt and "on record only" in receipt
     # Nobody hides what was on record behind a folder of that name.
     [folder] = tmp_path.glob("audit-set-aside-*")
     (folder / "audit.db").write_bytes(b"rubbish!" * 1000)

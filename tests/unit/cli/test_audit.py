@@ -37,7 +37,7 @@ def written(places: Places, word: str) -> AuditLog:
 def test_a_whole_log_prints_an_anchor_that_betrays_a_later_rewrite(watchfloor: Watchfloor, places: Places, log: AuditLog) -> None:
     said = watchfloor("audit", "verify")
     anchor = said.out.split("--anchor ")[1].strip()
-    assert said.code == 0 and said.out.startswith("whole: 2 records") and anchor.startswith("2:")
+    assert said.code == 0 and said.out.startswith("log intact: 2 records") and anchor.startswith("2:")
     assert watchfloor("audit", "verify", "--json").json["anchor"] == anchor
     assert watchfloor("audit", "verify", "--anchor", anchor).code == 0
     for name in ("audit.db", "audit.checkpoints"):
@@ -45,7 +45,7 @@ def test_a_whole_log_prints_an_anchor_that_betrays_a_later_rewrite(watchfloor: W
     written(places, "another one")
     assert watchfloor("audit", "verify").code == 0, "it is whole in itself"
     said = watchfloor("audit", "verify", "--anchor", anchor)
-    assert said.code == 1 and "NOT WHOLE: record 2 is not the one that the anchor" in said.out
+    assert said.code == 1 and "LOG NOT INTACT: record 2 is not the one that the anchor" in said.out
     assert watchfloor("audit", "verify", "--anchor", "x").code == 2
 
 
@@ -53,7 +53,7 @@ def test_an_older_log_that_was_set_aside_is_not_known_and_never_green(watchfloor
     set_aside(log.path)
     written(places, "anew")
     said = watchfloor("audit", "verify")
-    assert said.code == 5 and said.out.startswith("whole: 2 records") and "not known: an older log was set aside" in said.out
+    assert said.code == 5 and said.out.startswith("log intact: 2 records") and "not known: an older log was set aside" in said.out
     found = watchfloor("audit", "verify", "--json")
     assert found.code == 5 and found.json["whole"] is True and len(found.json["unknown"]) == 1
     shutil.rmtree(next(places.state_dir.glob("audit-set-aside-*")))
