@@ -95,7 +95,8 @@ def verify(
 def _print_verdict(seen: Judged) -> None:
     verdict = seen.verdict
     if verdict.whole:
-        out.show(Text(f"log intact: {counted(verdict.records, 'record')}, head {verdict.head[:16]}…", "yellow" if seen.unknown else "green"))
+        words = f"log intact: {counted(verdict.records, 'record')}, head {verdict.head[:16]}…"
+        out.show(Text(words, "yellow" if seen.unknown else "green"))
         out.say(f"compared with {', '.join(seen.compared)}")
         out.say(f"kept elsewhere, this line betrays a later rewrite: --anchor {seen.anchor}")
     else:
