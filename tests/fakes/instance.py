@@ -262,7 +262,7 @@ def _alive(descriptor: int) -> bool:
 
 
 def _remove(folder: Path) -> None:
-    for _ in range(50):
+    for _ in range(600):
         try:
             folder.rmdir()
             return
