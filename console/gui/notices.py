@@ -33,6 +33,8 @@ class Notices(QObject):
     """``said`` is emitted for each new notice; ``all`` keeps the last ones, newest last."""
 
     said = Signal(object)
+    withdrawn = Signal(str)
+    """The text of a notice that holds no longer."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -47,6 +49,13 @@ class Notices(QObject):
         self._last = (notice, monotonic())
         self.all = [*self.all[-KEPT + 1 :], notice]
         self.said.emit(notice)
+
+    def withdraw(self, text: str) -> None:
+        """Takes a notice back whose cause is over."""
+        text = safe_text(text, 400)
+        self.all = [notice for notice in self.all if notice.text != text]
+        self._last = None
+        self.withdrawn.emit(text)
 
     def fail(self, error: ConsoleError) -> None:
         """A refusal or failure, in its own words. Fits ``Pending.failed``."""

@@ -28,6 +28,7 @@ class FakeGuard:
         self.ops: list[dict[str, Any]] = []
         self.latched = False
         self.frozen = 0
+        self.notices: list[str] = []
         self.kill: dict[str, Any] | None = None
         self.suspects_asked: list[tuple[str, list[int]]] = []
         self.suspects_answer: dict[str, Any] = {"ok": False, "error": "There is no kill 'k-0': nothing was killed.", "remedy": ""}
@@ -141,7 +142,7 @@ class FakeGuard:
             "agents": self._agents(),
             "frozen": {},
             "frozen_n": self.frozen,
-            "notices": [],
+            "notices": self.notices,
             "kill": self.kill,
             "heartbeat_age_s": 0.4,
             "lease_left_s": None,

@@ -72,6 +72,7 @@ class FakeSupervisor:
         self.kept: list[tuple[int, str, str]] = []
         self.listeners: set[asyncio.Queue[tuple[int, str, str]]] = set()
         self.refuse_rearm = ""
+        self.rearm_blockers: list[str] = []
         self.passphrase = ""
         self.rooms = FakeRooms(self.tell, time.time())
         """Network, rollback and audit."""
@@ -192,10 +193,14 @@ class FakeSupervisor:
             return refuse(403, "That is not the passphrase (wrong attempt 1).", "Try again in 1 s")
         if body.kill_id != self.switch.kill_id:
             return refuse(409, f"{body.kill_id!r} is not the latched kill.", "Type the id the banner shows.")
+        self.rearmed()
+        return say(self.switch)
+
+    def rearmed(self) -> None:
+        """By whoever; call it on the server's loop."""
         self.guard.latched, self.guard.kill = False, None
         self.switch = self.switch.model_copy(update={"state": "armed", "killed": False, "kill_id": ""})
         self.tell("kill", {"state": "armed"})
-        return say(self.switch)
 
     async def _rearm_view(self, request: Request) -> Response:
         kill_id, made = self.switch.kill_id, self.receipts.get(self.switch.kill_id)
@@ -203,9 +208,8 @@ class FakeSupervisor:
         ids = [kill_id] if self.switch.killed else []
         ran = [rm.AgainView(id=t.agent_id, name=self.agents[t.agent_id].name, state="killed") for t in (made.targets if made else ())[:3]]
         state = self.switch.passphrase
-        return say(
-            rm.RearmView(killed=self.switch.killed, generation=1, kill_ids=ids, kills=kills, passphrase=state, was_running=ran)  # type: ignore[arg-type]
-        )
+        said = rm.RearmView(killed=self.switch.killed, generation=1, kill_ids=ids, kills=kills, passphrase=state, was_running=ran)  # type: ignore[arg-type]
+        return say(said.model_copy(update={"blockers": self.rearm_blockers}))
 
     async def _passphrase(self, request: Request) -> Response:
         body = rm.PassphraseBody.model_validate_json(await request.body())

@@ -340,6 +340,53 @@ def test_rearm_needs_a_reason_and_the_id_and_shows_refusals(make_house: Make, op
     qtbot.waitUntil(lambda: not window.banner.isVisible())
 
 
+def test_a_notice_of_the_guard_goes_with_its_cause(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    window = open_window("fleet")
+    words = "The supervisor is silent: its agents are frozen until it is back."
+
+    def shown() -> str:
+        return window.strip.notice.text if window.strip.notice is not None else ""
+
+    house.guard.notices = [words]
+    qtbot.waitUntil(lambda: shown() == words)
+    window.strip.dismiss()
+    asked = len(house.guard.ops)
+    qtbot.waitUntil(lambda: len(house.guard.ops) > asked + 1)
+    assert not shown(), "told once, not at each answer of the guard"
+    window.notices.say("amber", "Something else.")
+    house.guard.notices = []
+    qtbot.waitUntil(lambda: words not in [notice.text for notice in window.notices.all])
+    assert shown() == "Something else."
+    house.guard.notices = [words]
+    qtbot.waitUntil(lambda: shown() == words)
+    house.guard.notices = []
+    qtbot.waitUntil(lambda: not shown())
+
+
+def test_an_open_rearm_dialog_notices_a_release_and_a_rearm_from_elsewhere(
+    make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.pages.kill_switch.rearm.LOOK_MS", 50)
+    house = make_house()
+    window = open_window("fleet")
+    house.on_loop(house.guard.press_now)
+    qtbot.waitUntil(lambda: window.switch.receipt is not None and window.switch.receipt.complete)
+    house.supervisor.rearm_blockers = ["A remote order still blocks new agents."]
+    window.do("receipt.rearm")
+    asked = dialog(window, RearmDialog, qtbot)
+    assert isinstance(asked, RearmDialog)
+    qtbot.waitUntil(lambda: asked.problem.isVisible() and "A remote order" in asked.problem.text())
+    asked.reason.setText("checked")
+    asked.typed.setText(window.switch.guard.kill_id)
+    house.supervisor.rearm_blockers = []
+    qtbot.waitUntil(lambda: not asked.problem.isVisible())
+    assert asked.main.isEnabled()
+    house.on_loop(house.supervisor.rearmed)
+    qtbot.waitUntil(lambda: "Nothing is blocked" in asked.killed.text())
+    assert not asked.main.isEnabled() and not asked.earlier
+
+
 def test_with_a_passphrase_set_the_dialog_takes_it_unseen_and_offers_each_agent_alone(
     make_house: Make, open_window: Open, qtbot: QtBot
 ) -> None:

@@ -38,6 +38,8 @@ class KillFollower(QObject):
         super().__init__(parent)
         self._requests, self._guard = requests, guard
         self._fleet, self._switch, self._notices, self._clock = fleet, switch, notices, clock
+        self._of_guard: tuple[str, ...] = ()
+        """What the guard's last answer told. Each holds for as long as the guard tells it."""
         self._kill_id: str | None = None
         self._looked = False
         """Whether a first look at the switch was had: what was latched before is no news."""
@@ -96,8 +98,13 @@ class KillFollower(QObject):
         if was != self._switch.is_killed:
             self.read_switch()
         self._guard.poll_every(_BUSY_POLL_MS if guard.is_killing else _CALM_POLL_MS)
-        for notice in guard.notices:
-            self._notices.say("amber", notice)
+        had, self._of_guard = self._of_guard, tuple(guard.notices)
+        for notice in self._of_guard:
+            if notice not in had:
+                self._notices.say("amber", notice)
+        for notice in had:
+            if notice not in self._of_guard:
+                self._notices.withdraw(notice)
         self.changed.emit()
 
     def _seen(self, kill_id: str) -> None:

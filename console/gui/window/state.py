@@ -65,6 +65,7 @@ class StateView(QObject):
         self._fade.setSingleShot(True)
         self._fade.timeout.connect(self._fade_info)
         window.notices.said.connect(self._said)
+        window.notices.withdrawn.connect(self._withdrawn)
         window.strip.receipt_asked.connect(lambda kill_id: window.goto("receipt", kill_id))
         window.banner.opened.connect(self._open_receipt)
         window.sync.follower.kill_began.connect(lambda kill_id: window.goto("receipt", kill_id))
@@ -167,6 +168,11 @@ class StateView(QObject):
             return  # a hint never covers a warning
         self._window.strip.show_notice(notice)
         self._fade.start(_INFO_MS)
+
+    def _withdrawn(self, text: str) -> None:
+        shown = self._window.strip.notice
+        if shown is not None and shown.text == text:
+            self._window.strip.dismiss()
 
     def _fade_info(self) -> None:
         shown = self._window.strip.notice

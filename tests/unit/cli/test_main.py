@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -256,3 +257,20 @@ def test_a_page_that_is_none_is_named_with_those_that_are(watchfloor: Watchfloor
     assert set(windows.PAGES) == {kind.spec.name for kind in PAGES}
     listed = watchfloor("screenshot", "--help").out
     assert all(page in listed for page in windows.PAGES)
+
+
+def test_ctrl_c_while_modules_load_ends_it_without_a_traceback() -> None:
+    code = """
+import os, signal, sys
+class Slow:
+    def find_spec(self, name, *rest):
+        if name == "console.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Slow())
+from console.__main__ import main
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--version"], cwd=Path(console.__file__).parent.parent, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")

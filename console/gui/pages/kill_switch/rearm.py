@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
 from console.api.messages import KillSwitchView, LaunchedView
@@ -16,6 +17,7 @@ from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 
+LOOK_MS = 2000
 SHOWN = 4
 """Kills, and agents, named in a dialog; the rest is counted."""
 LATER = 8
@@ -62,8 +64,8 @@ class RearmDialog(Dialog):
         self.killed = self.paragraph("Reading what was killed…", "text")
         self.earlier: list[Text] = []
         """A paragraph for each kill before the newest, and one that counts the rest."""
-        for words in still_open(desk.switch):
-            self.paragraph(words, "warn", "triangle")
+        self.open_steps = self.paragraph("", "warn", "triangle")
+        self._show_open()
         state = desk.switch.view.passphrase if desk.switch.view is not None else "unknown"
         self._label("Reason, for the record")
         self.reason = self._field("Reason", 500)
@@ -78,7 +80,21 @@ class RearmDialog(Dialog):
         self.main.clicked.connect(self._send)
         self.finished.connect(self.passphrase.clear)
         self.reason.setFocus()
-        desk.requests.switch.rearm_view().while_alive(self).then(self._looked).failed(self._unread)
+        self._blocker = ""
+        # An order may be released, and the host rearmed, from another place while this is open.
+        self._again = QTimer(self)
+        self._again.setInterval(LOOK_MS)
+        self._again.timeout.connect(self._look)
+        self._again.start()
+        self._look()
+
+    def _look(self) -> None:
+        self._desk.requests.switch.rearm_view().while_alive(self).then(self._looked).failed(self._unread)
+
+    def _show_open(self) -> None:
+        words = " ".join(still_open(self._desk.switch))
+        self.open_steps.say(words, "warn", "triangle")
+        self.open_steps.setVisible(bool(words))
 
     def _label(self, words: str) -> Text:
         text = Text(words, 11, fonts.MEDIUM, "text2")
@@ -112,10 +128,18 @@ class RearmDialog(Dialog):
 
     def _looked(self, view: RearmView) -> None:
         """What a rearm releases, by the supervisor's word."""
+        self._show_open()
+        # A kill that came meanwhile is not what the person read: the generation of the first look lets the supervisor refuse.
+        if view == self._view or (self._view is not None and view.killed and view.generation != self._view.generation):
+            return
         self._view = view
+        for text in self.earlier:
+            self.body.removeWidget(text)
+            text.deleteLater()
+        self.earlier.clear()
         kills = [killed_words(k) for k in reversed(view.kills[-SHOWN:])]
         more = len(view.kill_ids) - len(kills)
-        self.killed.say(kills[0] if kills else "Nothing is blocked.")
+        self.killed.say(kills[0] if kills else "Nothing is blocked. Agents can start.")
         for words in [*kills[1:], *([f"and {plural(more, 'earlier kill')}"] if more > 0 else [])]:
             text = Text(words, 13, fonts.REGULAR, "text", wrap=True)
             self.body.insertWidget(self.body.indexOf(self.killed) + 1 + len(self.earlier), text)
@@ -126,6 +150,9 @@ class RearmDialog(Dialog):
         if view.blockers:
             self.problem.setText(view.blockers[0])
             self.problem.show()
+        elif self._blocker and self.problem.text() == self._blocker:
+            self.problem.hide()
+        self._blocker = view.blockers[0] if view.blockers else ""
         self._judge()
         self.adjustSize()
 
@@ -133,6 +160,9 @@ class RearmDialog(Dialog):
         self.killed.say(f"What was killed could not be read: {error.what}", "warn", "triangle")
 
     def _judge(self) -> None:
+        if self._view is not None and not self._view.killed:
+            self.main.setEnabled(False)
+            return
         proof = bool(self.passphrase.text()) if self._state == "set" else self.typed.text().strip() == self._kill_id
         self.main.setEnabled(bool(self.reason.text().strip()) and proof and self._state != "broken")
 
