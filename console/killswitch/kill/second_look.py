@@ -75,8 +75,7 @@ class SecondLook:
         for aim in late:
             aim.outcome = Outcome.DYING
         self._part("the engine's containers", self._look_at_engine)
-        if not self._kill.is_canary:  # one a minute, and its program starts no process
-            self._part("marked processes", self._hunt)
+        self._part("marked processes", self._hunt)
         self._part("what adoptions left outside", self._look_beside)
         self._kill.settle_again(late)
 
@@ -196,7 +195,8 @@ class SecondLook:
         self._strike_strays([m for m in theirs if m.pid not in spared])
 
     def _is_stray(self, marked: processes.Marked) -> bool:
-        return self._kill.in_scope(marked.agent_id) and not self._is_at_home(marked.pid)
+        is_meant = self._kill.is_canary or not marked.agent_id.startswith("canary-")  # to be called so helps as little as to have no mark
+        return is_meant and self._kill.in_scope(marked.agent_id) and not self._is_at_home(marked.pid)
 
     def _is_at_home(self, pid: int) -> bool:
         """In a cgroup that the kill has struck: proven, or not, by that cgroup."""

@@ -1,10 +1,15 @@
-"""The armed light by doing: a canary process in a leaf of its own is killed by the guard and confirmed dead."""
+"""The armed light by doing: a canary process in a leaf of its own is killed by the guard and confirmed dead.
+
+A second process carries the canary's mark and lies outside the leaf, as what got away from an agent does: the second look must find it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import secrets
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from console.domain.errors import Conflict, ConsoleError
+from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
 from console.services.stop.readiness import LIMIT_S, Flight, Gauges
@@ -19,6 +25,9 @@ from console.settings.options import AgentOptions
 from console.settings.places import Places
 
 BY = "canary"
+REAP_S = 0.2
+"""A killed child is reaped within this time."""
+MISSED = "the second look of a kill did not find a process that had left its agent"
 
 
 class SelfTest:
@@ -63,14 +72,18 @@ def fly_canary(guard: GuardClient, places: Places, agents: AgentOptions) -> Flig
 
 def _fly(guard: GuardClient, places: Places, agents: AgentOptions) -> tuple[bool, str, float | None]:
     agent_id = f"canary-{secrets.token_hex(4)}"
-    ticket = guard.call("ticket", agent_id=agent_id, kind="process", control_level="managed")
+    uid = {"uid": agents.uid} if os.geteuid() == 0 else {}  # the guard knows what got away by its account
+    ticket = guard.call("ticket", agent_id=agent_id, kind="process", control_level="managed", **uid)
+    mark = {AGENT_VARIABLE: agent_id, INSTANCE_VARIABLE: places.instance_id}
     try:
-        bird = _hatch(agents)
+        bird = _hatch(agents, {}, "/bin/sleep", "30")
     except OSError as error:
         with suppress(ConsoleError):
             guard.call("forget", agent_id=agent_id)
         return False, f"the canary could not be started: {error}", None
+    stray: subprocess.Popen[bytes] | None = None
     try:
+        stray = _hatch(agents, mark, "/bin/cat")  # it ends with us: nobody else holds what it reads from
         if ticket.get("leaf"):
             Path(str(ticket["leaf"]), "cgroup.procs").write_text(str(bird.pid))
         ticks = int(Path(f"/proc/{bird.pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
@@ -80,36 +93,55 @@ def _fly(guard: GuardClient, places: Places, agents: AgentOptions) -> tuple[bool
         with suppress(subprocess.TimeoutExpired):
             bird.wait(LIMIT_S)
         ms = (time.monotonic() - began) * 1000 if bird.returncode is not None else None
-        return _judge(guard, places, kill_id, ms)
+        return _judge(guard, places, kill_id, ms, stray)
     except (OSError, ValueError) as error:
         return False, f"the canary could not be flown: {error}", None
     finally:
-        bird.kill()  # our own child, by its pid, if the guard did not
-        bird.wait()
+        for child in (bird, stray):
+            if child is not None:
+                child.kill()  # our own, by its pid, if the guard did not
+                child.communicate()
         with suppress(ConsoleError):
             guard.call("forget", agent_id=agent_id)
 
 
-def _hatch(agents: AgentOptions) -> subprocess.Popen[bytes]:
+def _hatch(agents: AgentOptions, env: dict[str, str], *argv: str) -> subprocess.Popen[bytes]:
     """A process that does nothing, under the agents' own account where there is one: what could leave its leaf proves nothing."""
     null = subprocess.DEVNULL
     if os.geteuid() != 0:
-        return subprocess.Popen(["/bin/sleep", "30"], stdin=null, stdout=null, stderr=null)
+        return subprocess.Popen(argv, cwd="/", env=env, stdin=subprocess.PIPE, stdout=null, stderr=null)
     return subprocess.Popen(
-        ["/bin/sleep", "30"], cwd="/", env={}, user=agents.uid, group=agents.gid, extra_groups=[], stdin=null, stdout=null, stderr=null
+        argv, cwd="/", env=env, user=agents.uid, group=agents.gid, extra_groups=[], stdin=subprocess.PIPE, stdout=null, stderr=null
     )
 
 
-def _judge(guard: GuardClient, places: Places, kill_id: str, ms: float | None) -> tuple[bool, str, float | None]:
-    """Both must say so: the guard's proof, and the parent that reaped it."""
-    until = time.monotonic() + LIMIT_S
+def _judge(
+    guard: GuardClient, places: Places, kill_id: str, ms: float | None, stray: subprocess.Popen[bytes]
+) -> tuple[bool, str, float | None]:
+    """All must say so: the guard's proof, the parent that reaped it, and the second look."""
+    until, receipt = time.monotonic() + LIMIT_S, places.guard_dir / "receipts" / f"{kill_id}.json"
     while time.monotonic() < until:
         seen = guard.call("progress", kill_id=kill_id)
         if seen.get("done"):
+            is_found = _is_found(stray, receipt)
             with suppress(OSError):
-                (places.guard_dir / "receipts" / f"{kill_id}.json").unlink()
+                receipt.unlink()
             # in user mode it has the guard's uid: best effort for the guard, but it is our own child and ``wait`` saw its end
             proven = ms is not None and seen.get("total") == 1 and (seen.get("proven") == 1 or seen.get("best_effort") == 1)
-            return proven, f"canary dead in {ms:.0f} ms" if proven and ms is not None else "the canary was NOT confirmed dead", ms
+            if not proven or ms is None:
+                return False, "the canary was NOT confirmed dead", ms
+            return is_found, f"canary dead in {ms:.0f} ms" if is_found else MISSED, ms
         time.sleep(0.1)
     return False, "the guard did not finish the canary's kill", ms
+
+
+def _is_found(stray: subprocess.Popen[bytes], receipt: Path) -> bool:
+    """Whether the second look killed what lay outside the canary's leaf, or named it: under the guard's own account it signals nothing."""
+    with suppress(subprocess.TimeoutExpired):
+        stray.wait(REAP_S)
+    if stray.returncode is not None:
+        return stray.returncode == -signal.SIGKILL
+    try:
+        return any(one["pid"] == stray.pid for one in json.loads(receipt.read_bytes())["survivors"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -54,20 +54,15 @@ def look_of(kill: KillSession) -> tuple[StepStatus, str]:
     return step.status, step.detail
 
 
-def test_a_canary_has_nobodys_memory_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    read: list[object] = []
-
-    def noted(*_: object) -> Iterator[Marked]:
-        read.append(1)
-        return iter(())
-
-    monkeypatch.setattr(processes, "find_marked", noted)
+def test_a_canary_is_searched_for_as_any_agent_and_no_other_kill_meets_its_stray(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stray = Marked(4242, 1, "canary-1")
+    monkeypatch.setattr(processes, "find_marked", lambda *_: iter((stray,)))
     place = Field("0", tmp_path, None, None, False, frozenset)
-    for by, agent in (("canary", "canary-1"), ("ann", "canary-1"), ("canary", "a-1")):
-        kill = KillSession(Order("k1-test", agent, "", by), place, [Aim(agent, None)], limit_s=0.1)
+    for by, scope, aims in (("canary", "canary-1", ["canary-1"]), ("ann", "all", ["canary-1"]), ("ann", "all", ["a-1", "canary-1"])):
+        kill = KillSession(Order("k1-test", scope, "", by), place, [Aim(agent, None) for agent in aims], limit_s=0.1)
         kill.strike()
         kill.run()
-        assert bool(read) is (by != "canary" or agent == "a-1")
+        assert [one.pid for one in kill.second_look.left_alone] == ([stray.pid] if by == "canary" else [])
 
 
 def marked(monkeypatch: pytest.MonkeyPatch, who: tuple[int, int], uids: set[int]) -> None:

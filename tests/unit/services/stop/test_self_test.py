@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import signal
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,17 +14,23 @@ import pytest
 
 from console.domain.errors import ConsoleError, Denied, TimedOut
 from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.kernel import processes
 from console.services.stop import self_test
 from console.services.stop.readiness import Flight
-from console.services.stop.self_test import fly_canary
+from console.services.stop.self_test import MISSED, fly_canary
 from console.settings.options import AgentOptions
+
+INSTANCE = secrets.token_hex(4)
 
 
 class Guard:
     """Answers as told; kills the bird when it is an honest one."""
 
-    def __init__(self, *, kills: bool = True, proven: int = 1, done: bool = True, refuses: ConsoleError | None = None) -> None:
-        self.kills, self.proven, self.done, self.refuses = kills, proven, done, refuses
+    def __init__(
+        self, *, kills: bool = True, finds: str = "kills", proven: int = 1, done: bool = True, refuses: ConsoleError | None = None
+    ) -> None:
+        self.kills, self.finds, self.proven, self.done, self.refuses = kills, finds, proven, done, refuses
+        self.folder = Path()
         self.bird = 0
         self.asked: list[str] = []
 
@@ -34,6 +42,8 @@ class Guard:
             self.bird = fields["pid"]
         if op == "halt" and self.kills:
             os.kill(self.bird, signal.SIGKILL)
+        if op == "progress":
+            self._look_again()
         answers: dict[str, dict[str, Any]] = {
             "status": {"pid": 41},
             "ticket": {"leaf": "", "generation": 3},
@@ -42,9 +52,20 @@ class Guard:
         }
         return answers.get(op, {})
 
+    def _look_again(self) -> None:
+        found = [one for one in processes.find_marked(INSTANCE, self.folder) if one.agent_id.startswith("canary-")]
+        assert [one.pid for one in found] != [self.bird]
+        for one in found:
+            if self.finds == "kills":
+                os.kill(one.pid, signal.SIGKILL)
+        if self.finds == "names":
+            (self.folder / "receipts").mkdir()
+            (self.folder / "receipts" / "k.json").write_text(json.dumps({"survivors": [{"pid": one.pid} for one in found]}))
+
 
 def fly(guard: Guard, tmp_path: Path) -> Flight:
-    places: Any = SimpleNamespace(guard_dir=tmp_path)
+    guard.folder = tmp_path
+    places: Any = SimpleNamespace(guard_dir=tmp_path, instance_id=INSTANCE)
     return fly_canary(cast(GuardClient, guard), places, AgentOptions())
 
 
@@ -70,6 +91,13 @@ def test_a_canary_that_does_not_die_is_no_proof_whatever_the_guard_says_and_is_n
 def test_a_guard_that_cannot_prove_it_is_no_proof(tmp_path: Path) -> None:
     assert not fly(Guard(proven=0), tmp_path).proven
     assert not fly(Guard(done=False), tmp_path).proven
+
+
+@pytest.mark.parametrize("finds", ["kills", "names", "nothing"])
+def test_a_second_look_that_does_not_find_what_got_away_is_no_proof(tmp_path: Path, finds: str) -> None:
+    flight = fly(Guard(finds=finds), tmp_path)
+    assert flight.proven == (finds != "nothing") and (flight.words == MISSED) == (finds == "nothing")
+    assert list(processes.find_marked(INSTANCE, tmp_path)) == [], "nothing of it stays behind"
 
 
 @pytest.mark.parametrize("error", [TimedOut("The guard did not answer in time."), Denied("Soft stop: lease over.")])
