@@ -1,4 +1,4 @@
-"""What runs in the demo: three trees of toy agents, one boxed agent per network mode, and the allowlist they meet."""
+"""What runs in the demo: three trees of toy agents, one boxed agent per network mode, one that asks, and the allowlist they meet."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from console.demo import web as demo_web
 MAX_CHILDREN = 6
 SPENDER, ESCAPER, WRITER, REACHER, TOO_DEEP = "deep-reader", "stray", "report-writer", "docs-reader", "fact-checker"
 ROOTS = ("market-research", "support-desk", "records-audit")
+ASKER = "release-bot"
 BOXES = ("box-full", "box-proxied", "box-none")
 SPENDER_CAP_USD = 0.40
 URLS = tuple(f"http://{host}/guide" for host in (demo_web.ALLOWED, demo_web.FORBIDDEN))
@@ -121,6 +122,12 @@ def root_launch(tree: Toy, sensitivity: Level, toys: Path, seconds: float) -> La
         sensitivity=sensitivity,
         tree_limits={"cost_usd": 50.0, "tokens": 50_000_000},
     )
+
+
+def asker_launch(toys: Path) -> LaunchBody:
+    """An agent that asks for approval, so that a person can answer; soon after each answer it asks again."""
+    loop = 'while :; do python3 -I -S "$1" shell "git push origin release"; sleep 20; done'
+    return LaunchBody(argv=["sh", "-c", loop, ASKER, str(toys / "ask.py")], name=ASKER, limits={"wall_s": 86_400.0})
 
 
 def box_launch(

@@ -65,6 +65,8 @@ class Stage:
                 roots.append(client.launch(demo_fleet.root_launch(tree, sensitivity, toys, self._lasts_s)).id)
                 self._tell(f"launched {tree.name} ({sensitivity}): {counted(tree.count(), 'agent')}")
             self._launch_boxes(roots)
+            client.launch(demo_fleet.asker_launch(toys))
+            self._tell(f"launched {demo_fleet.ASKER}: it asks for approval (page Approvals)")
         if self.other is not None:
             with self.other.client as client:
                 client.launch(demo_fleet.other_host_launch(toys, self._lasts_s))

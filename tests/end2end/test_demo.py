@@ -55,6 +55,7 @@ def test_every_promise_holds_on_a_real_fleet_and_nothing_is_left(folder: Path) -
     # The tree, the receipt, the other host's receipt, the commands to look at it.
     for words in ("market-research", "deep-reader", "docs-reader", "box-proxied", "halted"):
         assert words in said
+    assert "launched release-bot: it asks for approval" in said and "1 open approval" in said
     assert re.search(r"All processes of \d+ .*agents? are dead", said)
     assert "obeyed remote order" in said
     assert re.search(r"(watchfloor|-m console) fleet --state-dir \S+", said)
