@@ -18,7 +18,7 @@ from pathlib import Path
 from packages import closure, elf
 from packages.describe import GUARD_HOME, HOME, CannotBuild
 
-GUARD_ENTRIES = ("console.killswitch.service", "console.killswitch.helpers.unlock")
+GUARD_ENTRIES = ("console.killswitch.service", "console.killswitch.helpers.unlock", "console.killswitch.helpers.adopt")
 """The guard, and the helpers that it starts by name."""
 NOT_OF_PYTHON = ("test", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3", "pydoc_data", "distutils", "config-*")
 NOT_OF_PYTHON += ("dist-packages", "site-packages", "sitecustomize.py", "EXTERNALLY-MANAGED", "__pycache__", "venv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Unavailable
-from console.killswitch.guard import freeze, operations, server, state, unlatch
+from console.killswitch.guard import adoption, freeze, operations, server, state, unlatch
 from console.killswitch.guard.freeze import Freezing
+from console.killswitch.guard.helper import checked
 from console.killswitch.guard.launches import Launches
 from console.killswitch.guard.operations import Desk
 from console.killswitch.guard.state import Clerk, Config, Guard
-from console.killswitch.helpers import unlock
+from console.killswitch.helpers import adopt, unlock
 from console.killswitch.kernel import cgroups, processes
 from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Tree
 from console.killswitch.kernel.peers import Peer
@@ -93,6 +95,37 @@ class HandClerk(Clerk):
             self.waiting.pop(0)()
 
 
+def helped(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Asks a helper's program in this process, with all that the guard does to its answer."""
+
+    def ask(name: str, request: dict[str, Any], shape: dict[str, type], limit_s: float = 0.0) -> dict[str, Any]:
+        try:
+            return checked(json.loads(json.dumps(answer(json.loads(json.dumps(request))))), shape)
+        except ValueError as error:
+            raise Unavailable(f"The guard's helper for this ({name}) gave no answer that can be used ({error}).") from error
+
+    return ask
+
+
+class InProcess:
+    """A helper for several requests, in this process."""
+
+    def __init__(self, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._ask = helped(answer)
+
+    def __enter__(self) -> InProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """It ends with the test."""
+
+    def ask(self, request: dict[str, Any], shape: dict[str, type]) -> dict[str, Any]:
+        return self._ask("adopt", request, shape)
+
+    def end(self) -> None:
+        """It has said no more."""
+
+
 class Room:
     """One guard with everything around it; ``close`` closes what it opened."""
 
@@ -121,7 +154,9 @@ class Room:
         monkeypatch.setattr(session, "LAST_LOOK_S", 0.1)
         monkeypatch.setattr(outside, "FIND_S", 0.0)  # no thread reads the sockets here: nothing to wait for
         monkeypatch.setattr(second_look, "BACK_S", 0.1)
-        monkeypatch.setattr(unlatch, "ask", lambda name, request: json.loads(json.dumps(unlock.answer(json.loads(json.dumps(request))))))
+        monkeypatch.setattr(unlatch, "ask", helped(unlock.answer))
+        monkeypatch.setattr(adoption, "Helper", lambda *_: InProcess(adopt.Adoption().answer))
+        monkeypatch.setattr(adopt, "_opened", lambda request: contextlib.nullcontext(self.tree))
         self.start()
 
     def _make_tree(self, *_: object) -> FolderTree:

@@ -44,7 +44,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "killswitch/kill/targets:Aim": (200, 17, GUARD),
     "killswitch/kernel/cgroups:Leaf": (200, 16, ONE_DOOR),
     "killswitch/guard/operations:Desk": (330, 30, GUARD),
-    "killswitch/guard/adoption:Adoption": (210, 13, GUARD),
     "killswitch/guard/server:Doors": (330, 27, GUARD),
     "killswitch/guard/freeze:Freezing": (310, 27, GUARD),
     "killswitch/guard/state:Guard": (255, 21, GUARD),

@@ -14,6 +14,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,30 +31,88 @@ _ORDINARY = (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGUSR1)
 """Signals that the guard ignores or handles; a helper dies of each."""
 
 
-def ask(name: str, request: dict[str, Any], limit_s: float = ANSWER_S) -> dict[str, Any]:
-    """The answer of the helper ``name``. Raises Unavailable, with why, for anything that is not exactly one answer in time.
+def ask(name: str, request: dict[str, Any], shape: dict[str, type], limit_s: float = ANSWER_S) -> dict[str, Any]:
+    """The answer of the helper ``name``, with exactly these fields of these types.
 
-    Waits: for the clerk's thread, never for the loop.
+    Raises Unavailable, with why, for anything that is not exactly one such answer in time. Waits: the clerk's thread alone calls it.
     """
-    until = time.monotonic() + limit_s
-    try:
-        ours, theirs = socket.socketpair()
-        with ours:
-            with theirs:
-                pid = _start(command(name), theirs.fileno())
+    with Helper(name, limit_s) as helper:
+        answer = helper.ask(request, shape)
+        helper.end()
+    return answer
+
+
+class Helper:
+    """One helper from its start to its end, for a request that another one prepares. Every method raises Unavailable; then it is over."""
+
+    def __init__(self, name: str, limit_s: float = ANSWER_S) -> None:
+        self._name, self._until, self._pid = name, time.monotonic() + limit_s, 0
+        with self._told():
+            self._sock, theirs = socket.socketpair()
             try:
-                line = _exchange(ours, json.dumps(request).encode() + b"\n", until)
-            except (OSError, ValueError):
-                _reap(pid, 0.0)
+                self._pid = _start(command(name), theirs.fileno())
+            except BaseException:
+                self._sock.close()
                 raise
-            if (code := _reap(pid, until)) != 0:
+            finally:
+                theirs.close()
+
+    def __enter__(self) -> Helper:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Whatever it does now is over: it is killed unless it has ended."""
+        self._sock.close()
+        if self._pid:
+            _reap(self._pid, 0.0)
+
+    def ask(self, request: dict[str, Any], shape: dict[str, type]) -> dict[str, Any]:
+        """One line with the request, one line with an answer of this shape."""
+        with self._told():
+            self._wait()
+            self._sock.sendall(json.dumps(request).encode() + b"\n")
+            data = bytearray()
+            while not data.endswith(b"\n"):
+                data += (more := self._receive())
+                if not more or len(data) > MOST_ANSWER:
+                    raise ValueError("it is not one line")
+            if data.count(b"\n") != 1:
+                raise ValueError("it is not one line")
+            return checked(json.loads(data), shape)
+
+    def end(self) -> None:
+        """No request more: it has said no more than its answers, and ends in order."""
+        with self._told():
+            self._sock.shutdown(socket.SHUT_WR)
+            if self._receive():
+                raise ValueError("it says more than its answer")
+            pid, self._pid = self._pid, 0
+            if (code := _reap(pid, self._until)) != 0:
                 raise ValueError(f"it ended with {code}")
-        answer = json.loads(line)
-        if not isinstance(answer, dict):
-            raise ValueError("it is no object")
-    except (OSError, ValueError, RecursionError) as error:
-        why = "in time" if isinstance(error, TimeoutError) else f"that can be used ({error})"
-        raise Unavailable(f"The guard's helper for this ({name}) gave no answer {why}.", "Nothing was done. Try again.") from error
+
+    def _receive(self) -> bytes:
+        self._wait()
+        return self._sock.recv(65536)
+
+    def _wait(self) -> None:
+        if (left := self._until - time.monotonic()) <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError, RecursionError) as error:
+            why = "in time" if isinstance(error, TimeoutError) else f"that can be used ({error})"
+            words = f"The guard's helper for this ({self._name}) gave no answer {why}."
+            raise Unavailable(words, "Nothing was done. Try again.") from error
+
+
+def checked(answer: Any, shape: dict[str, type]) -> dict[str, Any]:
+    """The answer, if it has exactly these fields of these types. ValueError for any other: nothing of it is taken over."""
+    if not isinstance(answer, dict) or {key: type(value) for key, value in answer.items()} != shape:
+        raise ValueError("it has another shape")
     return answer
 
 
@@ -65,31 +125,6 @@ def _start(words: list[str], socket_fd: int) -> int:
     """Its pid. All other descriptors of the guard are closed by the kernel (PEP 446)."""
     actions = [(os.POSIX_SPAWN_DUP2, socket_fd, number) for number in (0, 1)]
     return os.posix_spawn(words[0], words, _ENVIRONMENT, file_actions=actions, setsigdef=_ORDINARY, setsid=True)
-
-
-def _exchange(sock: socket.socket, request: bytes, until: float) -> bytes:
-    """Sends the request, and reads until the helper closes its end. TimeoutError, OSError, or ValueError for more or less than a line."""
-    data = bytearray()
-    sock.settimeout(_left(until))
-    sock.sendall(request)
-    while more := _receive(sock, until):
-        data += more
-        if len(data) > MOST_ANSWER:
-            raise ValueError("it says too much")
-    if data.count(b"\n") != 1 or not data.endswith(b"\n"):
-        raise ValueError("it is not one line")
-    return bytes(data)
-
-
-def _receive(sock: socket.socket, until: float) -> bytes:
-    sock.settimeout(_left(until))
-    return sock.recv(65536)
-
-
-def _left(until: float) -> float:
-    if (left := until - time.monotonic()) <= 0:
-        raise TimeoutError
-    return left
 
 
 def _reap(pid: int, until: float) -> int:

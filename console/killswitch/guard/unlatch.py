@@ -48,10 +48,8 @@ def find_doubts(guard: Guard) -> list[str]:
     asked |= {"engine": str(guard.engine.path) if guard.engine is not None else "", "incomplete": bool(registry.incomplete)}
     asked |= {"recorded": registry.engine_socket if registry.incomplete else "", "spared": [guard.supervisor_pid]}
     asked |= {"newest": next((k for k in reversed(guard.latch.state.kills) if has_receipt(k)), "")}
-    heard = ask(HELPER, {"op": "doubts", **asked}).get("doubts")
-    if not isinstance(heard, list) or not all(isinstance(words, str) for words in heard):
-        raise Unavailable("The guard's helper (unlock) does not say what may still run.", "Try again.")
-    found = [*_in_cgroups(guard), *heard]
+    heard = ask(HELPER, {"op": "doubts", **asked}, {"doubts": list})
+    found = [*_in_cgroups(guard), *map(str, heard["doubts"])]
     if not found:
         with guard.lock:
             for held in guard.registry.held.values():
@@ -75,6 +73,7 @@ def _in_cgroups(guard: Guard) -> list[str]:
 
 _NOTE: dict[str, Any] = {"sha256": "", "next_sha256": "", "path": "", "wrong": 0, "reset_generation": -1}
 """What lies beside the latch (helpers/passphrase.py says what each means). Nothing in it helps to guess the passphrase."""
+_SHAPE: dict[str, type] = {"state": str, "why": str, "path": str, "not_before": float, "note": dict, "refused": list}
 _REFUSALS = {kind.__name__: kind for kind in (Conflict, Denied, NotRecorded, UsageProblem)}
 
 
@@ -102,7 +101,7 @@ class Passphrase:
         """
         known, now = {"note": self.note, "not_before": self.not_before}, time.clock_gettime(time.CLOCK_BOOTTIME)
         try:
-            heard = ask(HELPER, {"op": op, **self._places, **known, **more})
+            heard = ask(HELPER, {"op": op, **self._places, **known, **more}, _SHAPE)
             if not _is_whole(heard):
                 raise Unavailable("The guard's helper (unlock) gave no answer that can be used.", "Nothing was done. Try again.")
         except Unavailable:
@@ -136,14 +135,11 @@ def _mark(path: str) -> tuple[int, ...]:
 
 
 def _is_whole(heard: dict[str, Any]) -> bool:
-    """Whether a helper's answer has exactly the shape of one: nothing of any other is taken over."""
-    shape = {"state": str, "why": str, "path": str, "not_before": float, "note": dict, "refused": list}
-    if {key: type(value) for key, value in heard.items()} != shape or heard["state"] not in ("set", "not_set", "broken"):
-        return False
+    """Whether what is inside an answer's fields is as it must be: nothing of any other is taken over."""
     is_note = {key: type(value) for key, value in heard["note"].items()} == {key: type(value) for key, value in _NOTE.items()}
     words = heard["refused"]
     is_refusal = not words or (len(words) == 3 and words[0] in _REFUSALS and all(isinstance(one, str) for one in words))
-    return is_note and is_refusal and 0 <= heard["not_before"] < 1e15
+    return is_note and is_refusal and heard["state"] in ("set", "not_set", "broken") and 0 <= heard["not_before"] < 1e15
 
 
 PROOF_S = 60.0

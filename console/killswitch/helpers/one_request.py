@@ -1,4 +1,4 @@
-"""The frame of a helper: one request in, one answer out, then the end.
+"""The frame of a helper: a request in, an answer out, and the end when the guard has no more.
 
 A helper has no rights of its own and listens nowhere. It speaks with its parent alone, over the socket that this parent made and that it
 inherited as descriptor 0. It ends with its parent, and after ``LONGEST_S`` in any case.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -23,7 +24,7 @@ _PEER = struct.Struct("3i")
 
 
 def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Answer the one request. Any fault ends the process without an answer: a traceback could repeat a secret."""
+    """Answer each request. Any fault ends the process without an answer: a traceback could repeat a secret."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LONGEST_S)
     try:
@@ -31,10 +32,13 @@ def serve(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         parent = socket.socket(fileno=0)
         if not is_parent(parent):
             os._exit(2)
-        request = read_line(parent)
-        threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
-        line = json.dumps(answer(json.loads(request))).encode() + b"\n"
-        parent.sendall(line)
+        busy = threading.Event()
+        threading.Thread(target=_end_with, args=(parent, busy), name="parent", daemon=True).start()
+        while line := read_line(parent):
+            busy.set()
+            said = json.dumps(answer(json.loads(line))).encode() + b"\n"
+            busy.clear()
+            parent.sendall(said)
     except BaseException as fault:  # noqa: BLE001 - the last frame of this process; the kind alone is said
         sys.stderr.write(f"helper: {type(fault).__name__}\n")
         sys.stderr.flush()
@@ -49,10 +53,12 @@ def is_parent(sock: socket.socket) -> bool:
 
 
 def read_line(sock: socket.socket) -> bytes:
-    """One line. ValueError when the other end closes before its end, or sends more than ``MOST_REQUEST`` or more than one."""
+    """One line; empty at the end. ValueError when that comes in a line, or for more than ``MOST_REQUEST`` bytes, or more than one line."""
     data = bytearray()
     while b"\n" not in data:
         more = sock.recv(65536)
+        if not more and not data:
+            return b""
         if not more or len(data) + len(more) > MOST_REQUEST:
             raise ValueError("no request")
         data += more
@@ -61,7 +67,10 @@ def read_line(sock: socket.socket) -> bytes:
     return bytes(data)
 
 
-def _end_with(parent: socket.socket) -> None:
-    """The guard keeps its end open until it has the answer: when that closes, no process waits for one."""
-    parent.recv(1)
-    os._exit(3)
+def _end_with(parent: socket.socket, busy: threading.Event) -> None:
+    """The guard keeps its end open until it has its answer. When that closes meanwhile, no process waits for one."""
+    poll = select.poll()
+    poll.register(parent, select.POLLRDHUP)
+    poll.poll()
+    if busy.is_set():
+        os._exit(3)

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from console.domain.errors import Unavailable
 from console.killswitch.guard import adoption
+from console.killswitch.helpers import adopt as helper
+from console.killswitch.helpers.adopt import ENDED, MOVED
 from console.killswitch.kernel import cgroups, processes
-from console.killswitch.kernel.cgroups import ENDED, MOVED
 from console.killswitch.store.registry import Registry
-from tests.fakes.guard_room import Room
+from tests.fakes.guard_room import InProcess, Room, fill
 
 
 @pytest.fixture
@@ -30,8 +32,8 @@ def here(room: Room, sleeper: tuple[int, int], monkeypatch: pytest.MonkeyPatch) 
     assert room.tree is not None
     (room.tree.mount.point / "cgroup.procs").write_text("")
     monkeypatch.setattr(processes, "instance_mark", lambda pid: "")
-    monkeypatch.setattr(adoption, "move", move)
-    monkeypatch.setattr(adoption, "beside", lambda *_: ())
+    monkeypatch.setattr(helper, "move", move)
+    monkeypatch.setattr(helper, "beside", lambda *_: ())
     exe = str(processes.describe(sleeper[0])["exe"])
     return {"pid": sleeper[0], "start_ticks": sleeper[1], "exe": exe, "uid": os.geteuid(), "agent_id": "o-1", "moved": moved}
 
@@ -60,7 +62,7 @@ def test_its_leaf_is_on_disk_and_frozen_before_the_first_move(room: Room, here: 
         room.lines[pid] = f"/watchfloor-{room.config.instance_id}/agents/o-1-00000000"
         return MOVED
 
-    monkeypatch.setattr(adoption, "move", move)
+    monkeypatch.setattr(helper, "move", move)
     adopt(room, here)
     assert seen == [(True, True, ["adoption"])]
 
@@ -94,15 +96,15 @@ def test_without_a_cgroup_it_is_not_available_and_why(room: Room, here: dict[str
 
 
 def test_what_cannot_be_moved_is_let_go_as_it_was(room: Room, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adoption, "move", lambda *_: "failed: Device or resource busy")
+    monkeypatch.setattr(helper, "move", lambda *_: "failed: Device or resource busy")
     done = adopt(room, here)
     assert done["kind"] == "Unavailable" and "busy" in done["error"] and room.guard.registry.held == {}
     assert room.guard.registry.retired == [] or room.guard.registry.retired[0].entry.adopting, "no kill may call it zero"
 
 
 def test_what_ends_meanwhile_is_not_adopted(room: Room, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adoption, "move", lambda *_: ENDED)
-    monkeypatch.setattr(adoption, "MOVE_S", 0.1)
+    monkeypatch.setattr(helper, "move", lambda *_: ENDED)
+    monkeypatch.setattr(helper, "MOVE_S", 0.1)
     assert adopt(room, here)["kind"] == "Unavailable" and room.guard.registry.held == {}
 
 
@@ -149,12 +151,12 @@ def test_a_guard_that_takes_over_finishes_what_was_begun_and_never_calls_it_whol
     def die(*_: object) -> str:
         raise Died
 
-    monkeypatch.setattr(adoption, "move", die)
+    monkeypatch.setattr(helper, "move", die)
     with pytest.raises(Died):
         adopt(room, here)
     room.start()
     assert room.is_frozen("o-1") and not room.guard.registry.held["o-1"].entry.loose
-    monkeypatch.setattr(adoption, "move", lambda *_: MOVED)
+    monkeypatch.setattr(helper, "move", lambda *_: MOVED)
     room.lines[here["pid"]] = f"/watchfloor-{room.config.instance_id}/agents/o-1-00000000"
     room.desk.adoption.resume()
     entry = room.guard.registry.held["o-1"].entry
@@ -166,10 +168,13 @@ def other(room: Room, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """One more process of it, found below it."""
     process = subprocess.Popen(["/bin/sleep", "60"])
     below = (process.pid, processes.start_ticks(process.pid))
-    monkeypatch.setattr(adoption, "_look", lambda roots, closures: [(roots[0].pid, roots[0].start_ticks), below])
+    monkeypatch.setattr(helper, "_look", lambda closures: [*closures, below])
     yield process.pid
     process.kill()
     process.wait()
+
+
+real_move = helper.move
 
 
 def test_a_cgroup_that_only_bears_an_instances_name_holds_nobody(
@@ -178,11 +183,11 @@ def test_a_cgroup_that_only_bears_an_instances_name_holds_nobody(
     """Anybody who may make a cgroup may call it so: whoever is in there is outside, and no kill of the rest is a proof."""
 
     def move(pid: int, *rest: Any) -> str:
-        if (said := cgroups.move(pid, *rest)) == MOVED:
+        if (said := real_move(pid, *rest)) == MOVED:
             room.lines[pid] = f"/watchfloor-{room.config.instance_id}/agents/o-1-00000000"
         return said
 
-    monkeypatch.setattr(adoption, "move", move)
+    monkeypatch.setattr(helper, "move", move)
     room.lines[other] = "/user.slice/watchfloor-0badcafe/agents/a-00000000"
     done = adopt(room, here)
     assert list(done["left"]) == [str(other)]
@@ -202,3 +207,63 @@ def test_one_of_its_processes_that_may_leave_makes_it_best_effort(
     monkeypatch.setattr(cgroups.Leaf, "pids", lambda self: [here["pid"], other])
     done = adopt(room, here)
     assert done["whole"] and "may move itself out" in done["best_effort"]
+
+
+def test_what_opened_a_line_while_it_was_moved_is_given_back_and_listed(
+    room: Room, here: dict[str, Any], other: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A console is never held: the helper knows only the lines that were open when it was asked."""
+    assert room.tree is not None
+    home = fill(room.tree.mount.point / "session")
+    room.lines[here["pid"]] = "/session"
+
+    def move(pid: int, *_: object) -> str:
+        room.lines[pid] = f"/watchfloor-{room.config.instance_id}/agents/o-1-00000000"
+        room.guard.connected = lambda: frozenset({other})
+        return MOVED
+
+    monkeypatch.setattr(helper, "move", move)
+    monkeypatch.setattr(cgroups.Leaf, "pids", lambda self: [here["pid"], other])
+    done = adopt(room, here)
+    assert done["ok"] and "line to the guard" in done["left"][str(other)] and (home / "cgroup.procs").read_text() == str(other)
+    assert "could not be moved" in done["best_effort"]
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+def test_a_helper_that_dies_in_the_middle_leaves_nothing_that_counts_as_whole(
+    room: Room, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch, moved: int
+) -> None:
+    it = helper.Adoption()
+
+    def dies(request: dict[str, Any]) -> dict[str, Any]:
+        if request["op"] == "bring":
+            raise Unavailable("The guard's helper for this (adopt) gave no answer in time.", "")
+        return it.answer(request)
+
+    monkeypatch.setattr(adoption, "Helper", lambda *_: InProcess(dies))
+    monkeypatch.setattr(cgroups.Leaf, "pids", lambda self: [here["pid"]][:moved])
+    done = adopt(room, here)
+    if moved:
+        assert "not finished" in done["best_effort"] and not done["whole"] and not room.is_frozen("o-1")
+        assert room.guard.registry.held["o-1"].entry.loose
+    else:
+        assert done["kind"] == "Unavailable" and "no answer" in done["error"] and room.guard.registry.held == {}
+
+
+@pytest.mark.parametrize("found", [{}, {"exe": 1, "cmdline": "", "cgroup": "", "why_not": ""}])
+def test_what_a_helper_does_not_describe_is_no_candidate(
+    room: Room, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch, found: dict[str, object]
+) -> None:
+    monkeypatch.setattr(adoption, "Helper", lambda *_: InProcess(lambda _: {"found": found}))
+    assert room.ask("adoptable", pid=here["pid"], start_ticks=here["start_ticks"], spare=[])["kind"] == "Unavailable"
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [{}, {"changed": "", "refused": []}, {"changed": 1, "refused": [], "origin": []}, {"changed": "", "refused": [], "origin": [], "x": 1}],
+)
+def test_an_answer_of_another_shape_adopts_no_process(
+    room: Room, here: dict[str, Any], monkeypatch: pytest.MonkeyPatch, lie: dict[str, object]
+) -> None:
+    monkeypatch.setattr(adoption, "Helper", lambda *_: InProcess(lambda _: lie))
+    assert adopt(room, here)["kind"] == "Unavailable" and here["moved"] == [] and room.guard.registry.held == {}

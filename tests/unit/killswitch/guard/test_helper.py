@@ -42,7 +42,7 @@ def instead(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[int]]:
 
 def refused(limit_s: float = 60.0) -> str:
     with pytest.raises(Unavailable) as error:
-        ask("unlock", {}, limit_s)
+        ask("unlock", {}, {}, limit_s)
     return error.value.what
 
 
@@ -63,7 +63,7 @@ def test_it_inherits_one_socket_and_nothing_else_of_the_guard(
     inherited = {fd for fd in os.listdir("/proc/self/fd") if _is_inheritable(int(fd))}  # by this process, from the one that started it
     with (tmp_path / "secret").open("w"), socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        seen = ask("unlock", {})
+        seen = ask("unlock", {}, {"env": list, "own_session": bool, "ignored": list, "fds": dict})
     assert set(seen["env"]) <= {"LC_ALL", "LC_CTYPE"} and seen["own_session"] and seen["ignored"] == []
     assert set(seen["fds"]) <= {"0", "1", "2", *inherited} and seen["fds"]["0"] == seen["fds"]["1"] and "socket:" in seen["fds"]["0"]
 
@@ -83,7 +83,8 @@ def test_no_folder_of_an_account_and_no_variable_changes_what_it_loads(tmp_path:
     for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "HOME", "PYTHONSTARTUP"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    heard = ask("unlock", {"op": "look", "file": "", "folder": str(tmp_path), "not_before": 0, "note": _note()})
+    shape: dict[str, type] = {"state": str, "why": str, "path": str, "not_before": float, "note": dict, "refused": list}
+    heard = ask("unlock", {"op": "look", "file": "", "folder": str(tmp_path), "not_before": 0, "note": _note()}, shape)
     assert heard["state"] == "not_set" and not (tmp_path / "planted").exists()
 
 
@@ -98,7 +99,7 @@ def _note() -> dict[str, object]:
         "import signal, time; [signal.signal(s, signal.SIG_IGN) for s in (15, 2, 13)]; time.sleep(600)",
         HEARD + "parent.sendall(b'{}'); time.sleep(600)",
         RIGHT + "time.sleep(600)",
-        RIGHT + "os.close(0); os.close(1); parent.close(); time.sleep(600)",
+        RIGHT + "parent.shutdown(2); time.sleep(600)",
     ],
     ids=["deaf", "stubborn", "half an answer", "does not end", "closed and does not end"],
 )
@@ -115,6 +116,7 @@ def test_one_that_hangs_is_refused_killed_and_collected(instead: Callable[[str],
         HEARD + "parent.sendall(b'{}')",
         HEARD + "parent.sendall(b'{}\\n{}\\n')",
         HEARD + "parent.sendall(b'[]\\n')",
+        HEARD + 'parent.sendall(b"""{"more": 1}\\n""")',
         HEARD + "parent.sendall(b'yes\\n')",
         HEARD + "parent.sendall(b'\\xff\\n')",
         HEARD + "parent.sendall(b'[' * 100000 + b'\\n')",
@@ -123,7 +125,7 @@ def test_one_that_hangs_is_refused_killed_and_collected(instead: Callable[[str],
         RIGHT + "os.kill(os.getpid(), 9)",
         "raise SystemExit(0)",
     ],
-    ids=["silent", "no end", "two", "a list", "no JSON", "no text", "deep", "too much", "a fault", "killed", "never read"],
+    ids=["silent", "no end", "two", "a list", "another shape", "no JSON", "no text", "deep", "too much", "a fault", "killed", "never read"],
 )
 def test_whatever_is_not_one_answer_is_none(instead: Callable[[str], list[int]], code: str) -> None:
     pids = instead(code)
@@ -151,6 +153,20 @@ def test_a_request_is_in_no_argument_and_no_variable(instead: Callable[[str], ob
         "seen = [open('/proc/self/cmdline').read() + str(os.environ), json.loads(asked)]\n"
         "parent.sendall(json.dumps({'seen': seen}).encode() + b'\\n')\n"
     )
-    shown, asked = ask("unlock", {"given": "correct horse"})["seen"]
+    shown, asked = ask("unlock", {"given": "correct horse"}, {"seen": list})["seen"]
     assert "correct" not in shown and asked == {"given": "correct horse"}
     assert json.dumps(helper.command("unlock")).count("-I") == 1
+
+
+def test_several_requests_go_to_one_helper_and_one_that_is_left_ends(instead: Callable[[str], list[int]]) -> None:
+    pids = instead(
+        "import json, socket\nparent = socket.socket(fileno=0)\nfor n in range(9):\n"
+        "    if not parent.recv(65536):\n        break\n    parent.sendall(json.dumps({'n': n}).encode() + b'\\n')\n"
+    )
+    with helper.Helper("unlock") as it:
+        assert [it.ask({}, {"n": int})["n"] for _ in range(3)] == [0, 1, 2]
+        it.end()
+    with pytest.raises(RuntimeError), helper.Helper("unlock") as it:
+        it.ask({}, {"n": int})
+        raise RuntimeError
+    assert len(pids) == 2 and [processes.start_ticks(pid) for pid in pids] == [None, None]

@@ -37,6 +37,7 @@ def test_it_answers_the_one_that_started_it(pair: tuple[socket.socket, socket.so
     with ours, start(ECHO, theirs.fileno()) as helper:
         theirs.close()
         ours.sendall(b'{"a": 1}\n')
+        ours.shutdown(socket.SHUT_WR)
         answer = ours.makefile().read()
         assert helper.wait() == 0
     assert json.loads(answer) == {"heard": {"a": 1}}
@@ -53,7 +54,7 @@ def test_what_is_not_one_request_gets_no_answer_and_is_repeated_nowhere(pair: tu
             heard = ours.recv(1)
         except OSError:
             heard = b""
-        assert helper.wait() != 0 and heard == b""
+        assert (helper.wait() != 0 or said == b"") and heard == b""
         assert helper.stdout is not None and helper.stderr is not None
         assert helper.stdout.read() == b"" and b"Traceback" not in (words := helper.stderr.read()) and len(words) < 100
 

@@ -15,7 +15,7 @@ from console.killswitch.guard import unlatch
 from console.killswitch.guard.unlatch import LONGEST_WAIT_S, Passphrase
 from console.killswitch.helpers import passphrase
 from console.killswitch.helpers.unlock import answer
-from tests.fakes.guard_room import Room
+from tests.fakes.guard_room import Room, helped
 
 WORDS = "correct horse battery"
 NOTE: dict[str, object] = {"sha256": "", "next_sha256": "", "path": "", "wrong": 0, "reset_generation": -1}
@@ -86,19 +86,19 @@ def test_an_answer_of_another_shape_opens_nothing_and_leaves_no_trace(
     state, it = room.guard.latch.state, room.desk.unlatching.passphrase
     before = (it.state, it.why, it.note)
 
-    def lying(name: str, request: dict[str, Any]) -> dict[str, Any]:
+    def lying(request: dict[str, Any]) -> dict[str, Any]:
         heard = answer(request)
         lie(heard)
         return heard
 
-    monkeypatch.setattr(unlatch, "ask", lying)
+    monkeypatch.setattr(unlatch, "ask", helped(lying))
     assert room.unlatch(state.generation, list(state.kills), kind="passphrase", passphrase=WORDS)["kind"] == "Unavailable"
     assert (it.state, it.why, it.note) == before and room.guard.latch.state.latched
     assert it.wait_s() > 0, "it may have been a wrong attempt"
     assert room.journal()[-1] == "rearm_refused"
 
 
-@pytest.mark.parametrize("heard", [{}, {"doubts": None}, {"doubts": [1]}, {"doubts": "none"}])
+@pytest.mark.parametrize("heard", [{}, {"doubts": None}, {"doubts": "none"}, {"doubts": [], "more": 1}])
 def test_what_may_still_run_is_not_known_from_an_answer_of_another_shape(
     room: Room, monkeypatch: pytest.MonkeyPatch, heard: dict[str, Any]
 ) -> None:
@@ -106,14 +106,14 @@ def test_what_may_still_run_is_not_known_from_an_answer_of_another_shape(
     room.run_threads()
     state = room.guard.latch.state
     proof = room.ask("prove", kind="typed", generation=state.generation, kill_id=state.kills[-1])["proof"]
-    monkeypatch.setattr(unlatch, "ask", lambda *_: heard)
+    monkeypatch.setattr(unlatch, "ask", helped(lambda _: heard))
     refused = room.ask("unlatch", generation=state.generation, kills=list(state.kills), proof=proof)
     assert refused["kind"] == "Unavailable" and room.guard.latch.state.latched and "unlatch" not in room.journal()
 
 
 def test_no_answer_locks_an_operator_out_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     it = Passphrase(tmp_path / "p", tmp_path)
-    monkeypatch.setattr(unlatch, "ask", lambda _, asked: answer(asked) | {"not_before": 1e14})
+    monkeypatch.setattr(unlatch, "ask", helped(lambda asked: answer(asked) | {"not_before": 1e14}))
     it.ask("look")
     assert 0 < it.wait_s() <= LONGEST_WAIT_S
 
@@ -124,11 +124,11 @@ def test_a_file_that_nobody_changed_starts_no_helper(
     room = make_room(passphrase_file=tmp_path / "config" / "passphrase")
     asked: list[str] = []
 
-    def counted(name: str, request: dict[str, Any]) -> dict[str, Any]:
+    def counted(request: dict[str, Any]) -> dict[str, Any]:
         asked.append(request["op"])
         return answer(request)
 
-    monkeypatch.setattr(unlatch, "ask", counted)
+    monkeypatch.setattr(unlatch, "ask", helped(counted))
     room.desk.unlatching.look()
     assert asked == [], "none is set"
     room.ask("passphrase", new=WORDS, by="owner")

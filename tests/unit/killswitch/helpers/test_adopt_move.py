@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from console.killswitch.kernel import cgroups, processes
-from console.killswitch.kernel.cgroups import ENDED, MOVED, Mount, Mounts, in_an_instance, move, why_not_movable
+from console.killswitch.helpers import adopt
+from console.killswitch.helpers.adopt import ENDED, MOVED, move, why_not_movable
+from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import Mount, Mounts, in_an_instance
 from tests.fakes.guard_room import FolderTree, fill
 
 OTHER = "0badcafe"
@@ -103,7 +105,7 @@ def test_a_number_reused_during_the_move_goes_back_to_where_it_was_born(
     """The kernel takes a bare number: whoever has it by then is in our leaf, and must not stay there to be killed."""
     fill(tree.mount.point / "born-here")
     lives_in(monkeypatch, "/born-here")
-    monkeypatch.setattr(cgroups, "Handle", lambda pid, ticks: type("Dead", (), {"close": lambda self: None})())
+    monkeypatch.setattr(adopt, "Handle", lambda pid, ticks: type("Dead", (), {"close": lambda self: None})())
     assert move(sleeper[0], sleeper[1] - 1, tree, tree.agents) == ENDED
     assert (tree.mount.point / "born-here" / "cgroup.procs").read_text() == str(sleeper[0])
     lives_in(monkeypatch, "/gone")
