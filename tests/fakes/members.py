@@ -72,12 +72,15 @@ class HostInstance(Instance):
 
     def told(self, *words: str, roles: tuple[str, ...], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
         """The command line as an ordinary account runs it: a process of its own that reads no file of the instance."""
+        return subprocess.run(self.command(*words, roles=roles, folder=folder), capture_output=True, text=True, timeout=120)
+
+    def command(self, *words: str, roles: tuple[str, ...], folder: Path | None = None) -> list[str]:
+        """What ``told`` runs."""
         places = 'mount --bind "$0" /etc/group && mount -t tmpfs none /run && mkdir /run/watchfloor && mount --bind "$1" /run/watchfloor'
-        account = [f"--reuid={UID}", f"--regid={OTHER}", f"--groups={','.join(str(GROUPS[r]) for r in roles) or OTHER}", "--reset-env"]
-        ask = ["setpriv", *account, sys.executable, "-m", "console", *words]
-        shell = ["sh", "-c", f'{places} && shift && cd "$1" && shift && export PYTHONPATH="$1" && shift && exec "$@"']
-        given = [str(self.group_file), str(self.folder), str(folder or "/"), str(self.code)]
-        return subprocess.run(["unshare", "--mount", *shell, *given, *ask], capture_output=True, text=True, timeout=120)
+        shell = ["sh", "-c", f'{places} && cd "$2" && shift 2 && exec "$@"', str(self.group_file), str(self.folder), str(folder or "/")]
+        account = [f"--reuid={UID}", f"--regid={OTHER}", f"--groups={','.join(str(GROUPS[r]) for r in roles) or OTHER}"]
+        ask = ["env", "-i", f"PYTHONPATH={self.code}", "setpriv", *account, sys.executable, "-m", "console", *words]
+        return ["unshare", "--mount", *shell, *ask]
 
 
 def as_member(job: Callable[[], Any], *roles: str, uid: int = UID, gid: int | None = None, groups: list[int] | None = None) -> Any:

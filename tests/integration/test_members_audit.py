@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,19 @@ def test_an_auditor_reads_the_newest_records(host: HostInstance) -> None:
     assert (said.returncode, said.stderr) == (0, "") and said.stdout.split()[0] == str(RECORDS) and "\x1b" not in said.stdout
     found = json.loads(host.told("audit", "tail", "-n", "1", "--json", roles=("viewer",)).stdout)
     assert found["total"] == found["records"][0]["seq"] >= RECORDS and found["records"][0]["kind"]
+
+
+def test_an_auditor_follows_the_log(host: HostInstance) -> None:
+    command = host.command("audit", "tail", "-n", "1", "--follow", roles=("auditor",))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tail:
+        assert tail.stdout is not None
+        try:
+            before = tail.stdout.readline()
+            host.launch("true")
+            after = tail.stdout.readline()
+        finally:
+            tail.kill()
+    assert int(before.split()[0]) < int(after.split()[0])
 
 
 def test_an_auditor_checks_that_the_log_is_whole_and_keeps_an_anchor(host: HostInstance) -> None:
