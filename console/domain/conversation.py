@@ -25,6 +25,8 @@ MOST_WITHIN_S = 600.0
 """Seconds that a program may be given to end by itself."""
 HOOKED = "hooked"
 """Name of the file beside the agent's own socket that tells the program to ask us before each tool call: one line, in its own words."""
+SERVERS = "servers"
+"""Name of the file beside that one that names the MCP servers of the program: one line, in its own words."""
 PLUGIN = "watchfloor-plugin.js"
 """Name of the file beside that one that a program loads into itself, where that is how it asks."""
 PROGRAMS_IN_BOX = "/opt/watchfloor-programs"
@@ -40,18 +42,20 @@ _BEGIN = (
     + 'mkdir -p "$CODEX_HOME" "$TMPDIR"; '
     + f'p=$2; [ -x "$p" ] || p="{PROGRAMS_IN_BOX}/${{p##*/}}"; q=$1; shift 2; '
     # What judges its calls stands beside its socket, where it cannot write. Without that it does not start.
-    + f'd="${{WATCHFLOOR_AGENT_SOCKET%/*}}"; IFS= read -r h < "$d/{HOOKED}" || exit 1; '
-    + f'case $0 in claude-code) set -- "$@" --settings "$d/{HOOKED}";; '
+    + f'd="${{WATCHFLOOR_AGENT_SOCKET%/*}}"; IFS= read -r h < "$d/{HOOKED}" && IFS= read -r m < "$d/{SERVERS}" || exit 1; '
+    + f'case $0 in claude-code) set -- "$@" --settings "$d/{HOOKED}" --strict-mcp-config --mcp-config "$d/{SERVERS}";; '
     # What a program of this session may have left there would configure the next one, hooks included.
-    + 'codex) rm -f "$CODEX_HOME/config.toml" "$CODEX_HOME/hooks.json"; set -- "$@" -c "$h";; '
+    + 'codex) rm -f "$CODEX_HOME/config.toml" "$CODEX_HOME/hooks.json"; set -- "$@" -c "$h" -c "$m";; '
     # Its first word configures it, and nothing else does: its folder of settings is new and closed, and it looks for no other home.
     + f'opencode) export OPENCODE_CONFIG_CONTENT="$1" OPENCODE_CONFIG="$d/{HOOKED}" OPENCODE_TEST_HOME="$d"; '
     + "shift; unset OPENCODE_CONFIG_DIR OPENCODE_PERMISSION OPENCODE_PURE; "
-    + 'export OPENCODE_AUTH_CONTENT="{}" XDG_CONFIG_HOME="$(mktemp -d)"; '
+    # Its cache is new too: models.json in it names code that it loads, and a program of this session could have written one.
+    + 'XDG_CONFIG_HOME="$(mktemp -d)" || exit 1; export XDG_CONFIG_HOME XDG_CACHE_HOME="$XDG_CONFIG_HOME/cache"; '
+    + 'export OPENCODE_AUTH_CONTENT="{}"; '
     # It talks to itself over a port of loopback: never through a proxy, and with a password that nobody else on this host has.
     + "IFS= read -r x < /proc/sys/kernel/random/uuid || exit 1; "
     + 'export OPENCODE_SERVER_PASSWORD="$x" NO_PROXY=127.0.0.1 no_proxy=127.0.0.1; '
-    + 'mkdir -m 555 "$XDG_CONFIG_HOME/opencode" || exit 1; for x in DATA STATE CACHE; do export "XDG_${x}_HOME=$w/opencode/$x"; done; '
+    + 'mkdir -m 555 "$XDG_CONFIG_HOME/opencode" || exit 1; for x in DATA STATE; do export "XDG_${x}_HOME=$w/opencode/$x"; done; '
     + "".join(f"export OPENCODE_DISABLE_{name}=1; " for name in _OPENCODE_WITHOUT)
     + ";; *) exit 1;; esac; "
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,6 +18,7 @@ from console.domain.guard import RETURN_WATCH_S
 from console.domain.process.durable import replace_file
 from console.domain.roles.rights import AGENTS_UID
 
+_SERVER = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,39}\Z")
 ENGINE = "/var/run/docker.sock"
 MODE = 0o644
 """Of files of settings: the guard of the host's own instance reads them under another account. Nothing in them is a secret."""
@@ -70,7 +72,25 @@ class ProgramOptions(_Section):
         default=256, ge=1, le=65536, description="What is kept of one's output, in MiB; one that writes more is frozen."
     )
     models: dict[str, str] = Field(default={}, description="Model to use where none is named: {'claude-code': 'claude-sonnet-4-5'}.")
+    mcp: dict[str, dict[str, list[str]]] = Field(
+        default={},
+        max_length=10,
+        description="MCP servers that one gets, and no others: {'claude-code': {'docs': ['https://docs.example/mcp']}}.",
+    )
     hooks: bool = Field(default=True, description="Each tool call of one is judged by the rules, and waits for approval where they ask.")
+
+    @field_validator("mcp")
+    @classmethod
+    def _are_servers(cls, found: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, list[str]]]:
+        for name, words in [server for servers in found.values() for server in servers.items()]:
+            if not _SERVER.match(name):
+                raise ValueError(f"{name[:60]!r} is no name of a server: letters, digits, - and _, at most 40, no __")
+            if not words or len(words) > 50 or any(len(word) > 1000 or not word.isprintable() for word in words):
+                raise ValueError(f"{name} needs 1 to 50 words of at most 1,000 characters on one line")
+            # A command without its folder would be looked for where an agent may write.
+            if not (words[0].startswith("/") or (len(words) == 1 and words[0].startswith(("http://", "https://")))):
+                raise ValueError(f"{name} needs the whole path of a program with its arguments, or one http address")
+        return found
 
     def path_of(self, program: str) -> str:
         """The file that an operator named for a program, as ``run --agent`` takes it; empty: it is looked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -83,6 +83,15 @@ class Hook(Protocol):
         ...
 
 
+Servers = Mapping[str, Sequence[str]]
+"""MCP servers that a started program gets, by name: an address, or the words of a command."""
+
+
+def address(words: Sequence[str]) -> str:
+    """The address of a server that is reached by one; empty: it is a command."""
+    return words[0] if words[0].startswith(("http://", "https://")) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What a start of a program asks for."""
@@ -107,14 +116,14 @@ class Start:
     """Its own arguments."""
     judged: tuple[str, ...]
     """Those among them by which it is known that its calls are judged."""
-    told: Callable[[HookCommand], str]
-    """One line that tells it of our hook."""
-    untold: str
-    """The same where its calls are not judged."""
+    told: Callable[[HookCommand | None, Servers], str]
+    """One line that names our hook; None: its calls are not judged. It names MCP servers too, where the program takes both in one."""
     usual: tuple[str, ...]
     """Whole paths at which installers put its file."""
     in_home: tuple[str, ...]
     """The same below a home."""
+    servers: Callable[[Servers], str] = lambda _servers: ""
+    """Another line that names MCP servers, where they have one of their own."""
     plugin: Callable[[HookCommand], bytes] = lambda _command: b""
     """A file beside that line which the program loads into itself; empty: it runs a command."""
     doubt: Callable[[str, bool], str] = lambda _version, _talks: ""

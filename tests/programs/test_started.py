@@ -1,4 +1,7 @@
-"""The real OpenCode, started by Watchfloor: judged before each call, talked to, interrupted, priced as it goes, ended and killed."""
+"""The real OpenCode, started by Watchfloor: judged before each call, talked to, interrupted, priced as it goes, ended and killed.
+
+And each program that Watchfloor starts: it gets the MCP servers of the allowlist, and none that its workspace names.
+"""
 
 from __future__ import annotations
 
@@ -207,7 +210,7 @@ def test_every_call_is_blocked_where_our_plug_in_does_not_load(tmp_path: Path) -
     argv = command_line(Program.OPENCODE, "BROKEN please", str(BIN / "opencode"), words, talks=False)
     started = started_as(argv)
     assert started is not None and is_judged(started)
-    furnish(started, tmp_path, tmp_path / "agent.sock", 5.0, boxed=False)
+    furnish(started, tmp_path, tmp_path / "agent.sock", 5.0, {}, boxed=False)
     (tmp_path / PLUGIN).write_text("it is broken")
     with ModelServer(scene) as model, tempfile.TemporaryDirectory() as home:
         env = {"HOME": home, "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(tmp_path / "agent.sock")}
@@ -215,4 +218,92 @@ def test_every_call_is_blocked_where_our_plug_in_does_not_load(tmp_path: Path) -
         done = subprocess.run(argv, cwd=home, env=env, capture_output=True, text=True, check=False, timeout=150)
         assert len(model.asked) and "unjudged" in done.stdout, done.stdout + done.stderr
         assert not (Path(home) / "unjudged.txt").exists()
+    model.check()
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder that agents see: the state directory is hidden from them."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+SERVER = """#!/usr/bin/python3
+import json, sys
+open(sys.argv[1], 'a').close()
+for line in sys.stdin:
+    asked = json.loads(line)
+    if 'id' not in asked:
+        continue
+    said = {
+        'initialize': lambda: {
+            'protocolVersion': asked['params']['protocolVersion'],
+            'capabilities': {'tools': {}},
+            'serverInfo': {'name': 's', 'version': '1'},
+        },
+        'tools/list': lambda: {'tools': [{'name': 'find_note', 'description': 'd', 'inputSchema': {'type': 'object', 'properties': {}}}]},
+    }.get(asked['method'], dict)()
+    print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': said}), flush=True)
+"""
+MODELS = {"claude-code": "claude-sonnet-4-5", "codex": "gpt-5.1-codex", "opencode": "anthropic/claude-sonnet-4-5"}
+
+
+def names_a_server(workspace: Path, server: Path, foisted: Path) -> None:
+    """Each program's settings of a workspace and of a session's home, with a server that nobody allowed."""
+    words = [str(server), str(foisted)]
+    stdio = {"mcpServers": {"foisted": {"type": "stdio", "command": words[0], "args": words[1:]}}}
+    toml = f"[mcp_servers.foisted]\ncommand = {json.dumps(words[0])}\nargs = {json.dumps(words[1:])}\n"
+    files = {
+        ".mcp.json": json.dumps(stdio),
+        ".claude/settings.json": json.dumps({"enableAllProjectMcpServers": True}),
+        ".watchfloor/claude/.claude.json": json.dumps(stdio),
+        ".codex/config.toml": toml,
+        ".watchfloor/codex/config.toml": toml,
+        "opencode.json": json.dumps({"mcp": {"foisted": {"type": "local", "command": words}}}),
+    }
+    for name, text in files.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).write_text(text)
+    for path in (workspace, *workspace.rglob("*")):
+        path.chmod(0o777)
+
+
+@pytest.mark.parametrize("judged", [True, False])
+@pytest.mark.parametrize("program", MODELS)
+def test_a_started_program_gets_the_mcp_servers_of_the_allowlist_and_no_others(
+    state_dir: Path, elsewhere: Path, program: str, judged: bool
+) -> None:
+    workspace, server, started = state_dir / "workspaces" / CONTEXT, elsewhere / "server.py", elsewhere / "started"
+    server.write_text(SERVER)
+    server.chmod(0o755)
+    started.mkdir()
+    started.chmod(0o777)
+    names_a_server(workspace, server, started / "foisted")
+    scene = Scene("SERVED", Reply("That was all.", used=USED), forever=True)
+    with ModelServer(scene) as model, pytest.MonkeyPatch.context() as patch:
+        for name, url in (("ANTHROPIC", model.url if program == "claude-code" else f"{model.url}/v1"), ("OPENAI", f"{model.url}/v1")):
+            patch.setenv(f"{name}_API_KEY", KEY)
+            patch.setenv(f"{name}_BASE_URL", url)
+        given = {"names": ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"], "secrets": ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]}
+        paths = {f"programs.{name.replace('-', '_')}": str(BIN / name.partition("-")[0]) for name in MODELS}
+        more = {"programs.models": MODELS, "programs.hooks": judged, "environment": {program: given}}
+        allowed = {"programs.mcp": {program: {"notes": [str(server), str(started / "notes")]}}}
+        settings(state_dir, **paths, **more)
+        with Instance(state_dir) as it:
+            for files in ([], ["notes"]):
+                asked = len(model.asked)
+                body = ProgramsBody(
+                    items=[ProgramItem(agent=Program(program).value, prompt="SERVED please", context_id=CONTEXT, once=True)]
+                )
+                (one,) = it.api.start_programs(body).items
+                assert not one.error, one.error
+                heard(it, one.id, "assistant: That was all.")
+                assert it.state_becomes(one.id, "ended")
+                assert [file.name for file in started.iterdir()] == files
+                told = json.dumps([one.body for one in model.asked[asked:]])
+                assert ("find_note" in told) == bool(files) and "foisted" not in told
+                it.stop()
+                settings(state_dir, **paths, **more, **allowed)
+                it.start()
     model.check()

@@ -66,7 +66,8 @@ class Conversations:
             return ()
         found = find_program(self._options, self._places, started.program, uid, gid, named=started.path)
         boxed = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
-        furnish(started, folder, folder / "agent.sock", self._options.approvals.ttl_s, boxed=boxed)
+        servers = self._options.programs.mcp.get(started.program.value, {})
+        furnish(started, folder, folder / "agent.sock", self._options.approvals.ttl_s, servers, boxed=boxed)
         following = self._followed(agent, started.program)
         if started.talks:
             channel = self._channels[agent.agent_id] = Channel(folder)

@@ -7,10 +7,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from console.domain.conversation import HOOKED, PLUGIN, Started
+from console.domain.conversation import HOOKED, PLUGIN, SERVERS, Started
 from console.domain.process.durable import replace_file
 from console.services.hooks.installation import GRACE_S, HOOK_FILE, SOURCE
 from console.sources.hook_settings import HookCommand
+from console.sources.kind import Servers
 from console.sources.kinds import STARTS
 
 PYTHON = "/usr/bin/python3"
@@ -23,25 +24,27 @@ def is_judged(started: Started) -> bool:
     return any(started.words[at : at + len(words)] == words for at in range(len(started.words)))
 
 
-def furnish(started: Started, folder: Path, socket: Path, ttl_s: float, *, boxed: bool) -> None:
+def furnish(started: Started, folder: Path, socket: Path, ttl_s: float, servers: Servers, *, boxed: bool) -> None:
     """Puts the hook, and the words that tell the program of it, beside its socket; harmless words when its calls are not judged.
 
-    ``boxed``: its files are an image's; ``ttl_s``: how long a request waits for a human. Raises OSError.
+    ``boxed``: its files are an image's; ``ttl_s``: how long a request waits for a human; ``servers``: the MCP servers that it gets, and no
+    others. They are written at each start, so that one which was taken from the list is gone when it is started again. Raises OSError.
     """
     start = STARTS[started.program.value]
+    replace_file(folder / SERVERS, f"{start.servers(servers)}\n".encode(), 0o644)
     if not is_judged(started):
-        replace_file(folder / HOOKED, f"{start.untold}\n".encode(), 0o644)
+        replace_file(folder / HOOKED, f"{start.told(None, servers)}\n".encode(), 0o644)
         return
     python = PYTHON if boxed or os.access(PYTHON, os.X_OK) else sys.executable
     command = HookCommand(python, folder / HOOK_FILE, started.program.value, socket, int(ttl_s) + GRACE_S)
     replace_file(folder / HOOK_FILE, SOURCE.read_bytes(), 0o644)
     if plugin := start.plugin(command):
         replace_file(folder / PLUGIN, plugin, 0o644)
-    replace_file(folder / HOOKED, f"{start.told(command)}\n".encode(), 0o644)
+    replace_file(folder / HOOKED, f"{start.told(command, servers)}\n".encode(), 0o644)
 
 
 def remove(folder: Path) -> None:
     """The agent has ended."""
-    for name in (HOOKED, HOOK_FILE, PLUGIN):
+    for name in (HOOKED, SERVERS, HOOK_FILE, PLUGIN):
         with suppress(OSError):
             (folder / name).unlink()

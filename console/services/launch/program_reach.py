@@ -15,6 +15,7 @@ from console.sandbox.programs import Found
 from console.services.fleet.core import Core
 from console.settings.options import Options
 from console.settings.places import Places
+from console.sources.kind import Servers
 from console.sources.kinds import STARTS
 
 NAMED = 20
@@ -43,7 +44,8 @@ class Outlooks:
     def of_program(self, request: LaunchRequest, found: Found, told: str, model: str) -> Outlook:
         """Of one program. Blocks for a moment."""
         seen = self.of(request, _program(found, told, model, _doubt(request, told), judged=self.options.programs.hooks))
-        return replace(seen, reach=[*seen.reach, self._secrets(request)])
+        servers = self.options.programs.mcp.get(found.program, {})
+        return replace(seen, reach=[*seen.reach, self._secrets(request), *_servers(servers)])
 
     def of(self, request: LaunchRequest, program: ReachView) -> Outlook:
         """Of any command; ``program``: the line that says which. Blocks for a moment."""
@@ -126,6 +128,13 @@ def _program(found: Found, told: str, model: str, doubt: str, *, judged: bool) -
     doubt = f"; {doubt}" if doubt and judged else ""
     words = f"{found.path} ({told}), {chosen}; {asks}{doubt}; its other bounds are below{note}"
     return ReachView(what="program", words=words, amber=bool(found.note or doubt) or not judged)
+
+
+def _servers(servers: Servers) -> list[ReachView]:
+    names = ", ".join([*servers][:NAMED])
+    return (
+        [ReachView(what="servers", words=f"MCP servers {names} (programs.mcp); each gets what its calls say", amber=True)] if names else []
+    )
 
 
 def _data(level: Sensitivity, context_level: Sensitivity) -> ReachView:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from console.sources.claude_code import program, stream
 from console.sources.claude_code.activity import ACTIVITY
@@ -12,7 +13,7 @@ from console.sources.claude_code.telemetry import TELEMETRY
 from console.sources.claude_code.transcripts import TRANSCRIPTS
 from console.sources.hook_settings import EVENT, HookCommand, JsonHook, group_of
 from console.sources.interface import Source
-from console.sources.kind import Kind, Lacks, Outlook, Start, Wanted
+from console.sources.kind import Kind, Lacks, Outlook, Servers, Start, Wanted, address
 from console.wording.agent_kinds import GOES_ON
 
 
@@ -26,9 +27,18 @@ def _words(wanted: Wanted) -> tuple[str, ...]:
     return (*words, *stream.HELD_BY_SANDBOX, *judged, *(("--model", wanted.model) if wanted.model else ()))
 
 
-def _told(command: HookCommand) -> str:
+def _told(command: HookCommand | None, _servers: Servers) -> str:
     # Said outright, so that no other settings can switch it off.
-    return json.dumps({"disableAllHooks": False, "hooks": {EVENT: [group_of(command)]}})
+    return "{}" if command is None else json.dumps({"disableAllHooks": False, "hooks": {EVENT: [group_of(command)]}})
+
+
+def _server(words: Sequence[str]) -> dict[str, object]:
+    url = address(words)
+    return {"type": "http", "url": url} if url else {"type": "stdio", "command": words[0], "args": [*words[1:]]}
+
+
+def _servers(servers: Servers) -> str:
+    return json.dumps({"mcpServers": {name: _server(words) for name, words in servers.items()}})
 
 
 CLAUDE_CODE = Kind(
@@ -47,7 +57,7 @@ CLAUDE_CODE = Kind(
             f"{GOES_ON[0].upper()}{GOES_ON[1:]}.",
         ),
     ),
-    start=Start("claude-code", stream.ClaudeStream, _words, stream.JUDGED, _told, "{}", program.USUAL, program.IN_HOME, says_cost=True),
+    start=Start("claude-code", stream.ClaudeStream, _words, stream.JUDGED, _told, program.USUAL, program.IN_HOME, _servers, says_cost=True),
     daemons=ClaudeDaemons(),
     quota=Lacks("Claude Code's own files do not say how much of its subscription's window is used"),
     windows=("5 h", "week"),

@@ -17,10 +17,9 @@ WORDS = ("-p", "--input-format", "stream-json", "--output-format", "stream-json"
 WORDS_ONCE = ("-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages")
 HELD_BY_SANDBOX = ("--permission-mode", "bypassPermissions")
 """Options with which it calls tools without asking. Its sandbox, its network mode and its limits hold it."""
-JUDGED = ("--setting-sources", "", "--strict-mcp-config")
+JUDGED = ("--setting-sources", "")
 """Options with which nothing in the workspace configures a program whose calls are checked."""
-# Settings in the workspace could name variables for the hook's own interpreter, hooks that change a call after its check, or servers whose
-# calls are not checked.
+# Settings in the workspace could name variables for the hook's own interpreter, or hooks that change a call after its check.
 _BLOCKS = 200
 _IDS_MAX = 20_000
 _STARTED, _ENDED = "task_started", "task_notification"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from console.sources.codex import program, stream
 from console.sources.codex.activity import ACTIVITY
@@ -15,7 +16,7 @@ from console.sources.codex.transcripts import TRANSCRIPTS
 from console.sources.codex.trust import KNOWN, trusted_hash, why_skipped
 from console.sources.hook_settings import EVENT, HookCommand, JsonHook, group_of
 from console.sources.interface import Source
-from console.sources.kind import Kind, Outlook, Start, Wanted
+from console.sources.kind import Kind, Outlook, Servers, Start, Wanted, address
 from console.wording.agent_kinds import GOES_ON
 
 OWN_KEY = "/<session-flags>/config.toml:pre_tool_use:0:0"
@@ -36,12 +37,23 @@ def _words(wanted: Wanted) -> tuple[str, ...]:
     return (*stream.WORDS, *options)
 
 
-def _told(command: HookCommand) -> str:
+def _told(command: HookCommand | None, _servers: Servers) -> str:
+    if command is None:
+        return stream.QUIET[1]
     group = group_of(command)
     (hook,) = group["hooks"]
     fields = f"type={json.dumps(hook['type'])},command={_toml(hook['command'])},timeout={hook['timeout']}"
     trust = f"enabled=true,trusted_hash={json.dumps(trusted_hash(group, hook))}"
     return f'hooks={{{EVENT}=[{{matcher="*",hooks=[{{{fields}}}]}}],state={{{_toml(OWN_KEY)}={{{trust}}}}}}}'
+
+
+def _server(words: Sequence[str]) -> str:
+    url = address(words)
+    return f"{{url={_toml(url)}}}" if url else f"{{command={_toml(words[0])},args=[{','.join(map(_toml, words[1:]))}]}}"
+
+
+def _servers(servers: Servers) -> str:
+    return f"mcp_servers={{{','.join(f'{_toml(name)}={_server(words)}' for name, words in servers.items())}}}"
 
 
 def _toml(text: str) -> str:
@@ -81,9 +93,9 @@ CODEX = Kind(
         _words,
         stream.JUDGED,
         _told,
-        stream.QUIET[1],
         program.USUAL,
         program.IN_HOME,
+        _servers,
         doubt=_doubt,
         native=program.native,
     ),

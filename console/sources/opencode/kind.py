@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 from console.domain.conversation import PLUGIN
 from console.sources.hook_settings import HookCommand
 from console.sources.interface import Source
-from console.sources.kind import Kind, Lacks, Outlook, Start, Wanted
+from console.sources.kind import Kind, Lacks, Outlook, Servers, Start, Wanted, address
 from console.sources.opencode import stream
 from console.sources.opencode.activity import ACTIVITY, KILO_ACTIVITY
 from console.sources.opencode.hook import PluginHook, started_plugin
@@ -54,8 +54,14 @@ def _words(wanted: Wanted) -> tuple[str, ...]:
     return (stream.settings(wanted.model, wanted.base_url, judged=wanted.judged), *words, *judged)
 
 
-def _told(command: HookCommand) -> str:
-    return json.dumps({"plugin": [(command.hook.parent / PLUGIN).as_uri()]})
+def _told(command: HookCommand | None, servers: Servers) -> str:
+    plugin = {} if command is None else {"plugin": [(command.hook.parent / PLUGIN).as_uri()]}
+    return json.dumps({**plugin, "mcp": {name: _server(words) for name, words in servers.items()}})
+
+
+def _server(words: Sequence[str]) -> dict[str, object]:
+    url = address(words)
+    return {"type": "remote", "url": url} if url else {"type": "local", "command": [*words]}
 
 
 def _native(path: Path) -> Path:
@@ -76,10 +82,9 @@ _START = Start(
     _words,
     stream.JUDGED,
     _told,
-    "{}",
     ("/usr/local/bin/opencode", "/usr/bin/opencode", "/opt/opencode/bin/opencode"),
     (".local/bin/opencode", ".opencode/bin/opencode"),
-    started_plugin,
+    plugin=started_plugin,
     native=_native,
 )
 

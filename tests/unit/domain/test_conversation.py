@@ -16,6 +16,7 @@ from console.domain.conversation import (
     ENDING,
     HOOKED,
     MOST_MESSAGE,
+    SERVERS,
     Program,
     checked_model,
     checked_text,
@@ -55,15 +56,46 @@ def test_the_shell_that_becomes_it_keeps_it_in_its_workspace_quiet_and_hands_eve
     os.mkfifo(door / ENDING)
     held = os.open(door / CHANNEL, os.O_RDWR)
     (door / HOOKED).write_text("x=1\n")
+    (door / SERVERS).write_text("y=2\n")
     os.write(held, b"hello\n")
     env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(door / "agent.sock"), "DISABLE_TELEMETRY": "0"}
     own = f"{tmp_path}/.watchfloor"
     for talks, said in ((True, "hello\n"), (False, "$(id) 'x'")):
         argv = command_line(Program.CODEX, "$(id) 'x'", str(program), ("-a", "b c"), talks=talks)
         done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True)
-        assert done.stdout == f"-a\nb c\n-c\nx=1\n{own}/tmp\n{own}/claude\n0\n1\n{said}", done.stderr
+        assert done.stdout == f"-a\nb c\n-c\nx=1\n-c\ny=2\n{own}/tmp\n{own}/claude\n0\n1\n{said}", done.stderr
     os.close(held)
     assert (tmp_path / ".watchfloor" / "codex").is_dir()
+
+
+def test_opencode_starts_with_settings_and_a_cache_that_are_new_or_not_at_all(tmp_path: Path) -> None:
+    program, door = tmp_path / "program", tmp_path / "door"
+    program.write_text(
+        '#!/bin/sh\nprintf "%s\\n" "$XDG_CONFIG_HOME" "$XDG_CACHE_HOME" "$XDG_DATA_HOME" "$XDG_STATE_HOME"; ls "$XDG_CONFIG_HOME"\n'
+    )
+    program.chmod(0o755)
+    door.mkdir()
+    (door / HOOKED).write_text("{}\n")
+    (door / SERVERS).write_text("\n")
+    left = tmp_path / ".watchfloor" / "opencode" / "CACHE" / "opencode" / "models.json"
+    left.parent.mkdir(parents=True)
+    left.write_text("what an earlier program left")
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(door / "agent.sock")}
+    argv = command_line(Program.OPENCODE, "p", str(program), ("{}", "run"), talks=False)
+    told = [subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines() for _ in range(2)]
+    for config, cache, data, state, *inside in told:
+        assert Path(cache).parent == Path(config) and inside == ["opencode"], "the cache is not there yet, and the settings are empty"
+        assert [data, state] == [f"{tmp_path}/.watchfloor/opencode/{name}" for name in ("DATA", "STATE")]
+    assert told[0][0] != told[1][0]
+
+    (tmp_path / "bin").mkdir()
+    fails = tmp_path / "bin" / "mktemp"
+    fails.write_text("#!/bin/sh\nexit 1\n")
+    fails.chmod(0o755)
+    done = subprocess.run(
+        argv, env=env | {"PATH": f"{fails.parent}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, ""), "without a new folder it does not start"
 
 
 def test_a_prompt_stays_one_word_whatever_it_holds() -> None:
@@ -136,6 +168,7 @@ def test_it_reads_end_of_file_when_that_is_told_and_not_when_whoever_talks_goes(
         os.mkfifo(tmp_path / name)
     held, ending = (os.open(tmp_path / name, os.O_RDWR) for name in (CHANNEL, ENDING))
     (tmp_path / HOOKED).write_text("x=1\n")
+    (tmp_path / SERVERS).write_text("\n")
     env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(tmp_path / "agent.sock")}
     argv = command_line(Program.CODEX, "p", str(program), (), talks=True)
     with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as shell:

@@ -71,6 +71,26 @@ def test_changes_are_checked() -> None:
         merged(Options(), {"spawn.max_depth": 99})
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a b", ["/x"]),
+        ("a__b", ["/x"]),
+        ("", ["/x"]),
+        ("a", []),
+        ("a", ["x"]),
+        ("a", ["/x", "y\nz"]),
+        ("a", ["https://x", "/y"]),
+        ("a", ["--x"]),
+    ],
+)
+def test_an_mcp_server_has_a_plain_name_and_a_whole_path_or_an_address(name: str, words: list[str]) -> None:
+    with pytest.raises(ValidationError, match=r"programs\.mcp"):
+        merged(Options(), {"programs.mcp": {"codex": {name: words}}})
+    kept = {"codex": {"a_1-b": ["/opt/x", "--y", "z"], "c": ["https://c.example/mcp"]}}
+    assert merged(Options(), {"programs.mcp": kept}).programs.mcp == kept
+
+
 def test_every_option_explains_itself() -> None:
     kinds = [field.annotation for field in Options.model_fields.values()]
     sections: list[type[BaseModel]] = [Options, *(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel))]

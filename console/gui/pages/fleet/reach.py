@@ -15,6 +15,7 @@ TITLES = {
     "data": "Data",
     "cost": "Cost",
     "secrets": "Secrets",
+    "servers": "MCP servers",
     "program": "Program",
 }
 """In the order in which they are shown."""

@@ -66,3 +66,10 @@ def test_a_codex_that_may_skip_our_hook_says_so_before_it_starts(tmp_path: Path,
     given = stage.outlooks().of_program(LaunchRequest(argv, agent_type="codex"), Found(Program.CODEX, stage.program, ""), told, "gpt")
     line = next(line for line in given.reach if line.what == "program")
     assert ("may skip the hook in silence" in line.words) == doubt and line.amber == (doubt or not hooks)
+
+
+def test_mcp_servers_are_named_where_an_operator_allowed_them(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    assert "servers" not in seen(Stage(tmp_path / "other"))[1]
+    stage = Stage(tmp_path, **{"programs.mcp": {"codex": {"docs": ["https://docs.example/mcp"]}, "claude-code": {"db": ["/opt/db"]}}})
+    assert seen(stage)[1]["servers"] == ("MCP servers docs (programs.mcp); each gets what its calls say", True)
