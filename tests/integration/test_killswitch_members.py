@@ -147,15 +147,22 @@ def test_a_responder_does_not_stop_the_clock_of_roots_hold(world: GuardWorld, so
     assert world.receipt(held["kill_id"])["by"] == "root"
 
 
-@pytest.mark.parametrize("uid", [65534, UID + 5])
-def test_an_account_of_agents_is_refused_whatever_its_groups_are(world: GuardWorld, sock: Path, uid: int) -> None:
-    """A process of that account that left its cgroup: it is nobody's member."""
-    if uid != 65534:  # that one is known from the start
-        world.supervisor.call("ticket", agent_id="a-1", kind="process", control_level="managed", uid=uid)
+def test_the_account_of_agents_is_refused_whatever_its_groups_are(sock: Path) -> None:
+    """A process of that account that left its cgroup: it is no member."""
     for op in ("press", "status", "hold"):
-        answer = as_member(lambda: said(sock, op=op, scope="all"), *GROUPS, uid=uid)  # noqa: B023
+        answer = as_member(lambda: said(sock, op=op, scope="all"), *GROUPS, uid=65534)  # noqa: B023
         assert (answer["ok"], answer["error"]) == (False, "An agent has no say here."), answer
     assert not said(sock, op="status")["latched"]
+
+
+def test_a_person_whose_own_agent_is_held_here_may_stop_and_releases_no_hold_of_others(world: GuardWorld, sock: Path) -> None:
+    person = UID + 5
+    world.supervisor.call("ticket", agent_id="a-1", kind="process", control_level="managed", uid=person)
+    roots = said(world.run / "guard.sock", op="hold", by="root")["hold_id"]
+    answer = as_member(lambda: said(sock, op="let_go", hold_id=roots), *GROUPS, uid=person)
+    assert answer["kind"] == "Denied" and {one["hold_id"] for one in said(sock, op="status")["holds"]} == {roots}
+    assert as_member(lambda: said(sock, op="press", scope="all"), *GROUPS, uid=person)["ok"]
+    assert said(sock, op="status")["latched"]
 
 
 def test_one_account_cannot_take_the_room_of_another(sock: Path) -> None:

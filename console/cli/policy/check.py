@@ -80,9 +80,9 @@ def check(
         return int(ExitCode.DONE)
     found = _judged(Call(tool or "", argument or ""), made)
     if as_json:
-        out.emit(found.as_json())
+        out.emit(found.as_json() | _by(made))
     else:
-        _say(found)
+        _say(found, made)
     return int(_CODES[found.verdict])
 
 
@@ -101,11 +101,12 @@ def explain(
     as_json: Json = False,
 ) -> int:
     """Each part of a call with its verdict, rule and step, and what would be executed. Ends with 0, whatever the verdict."""
-    found = _judged(Call(tool, argument), _context(_Rules(settings, profile, contained), workspace, context, sources, matrix, sensitivity))
+    made = _context(_Rules(settings, profile, contained), workspace, context, sources, matrix, sensitivity)
+    found = _judged(Call(tool, argument), made)
     if as_json:
-        out.emit(found.as_json())
+        out.emit(found.as_json() | _by(made))
         return 0
-    _say(found)
+    _say(found, made)
     for part in found.parts:
         out.say(f"  {part.verdict.value:5}  {part.step:11}  {plain(part.rule, 100)}  <-  {plain(part.text, 200)}")
         out.say(f"         {plain(part.reason, 300)}")
@@ -230,5 +231,11 @@ def _batch(name: str) -> Iterator[Call | Judgement]:
             yield denied("bounds", "batch", f"line {number} is no call: {error}")
 
 
-def _say(found: Judgement) -> None:
-    out.say(f"{found.verdict.value}: {plain(found.rule, 200)} ({plain(found.reason, 400)})")
+def _by(made: Context) -> dict[str, str]:
+    """The profile that judged; nothing for own rules."""
+    return {"profile": made.policy.profile.name} if made.policy is not None and made.policy.profile is not None else {}
+
+
+def _say(found: Judgement, made: Context) -> None:
+    by = "".join(f", profile {name}" for name in _by(made).values())
+    out.say(f"{found.verdict.value}: {plain(found.rule, 200)} ({plain(found.reason, 400)}){by}")

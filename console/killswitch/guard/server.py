@@ -93,7 +93,7 @@ class Members:
     def check(self, connection: Connection, message: dict[str, Any]) -> None:
         """Raises Denied for what the groups of this peer do not allow. Who asks is the kernel's word, not the peer's."""
         name, uid = str(message.get("op"))[:40], connection.peer.uid
-        if inside_an_agent(connection.peer.pid) or uid in {self._guard.config.agents_uid, *self._guard.registry.other_uids()}:
+        if inside_an_agent(connection.peer.pid) or uid == self._guard.config.agents_uid:
             raise Denied("An agent has no say here.", "")  # of any instance: an account's own agent is no member either
         right = MEMBERS_MAY.get(name, Right.ADMINISTER)
         if right not in connection.rights or name not in MEMBERS_MAY:
@@ -105,8 +105,10 @@ class Members:
             raise refusal(right, "sudo watchfloor panic")
         message["by"] = by = f"uid {uid}"
         hold = self._guard.causes.holds.get(str(message.get("hold_id"))) if name == "let_go" else None
-        # Who may only stop thaws nothing that another account froze. Checked here, because a release stops the clock at once.
-        if hold is not None and hold.by != by and Right.OPERATE not in connection.rights:
+        # Who may only stop thaws nothing that another account froze, and an account that agents run as is trusted with no more than
+        # that: its people must be able to stop them. Checked here, because a release stops the clock at once.
+        is_agents = uid in self._guard.registry.other_uids()
+        if hold is not None and hold.by != by and (is_agents or Right.OPERATE not in connection.rights):
             raise Denied("Another account placed this hold: releasing it takes the role operator.", "Ask an operator, or root.")
 
 

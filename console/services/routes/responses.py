@@ -63,7 +63,7 @@ def answer(view: BaseModel) -> Response:
 
 
 def shown_once(response: Response) -> Response:
-    """This answer is the one place where its secret is shown."""
+    """Send this answer as it is: the one place where its secret is shown, or an export that must fit its hashes."""
     response.headers[SHOWN_ONCE.decode()] = "1"
     response.headers["cache-control"] = "no-store"
     return response

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ from console.services.webhook.sending import checked_url, secret_bytes, shown_ur
 log = logging.getLogger(__name__)
 ENTRY = "webhook"
 """Of the keyring: URL and secret, as JSON."""
+_WORD = re.compile("[A-Za-z_.]{0,19}")
+"""A user or path of letters alone, such as ``operator``: hidden, it would be gone from every answer and from its keys."""
 UNREAD = "webhook.json cannot be read; the keyring still says where alerts go"
 
 
@@ -67,7 +70,8 @@ class Address:
         parts, shown = checked_url(url), shown_url(url)
         path, user, password = parts.path.strip("/"), parts.username or "", parts.password or ""
         # The path also without its first part, which is often the receiver's own word ("services", "hook").
-        hidden = [secret, secret.partition("_")[2], user, password, parts.query, path, path.partition("/")[2]]
+        names = [name for name in (user, path, path.partition("/")[2]) if not _WORD.fullmatch(unquote(name))]
+        hidden = [secret, secret.partition("_")[2], password, parts.query, *names]
         for text in (*hidden, *map(unquote, hidden)):
             if text and text not in shown:
                 self._keyring.redactor.learn(text)

@@ -61,7 +61,9 @@ def test_without_own_rules_a_profile_judges_in_this_folder(
 ) -> None:
     monkeypatch.chdir(workspace)
     assert json.loads(watchfloor("policy", "check", *words, "--json", "shell", argument).out)["verdict"] == verdict
-    assert json.loads(watchfloor("policy", "explain", *words, "--json", "shell", argument).out)["verdict"] == verdict
+    told = json.loads(watchfloor("policy", "explain", *words, "--json", "shell", argument).out)
+    assert told["verdict"] == verdict and told["profile"] in (*words, "coding")
+    assert f", profile {told['profile']}" in watchfloor("policy", "check", *words, "shell", argument).out
 
 
 def test_a_profile_that_there_is_not_and_two_kinds_of_rules_are_refused(watchfloor: Watchfloor) -> None:

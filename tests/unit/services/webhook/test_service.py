@@ -313,3 +313,7 @@ async def test_user_path_and_query_are_hidden_wherever_they_would_be_shown(room:
     assert room.keyring.redactor.redact(said) == " ".join(["[secret]"] * 5 + ["example.com"])
     await room.webhook.set("https://example.com/my-own-topic", "", "operator:0")
     assert room.keyring.redactor.redact("posted to my-own-topic") == "posted to [secret]"
+    await room.webhook.set("https://survivors:a-password@example.com/operator", "", "operator:0")
+    assert room.keyring.redactor.redact("operator: 0 survivors, not a-password") == "operator: 0 survivors, not [secret]", (
+        "a word is no secret"
+    )
