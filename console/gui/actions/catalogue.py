@@ -87,7 +87,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "save": ("save", "copy"),
     "search": ("filter", "find"),
     "secret": ("secrets", "private data"),
-    "resize": ("columns",),
+    "resize": ("columns", "wider", "narrower"),
     "sort": ("order", "first", "arrange", "columns"),
     "spend": ("limit", "budget", "forecast"),
     "start": ("new agent", "resume"),
@@ -100,7 +100,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "unlock": ("rearm", "panic"),
     "url": ("url", "allowlist"),
     "violation": ("denied", "blocked", "verdicts"),
-    "width": ("columns",),
+    "width": ("columns", "wider", "narrower"),
     "website": ("url", "allowlist"),
 }
 """Words that a person may type -> words of titles. The typed word itself is looked for too."""

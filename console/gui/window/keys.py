@@ -18,6 +18,8 @@ EVERYWHERE = (
     ActionSpec("console.panic", "Unlock the panic control (then hold Space to kill)", "Ctrl+Shift+Backspace"),
     ActionSpec("console.theme", "Switch between dark and light", "Ctrl+T"),
     ActionSpec("console.columns", "Columns of this list: show, hide, sort, move, width…", "Ctrl+L"),
+    ActionSpec("console.line-back", "Detail pane wider: the line between two parts goes left, or up", "Ctrl+Shift+Left"),
+    ActionSpec("console.line-on", "Detail pane narrower: the line between two parts goes right, or down", "Ctrl+Shift+Right"),
     ActionSpec("console.dismiss", "Dismiss the notice", "Ctrl+D"),
     ActionSpec("console.reload", "Read everything again", "F5"),
 )

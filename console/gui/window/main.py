@@ -23,6 +23,7 @@ from console.gui.pages.registry import PAGES
 from console.gui.requests import Requests
 from console.gui.theme.tokens import NARROW
 from console.gui.widgets.columns import titles_in_front
+from console.gui.widgets.split import split_in_front
 from console.gui.window.bars import Foot, TopBar
 from console.gui.window.help import HelpDialog
 from console.gui.window.keys import EVERYWHERE, Shortcuts
@@ -195,6 +196,8 @@ class Window(QWidget):
             "console.panic": self.machine.arm,
             "console.theme": self.theme_asked.emit,
             "console.columns": lambda: _open_columns(self),
+            "console.line-back": lambda: _move_line(self, -1),
+            "console.line-on": lambda: _move_line(self, 1),
             "console.dismiss": self.strip.dismiss,
             "console.reload": self.sync.read_all,
         }
@@ -263,6 +266,14 @@ def _open_columns(window: Window) -> None:
     menu = titles.menu()
     menu.popup(titles.mapToGlobal(titles.rect().bottomLeft()))
     menu.setActiveAction(menu.actions()[0])
+
+
+def _move_line(window: Window, by: int) -> None:
+    split = split_in_front(window.stack)
+    if split is None:
+        window.notices.say("info", "No two parts of this page have a line between them.")
+    else:
+        split.move_line(by)
 
 
 def _everything(window: Window) -> list[ActionSpec]:

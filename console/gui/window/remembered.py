@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 from console.gui.pages.interface import Memory
 from console.gui.theme.style import Choice
 from console.gui.widgets.rows import RowView
+from console.gui.widgets.split import Split
 from console.gui.window.main import Window
 
 _LONGEST = 100_000
@@ -69,7 +70,8 @@ class Remembered:
 
 
 def _parts(window: Window) -> list[tuple[str, Memory]]:
-    """What each page remembers itself, and the columns of every list by its name."""
+    """What each page remembers itself, the columns of every list by its name, and the lines between its parts."""
     own = [(name, page.memory) for name, page in window.pages.items() if page.memory is not None]
     lists = [(name, view) for name, page in window.pages.items() for view in page.findChildren(RowView) if view.accessibleName()]
-    return [*own, *((f"{name}.{view.accessibleName()}", view.titles) for name, view in lists)]
+    lines = [(f"{name}.line{at}", line) for name, page in window.pages.items() for at, line in enumerate(page.findChildren(Split))]
+    return [*own, *((f"{name}.{view.accessibleName()}", view.titles) for name, view in lists), *lines]

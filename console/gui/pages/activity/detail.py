@@ -83,7 +83,6 @@ class DetailPane(SidePane):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedWidth(WIDTH)
         self.item: Item | None = None
         self._whole: dict[int, str] = {}
         self._crumb = Text("", 11, role="text2")

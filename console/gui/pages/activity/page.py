@@ -10,7 +10,7 @@ from console.api.messages import Delta
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.pages.activity.book import Item
-from console.gui.pages.activity.detail import DetailPane
+from console.gui.pages.activity.detail import WIDTH, DetailPane
 from console.gui.pages.activity.feed import Feed
 from console.gui.pages.activity.output import OutputDialog
 from console.gui.pages.activity.talk import TalkBar
@@ -18,6 +18,7 @@ from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
+from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import count, usd
 
@@ -56,21 +57,17 @@ class ActivityPageView(Page):
         self._pane_wanted = False
         """Turned by Enter: hidden when wide, shown over the feed when narrow."""
         self._retry_at = 0.0
-        row = QHBoxLayout()
-        row.setSpacing(0)
         self.talk = TalkBar(desk, self)
         self.talk.field.left.connect(self.view.setFocus)
         talked = QVBoxLayout()
         talked.setSpacing(0)
         talked.addWidget(self.feed, 1)
         talked.addWidget(self.talk)
-        row.addLayout(talked, 1)
-        row.addWidget(self.pane)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._build_head())
-        column.addLayout(row, 1)
+        column.addWidget(beside(talked, self.pane, self, WIDTH), 1)
         self.feed.chosen.connect(lambda _item: self._chose())
         self.feed.changed.connect(self._chose)
         self.view.opened.connect(lambda _item: self.do("activity.detail"))

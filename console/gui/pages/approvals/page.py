@@ -8,7 +8,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from console.api.messages import Delta
 from console.api.policy.approvals import AT_ONCE, ApprovalDetailView, ApprovalRow, ApprovalsView, GrantRow, GrantsView
@@ -23,6 +23,7 @@ from console.gui.pages.approvals.inbox import WIDTH, Inbox
 from console.gui.pages.approvals.rule import RuleDialog
 from console.gui.pages.approvals.words import end_words, expired_words, gone_words, load_words
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.widgets.split import beside
 
 SOON_MS = 200
 QUIET_S = 0.5
@@ -74,11 +75,7 @@ class ApprovalsPage(Page):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        row = QHBoxLayout()
-        row.setSpacing(0)
-        row.addWidget(self.inbox, 1)
-        row.addWidget(self.pane, 2)
-        column.addLayout(row, 1)
+        column.addWidget(beside(self.inbox, self.pane, self), 1)
         column.addWidget(self.deciding.bar)
         self._soon = _once(self, SOON_MS, self._read)
         self._hush = _once(self, int(QUIET_S * 1000) + 20, self._allow)

@@ -112,7 +112,6 @@ class DetailPane(SidePane):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedWidth(WIDTH)
         self.row: AuditRow | None = None
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 0, 0, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from console.api.messages import Delta
 from console.api.records import AuditPage, AuditRow, AuditVerdict
@@ -12,9 +12,10 @@ from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.pages.audit.acknowledge import AcknowledgeDialog
 from console.gui.pages.audit.chain import ChainBar, known_of, newer
-from console.gui.pages.audit.detail import DetailPane
+from console.gui.pages.audit.detail import WIDTH, DetailPane
 from console.gui.pages.audit.log import Log
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.widgets.split import beside
 
 _LOOK_MS = 60
 _ON_A_ROW = ("audit.agent", "audit.rollback", "audit.copy")
@@ -47,15 +48,11 @@ class AuditLogPage(Page):
         self._problem: ConsoleError | None = None
         self._pane_wanted = False
         """Turned by Enter: hidden when wide, shown over the table when narrow."""
-        row = QHBoxLayout()
-        row.setSpacing(0)
-        row.addWidget(self.log, 1)
-        row.addWidget(self.pane)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.chain)
-        column.addLayout(row, 1)
+        column.addWidget(beside(self.log, self.pane, self, WIDTH), 1)
         self._look = QTimer(self)
         self._look.setSingleShot(True)
         self._look.setInterval(_LOOK_MS)

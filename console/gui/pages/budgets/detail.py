@@ -13,7 +13,7 @@ from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeVi
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.budgets.words import LABELS, amount, cap_words, day_minute, gauge_note, label, typed_cap
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL, ink
+from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, GaugeLine, Rule
 from console.gui.widgets.marks import draw_text
@@ -127,7 +127,6 @@ class BudgetDetail(SidePane):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedWidth(DETAIL)
         self.key = ""
         self.view: BudgetNodeView | None = None
         self._gauges: list[GaugeLine] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from console.api.budgets import ROWS, BudgetNodeView, BudgetRow, BudgetsView
 from console.api.ladder import ScopeBody
@@ -19,6 +19,8 @@ from console.gui.pages.budgets.pictures import FULL_HEIGHT, SMALL_HEIGHT, Pictur
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_rows
+from console.gui.theme.tokens import DETAIL
+from console.gui.widgets.split import beside
 from console.gui.widgets.words import clock, plural, usd
 
 AGAIN_S = 2.0
@@ -75,11 +77,9 @@ class BudgetsPage(Page):
         left.setSpacing(0)
         left.addWidget(self.list, 1)
         left.addWidget(self.pictures)
-        row = QHBoxLayout(self)
+        row = QVBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addLayout(left, 1)
-        row.addWidget(self.pane)
+        row.addWidget(beside(left, self.pane, self, DETAIL))
         self._look = QTimer(self)
         self._look.setSingleShot(True)
         self._look.setInterval(_LOOK_MS)

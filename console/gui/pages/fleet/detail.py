@@ -22,7 +22,6 @@ from console.gui.pages.fleet.words import gauges, state_words
 from console.gui.pages.fleet.workspace import WorkspaceCard
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, CostChart, Fact, Facts, GaugeLine, Rule
 from console.gui.widgets.side_pane import SidePane, scrolling
@@ -41,7 +40,6 @@ class DetailPane(SidePane):
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedWidth(DETAIL)
         self.workspace = WorkspaceCard(desk, self)
         self.modes = ModeCard(desk, self)
         self.requests = RequestLines(self)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pydantic import ValidationError
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from console.api.messages import AgentDetailView, Delta, EgressView
 from console.gui.actions import ActionSpec
@@ -21,6 +21,8 @@ from console.gui.pages.fleet.table import FleetTable
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.network.register import RegisterDialog
 from console.gui.pages.network.sandboxes import why_not_data
+from console.gui.theme.tokens import DETAIL
+from console.gui.widgets.split import beside
 
 _DETAIL_EVERY_MS = 2000
 _LADDER = frozenset(verb.id for verb in LADDER_VERBS)
@@ -69,11 +71,9 @@ class FleetPage(Page):
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.table)
         self._stack.addWidget(self.first_run)
-        row = QHBoxLayout(self)
+        row = QVBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self._stack, 1)
-        row.addWidget(self.pane)
+        row.addWidget(beside(self._stack, self.pane, self, DETAIL))
         self.pane.hide()
         self.view.chosen.connect(lambda _row: self._show_row())
         self.view.opened.connect(lambda _row: self.do("fleet.detail"))

@@ -60,7 +60,6 @@ class Drawer(SidePane):
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedWidth(WIDTH)
         self._desk = desk
         self.draft = Draft()
         self.judged = Judged.NOTHING

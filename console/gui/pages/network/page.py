@@ -5,16 +5,17 @@ from __future__ import annotations
 from pydantic import ValidationError
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistView, Delta, EgressView
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
-from console.gui.pages.network.drawer import Drawer
+from console.gui.pages.network.drawer import WIDTH, Drawer
 from console.gui.pages.network.editor import Editor
 from console.gui.pages.network.header import Blocked, NetworkHeader, head_facts
 from console.gui.pages.network.reader import NetworkReader
 from console.gui.pages.network.tabs import NetworkTabs
 from console.gui.pages.network.verbs import SANDBOX_KEYS, VERBS
+from console.gui.widgets.split import beside
 
 _OF_AN_ENTRY = ("network.new", "network.edit", "network.allow", "network.remove")
 
@@ -38,11 +39,9 @@ class NetworkPage(Page):
         column.setSpacing(0)
         column.addWidget(self.header)
         column.addWidget(self.tabs, 1)
-        row = QHBoxLayout(self)
+        row = QVBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addLayout(column, 1)
-        row.addWidget(self.drawer)
+        row.addWidget(beside(column, self.drawer, self, WIDTH))
         tabs, reader, drawer = self.tabs, self.reader, self.drawer
         reader.list_came.connect(self._list_came)
         reader.egress_came.connect(lambda page: tabs.log.replace(page.egress))

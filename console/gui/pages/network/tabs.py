@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistEntryBody, AllowlistView, EnvoyConfigView
 from console.gui.pages.interface import Desk
@@ -22,6 +22,7 @@ from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.reading import PlainView, empty_note
 from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
 
 TABS = {"list": "Allowlist", "marked": "Warnings", "sandboxes": "Sandboxes", "history": "History", "config": "Envoy"}
@@ -113,21 +114,14 @@ class NetworkTabs(QWidget):
         self.stack = QStackedWidget(self)
         for part in (self.view, self.config, self.history, self.sandboxes):
             self.stack.addWidget(part)
-        split = QSplitter(Qt.Orientation.Vertical, self)
-        split.setChildrenCollapsible(False)
-        split.setHandleWidth(3)
-        split.setStyleSheet("QSplitter::handle { background: transparent; }")
-        split.addWidget(self.stack)
-        split.addWidget(self.log)
         self.stack.setMinimumHeight(120)
         self.log.setMinimumHeight(140)
-        split.setSizes([360, 290])
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.bar)
         column.addWidget(self.line)
-        column.addWidget(split, 1)
+        column.addWidget(above(self.stack, self.log, self, (360, 290)), 1)
 
     def name(self) -> str:
         """The tab in front."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from console.api.policy.page import JudgedRow, LintFinding, MarkRow, SequenceRow, ToolRow
 from console.api.policy.rules import ChangedCall, RuleRow
@@ -12,12 +12,13 @@ from console.gui.pages.policy import findings, rules, sequences, tools
 from console.gui.pages.policy.bar import TABS
 from console.gui.pages.policy.calls import RuleCalls
 from console.gui.pages.policy.header import PolicyHeader, head_facts
-from console.gui.pages.policy.pane import Pane
+from console.gui.pages.policy.pane import WIDTH, Pane
 from console.gui.pages.policy.reader import PolicyReader
 from console.gui.pages.policy.remove import RemoveDialog
 from console.gui.pages.policy.tabs import PolicyTabs
 from console.gui.pages.policy.verbs import VERBS
 from console.gui.pages.policy.words import AskedCall, asked_call
+from console.gui.widgets.split import beside
 
 AGAIN_S = 10.0
 """Hits and marks are read again while the page is in front; the more rules, the more seldom."""
@@ -41,11 +42,9 @@ class PolicyPage(Page):
         left.setSpacing(0)
         left.addWidget(self.header)
         left.addWidget(self.tabs, 1)
-        row = QHBoxLayout(self)
+        row = QVBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addLayout(left, 1)
-        row.addWidget(self.pane)
+        row.addWidget(beside(left, self.pane, self, WIDTH))
         self.reader.came.connect(lambda _tab: self._told())
         self.reader.failed.connect(lambda _tab, _error: self._told())
         self.calls.changed.connect(self.show_pane)

@@ -42,7 +42,6 @@ class Pane(SidePane):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedWidth(WIDTH)
         self.setAccessibleName("Detail")
         self.key = ""
         self.crumb = Text("", 11, fonts.REGULAR, "text2")

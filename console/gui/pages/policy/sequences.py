@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.policy.page import MarkRow, SequenceRow, SequencesView
 from console.gui.models.fleet import Fleet
@@ -18,6 +18,7 @@ from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 from console.panic.marks import draw_mark
@@ -195,13 +196,6 @@ class SequenceTables(QWidget):
         below.setSpacing(0)
         below.addWidget(self.strip)
         below.addWidget(self.marks, 1)
-        split = QSplitter(Qt.Orientation.Vertical, self)
-        split.setChildrenCollapsible(False)
-        split.setHandleWidth(3)
-        split.setStyleSheet("QSplitter::handle { background: transparent; }")
-        split.addWidget(self.patterns)
-        split.addWidget(lower)
-        split.setSizes([300, 300])
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -209,7 +203,7 @@ class SequenceTables(QWidget):
         room.setContentsMargins(16, 0, 16, 0)
         room.addWidget(self.problem)
         column.addLayout(room)
-        column.addWidget(split, 1)
+        column.addWidget(above(self.patterns, lower, self, (300, 300)), 1)
         self.patterns.chosen.connect(self.chosen)
         self.marks.chosen.connect(self.chosen)
         self.marks.sort_asked.connect(self._sort)

@@ -23,7 +23,7 @@ from console.gui.pages.receipt.findings import COLUMNS as FOUND
 from console.gui.pages.receipt.findings import aged, finding_words, paint_finding, rows_of, summary
 from console.gui.pages.receipt.head import ReceiptHead, Timeline, headline, open_points
 from console.gui.pages.receipt.rows import COLUMNS, TargetRow, paint_target, target_words
-from console.gui.pages.receipt.side import ReceiptSide
+from console.gui.pages.receipt.side import WIDTH, ReceiptSide
 from console.gui.pages.receipt.suspects import SuspectsDialog
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR
@@ -32,6 +32,7 @@ from console.gui.widgets.facts import Card
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
@@ -187,11 +188,7 @@ class ReceiptPage(Page):
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.place_view)
         left.addWidget(self._stack, 1)
-        body = QHBoxLayout()
-        body.setSpacing(0)
-        body.addLayout(left, 1)
-        body.addWidget(self.side)
-        column.addLayout(body, 1)
+        column.addWidget(beside(left, self.side, self, WIDTH), 1)
 
     # --- what the window tells -----------------------------------------------------------------------------------
 

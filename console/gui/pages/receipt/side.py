@@ -18,7 +18,7 @@ from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, day_clock, took
 
-_SIDE = 388
+WIDTH = 388
 _SECTIONS = {
     "amended": "Amended after it was given",
     "survivors": "Survivors",
@@ -39,7 +39,6 @@ class ReceiptSide(SidePane):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedWidth(_SIDE)
         self.end_suspects = Button("Kill suspects…", "alert", "danger", keys="S", parent=self)
         self.verify = Button("Copy as JSON", "copy", keys="C", parent=self)
         self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)

@@ -22,6 +22,7 @@ from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
 from console.panic.marks import draw_mark
 
@@ -211,11 +212,9 @@ class RollbackRecordsPage(Page):
         self.list = Records(desk, self)
         self.view = self.list.view
         self.pane = DetailPane(desk, self)
-        row = QHBoxLayout(self)
+        row = QVBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.list, 1)
-        row.addWidget(self.pane, 2)
+        row.addWidget(beside(self.list, self.pane, self))
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
         self._soon.setInterval(_SOON_MS)

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.settings import SettingRow
 from console.gui.pages.settings.rows import LAYERS, shown
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL, DETAIL_FOOT
+from console.gui.theme.tokens import DETAIL_FOOT
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
@@ -23,7 +23,6 @@ class DetailPane(SidePane):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedWidth(DETAIL)
         column = QVBoxLayout(self)
         column.setContentsMargins(1, 0, 0, 0)
         column.setSpacing(0)

@@ -13,10 +13,11 @@ from console.gui.pages.settings.change import ChangeDialog
 from console.gui.pages.settings.detail import DetailPane
 from console.gui.pages.settings.rows import COLUMNS, Item, Line, arrange, cell_words, paint
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import DETAIL, FILTER_BAR, ink
 from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
@@ -78,11 +79,9 @@ class SettingsPage(Page):
         left.addWidget(bar)
         left.addLayout(said)
         left.addWidget(self.view, 1)
-        row = QHBoxLayout(self)
+        row = QVBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addLayout(left, 1)
-        row.addWidget(self.pane)
+        row.addWidget(beside(left, self.pane, self, DETAIL))
 
     # --- what the window tells -----------------------------------------------------------------------------------
 
