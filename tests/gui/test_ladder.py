@@ -157,7 +157,7 @@ def test_the_menu_offers_every_rung_over_every_reach(make_house: Make, open_wind
     window = open_window("fleet")
     page = fleet_page(window)
     page.view.choose(agents[0].id)
-    menu = page.acts.menu(page.view.current(), None)
+    menu = page.acts.menu([page.view.current()], None)
     titles = [part.text() for part in menu.actions()]
     assert titles[0] == "R&&D <b>x</b>\\u202e alone" and titles[3] == "everything on this host" and all(is_plain(t) for t in titles)
     tips = [part.toolTip() for part in menu.actions()]

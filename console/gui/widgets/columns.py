@@ -133,6 +133,11 @@ class RowHeader(QHeaderView):
                 self.resizeSection(one, wide)
             self._set |= {self.columns[n].key: self.sectionSize(n) for n in order}
 
+    def show_sorted(self, key: str, descending: bool) -> None:
+        """Marks the sorted column."""
+        self.sorted_by = (key, descending)
+        self.viewport().update()
+
     # --- by the menu, and for the next start ------------------------------------------------------------------------
 
     def menu(self) -> QMenu:
@@ -144,7 +149,8 @@ class RowHeader(QHeaderView):
             entry = menu.addAction(column.title)
             entry.setCheckable(True)
             entry.setChecked(not self.isSectionHidden(number))
-            entry.toggled.connect(lambda on, key=column.key: self._show(key, on))
+            entry.toggled.connect(lambda on, key=column.key: self._wanted.update({key: on}))
+            entry.toggled.connect(lambda _on: self.lay(self._room))
         menu.addSeparator()
         for number, column in titled:
             if not self.isSectionHidden(number):
@@ -169,10 +175,6 @@ class RowHeader(QHeaderView):
     def _sort(self, key: str) -> None:
         if key in self._sorts:
             self.sort_asked.emit(key)
-
-    def _show(self, key: str, on: bool) -> None:
-        self._wanted[key] = on
-        self.lay(self._room)
 
     def _move(self, number: int, by: int) -> None:
         """Past the next column that is shown; the first stays first."""

@@ -10,7 +10,18 @@ from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPoint, QPointF, QRect, QSize, Qt, Signal
+from PySide6.QtCore import (
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
 from PySide6.QtGui import (
     QAction,
     QGuiApplication,
@@ -30,7 +41,7 @@ from console.gui.widgets.canvas import Brush, Canvas, Look, Places, RowPainter
 from console.gui.widgets.columns import Column, RowHeader, lead
 from console.gui.widgets.safe_text import safe_text, tooltip
 
-__all__ = ["Canvas", "Column", "RowHeader", "RowModel", "RowPainter", "RowView"]
+__all__ = ["Canvas", "Column", "ManyRowView", "RowHeader", "RowModel", "RowPainter", "RowView"]
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -79,20 +90,26 @@ class RowModel(QStandardItemModel):
         return None
 
 
-def _offer_copy(view: RowView) -> None:
-    """Ctrl C, and a right click, copy the current row as it is shown, its cells parted by tabs."""
+def _offer_copy(view: RowView, model: RowModel, ident: Callable[[Any], str] | None) -> None:
+    """A right click, or a key, copies the selected rows as they are shown, cells parted by tabs. Ctrl C copies ids where rows have them."""
 
-    def copy() -> None:
-        model, number = view.model(), view.currentIndex().row()
-        if isinstance(model, RowModel) and 0 <= number < len(model.rows):
-            QGuiApplication.clipboard().setText("\t".join(model.words(number, column) for column in range(len(model.columns))))
+    def shown(number: int) -> str:
+        return "\t".join(model.words(number, column) for column in range(len(model.columns)))
 
-    action = QAction("Copy this row", view)
-    action.setShortcut(QKeySequence.StandardKey.Copy)
-    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-    action.triggered.connect(copy)
-    view.addAction(action)
+    def offer(title: str, keys: QKeySequence | QKeySequence.StandardKey, words: Callable[[int], str]) -> None:
+        action = QAction(title, view)
+        action.setShortcut(keys)
+        action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        action.triggered.connect(lambda: QGuiApplication.clipboard().setText("\n".join(words(number) for number in view.picked())))
+        view.addAction(action)
+
+    if ident is not None:
+        offer("Copy the id", QKeySequence.StandardKey.Copy, lambda number: safe_text(ident(model.rows[number]), 200))
+    offer("Copy this row", QKeySequence("Ctrl+Shift+C") if ident else QKeySequence.StandardKey.Copy, shown)
     view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+
+_ALONE = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
 
 
 class RowView(QTreeView):
@@ -119,10 +136,11 @@ class RowView(QTreeView):
         row_height: int = ROW,
         sign: Callable[[Any], Hashable] | None = None,
         sorts: Collection[str] = (),
+        ident: Callable[[Any], str] | None = None,
     ) -> None:
         """``sign``: everything ``paint`` would paint of a row, as a value; rows whose sign is the same are not painted again.
 
-        ``sorts``: columns by which ``sort_asked`` can be asked for.
+        ``sorts``: columns by which ``sort_asked`` can be asked for. ``ident``: the id of a row, for Ctrl C.
         """
         super().__init__(parent)
         self._brush = Brush(paint, key, sign)
@@ -133,6 +151,8 @@ class RowView(QTreeView):
         self.setObjectName("rows")
         self._model, self._key, self._row_height = model, key, row_height
         self._quiet = False
+        self._several: frozenset[int] = frozenset()
+        """Places of the selected rows, while there are more than one."""
         self._places: Places = ()
         """There is no scrolling sideways."""
         model.row_height = row_height
@@ -154,12 +174,17 @@ class RowView(QTreeView):
         self.titles.laid.connect(self._laid)
         self.doubleClicked.connect(lambda _index: self.opened.emit(self.current()))
         self.verticalScrollBar().setSingleStep(row_height)
-        _offer_copy(self)
+        _offer_copy(self, model, ident)
 
     def current(self) -> Any:
         """The current row's object, or None."""
         index = self.currentIndex()
         return self._model.rows[index.row()] if index.isValid() and index.row() < len(self._model.rows) else None
+
+    def picked(self) -> list[int]:
+        """Places of the selected rows, from the top: the current one, or several."""
+        places = sorted(self._several) or [self.currentIndex().row()]
+        return [number for number in places if 0 <= number < len(self._model.rows)]
 
     def show_rows(self, rows: list[Any]) -> None:
         """Swaps the list; the selected row stays selected while it is in it. ``chosen`` is emitted only when it left or came."""
@@ -182,15 +207,10 @@ class RowView(QTreeView):
         for number, row in enumerate(self._model.rows):
             if self._key(row) == key:
                 self.setAutoScroll(scroll)
-                self.setCurrentIndex(self._model.index(number, 0))
+                self.selectionModel().setCurrentIndex(self._model.index(number, 0), _ALONE)
                 self.setAutoScroll(True)
                 return True
         return False
-
-    def show_sorted(self, key: str, descending: bool) -> None:
-        """Marks the sorted column."""
-        self.titles.sorted_by = (key, descending)
-        self.titles.viewport().update()
 
     def retitle(self, key: str, title: str) -> None:
         """Another title for a column: the list shows something else now."""
@@ -209,9 +229,9 @@ class RowView(QTreeView):
         if not self._brush.keeps or first < 0:
             self.viewport().update()
             return
-        look, rows, current = self._frame(), self._model.rows, self.currentIndex().row()
+        look, rows, marked = self._frame(), self._model.rows, self._several or {self.currentIndex().row()}
         for number in range(first, min(len(rows), first + self.viewport().height() // self._row_height + 2)):
-            sign = self._brush.sign(rows[number], number == current, look)
+            sign = self._brush.sign(rows[number], number in marked, look)
             if self._shown.get(number) != sign:
                 self._shown[number] = sign
                 self.viewport().update(0, self.visualRect(self._model.index(number, 0)).y(), look.width, look.height)
@@ -243,7 +263,7 @@ class RowView(QTreeView):
         if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right) and self.current() is not None:
             self.fold_asked.emit(self.current(), event.key() == Qt.Key.Key_Right)
             return
-        if event.text().isprintable() and event.text():
+        if event.text().isprintable() and event.text() and not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             event.ignore()  # letters are the page's keys, not a search in the list
             return
         super().keyPressEvent(event)
@@ -271,10 +291,53 @@ class RowView(QTreeView):
             return
         look = self._look or self._frame()
         strip: QRect = options.rect
-        row, selected = self._model.rows[number], self.currentIndex().row() == number
+        row, selected = self._model.rows[number], number in self._several if self._several else self.currentIndex().row() == number
         sign = self._brush.sign(row, selected, look)
         if self._brush.keeps and self._shown.get(number) != sign:
             if number in self._shown and not QRegion(strip).subtracted(self._exposed).isEmpty():
                 self.viewport().update(strip)  # only a part of it is painted now: the rest still shows what was
             self._shown[number] = sign
         self._brush.draw(painter, strip.y(), row, selected, look, sign)
+
+
+class ManyRowView(RowView):
+    """A list in which several rows are selected by Shift or Ctrl with a click or an arrow, or all by Ctrl A."""
+
+    picked_changed = Signal()
+    """Other rows are selected, or another number of them."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+
+    def picked_rows(self) -> list[Any]:
+        """The selected rows, from the top."""
+        return [self._model.rows[number] for number in self.picked()]
+
+    def show_rows(self, rows: list[Any]) -> None:
+        keys = {self._key(row) for row in self.picked_rows()} if self._several else set()
+        super().show_rows(rows)
+        if keys:
+            self._pick([number for number, row in enumerate(rows) if self._key(row) in keys])
+
+    def _pick(self, numbers: list[int]) -> None:
+        """Selects the rows at these places; when the current one has left, the first of them takes its part."""
+        chosen, last = QItemSelection(), len(self._model.columns) - 1
+        starts = [number for at, number in enumerate(numbers) if not at or numbers[at - 1] != number - 1]
+        ends = [number for at, number in enumerate(numbers) if at + 1 == len(numbers) or numbers[at + 1] != number + 1]
+        for start, end in zip(starts, ends, strict=True):
+            chosen.select(self._model.index(start, 0), self._model.index(end, last))
+        if numbers and self.currentIndex().row() not in numbers:
+            self.selectionModel().setCurrentIndex(self._model.index(numbers[0], 0), QItemSelectionModel.SelectionFlag.NoUpdate)
+        self.selectionModel().select(chosen, _ALONE)
+
+    def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
+        ranges = self.selectionModel().selection()
+        found = frozenset(n for at in range(ranges.size()) for n in range(ranges.at(at).top(), ranges.at(at).bottom() + 1))
+        self._several = found if len(found) > 1 else frozenset()
+        super().selectionChanged(selected, deselected)
+        if len(found) == 1 and self.currentIndex().row() not in found:
+            left = self._model.index(next(iter(found)), 0)  # the other of two was taken out by Ctrl and a click: this one is meant now
+            self.selectionModel().setCurrentIndex(left, QItemSelectionModel.SelectionFlag.NoUpdate)
+        self.refresh()
+        self.picked_changed.emit()

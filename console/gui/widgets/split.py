@@ -8,7 +8,7 @@ from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtWidgets import QLayout, QSplitter, QWidget
 
 _NARROWEST = 240
-"""A pane keeps its buttons and the beginning of each line."""
+"""A pane keeps its buttons and the beginning of each line, and a list its first columns."""
 _STEP = 40
 _REST = 100_000
 """More than any screen has: the first part takes what the pane leaves."""
@@ -20,8 +20,9 @@ class Split(QSplitter):
     def __init__(self, orientation: Qt.Orientation, first: QWidget | QLayout, second: QWidget, parent: QWidget) -> None:
         super().__init__(orientation, parent)
         self.setChildrenCollapsible(False)
-        for part in (first, second):
-            self.addWidget(part if isinstance(part, QWidget) else _holding(part, self))
+        self.first = first if isinstance(first, QWidget) else _holding(first, self)
+        for part in (self.first, second):
+            self.addWidget(part)
 
     def move_line(self, by: int) -> None:
         """By so many steps to the right, or down."""
@@ -46,7 +47,8 @@ def beside(first: QWidget | QLayout, pane: QWidget, parent: QWidget, width: int 
     """
     split = Split(Qt.Orientation.Horizontal, first, pane, parent)
     split.setHandleWidth(0)
-    pane.setMinimumWidth(_NARROWEST)
+    for part in (split.first, pane):
+        part.setMinimumWidth(_NARROWEST)
     split.setStretchFactor(0, 1)
     split.setStretchFactor(1, 0 if width else 2)
     split.setSizes([_REST, width] if width else [_REST, 2 * _REST])

@@ -195,12 +195,9 @@ class Window(QWidget):
             "console.keys": lambda: KeySheet(_all_keys(self), self).open(),
             "console.panic": self.machine.arm,
             "console.theme": self.theme_asked.emit,
-            "console.columns": lambda: _open_columns(self),
-            "console.line-back": lambda: _move_line(self, -1),
-            "console.line-on": lambda: _move_line(self, 1),
             "console.dismiss": self.strip.dismiss,
             "console.reload": self.sync.read_all,
-        }
+        } | _fitting(self)
         if by_role := why_not_by_role(action_id, self.switch.rights):
             self.notices.say("info", by_role)
         elif action_id.startswith("go."):
@@ -255,6 +252,15 @@ class Window(QWidget):
         self.wires.link.close()
         _leave_clipboard()
         super().closeEvent(event)
+
+
+def _fitting(window: Window) -> dict[str, Callable[[], object]]:
+    """What fits the page in front to its user."""
+    return {
+        "console.columns": lambda: _open_columns(window),
+        "console.line-back": lambda: _move_line(window, -1),
+        "console.line-on": lambda: _move_line(window, 1),
+    }
 
 
 def _open_columns(window: Window) -> None:

@@ -18,6 +18,7 @@ from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, refusals, scope_rows, scope_words
+from console.gui.pages.kill_switch.several import MOST, SeveralDialog, several_words
 from console.gui.widgets.safe_text import safe_text, tooltip
 
 Reach = Literal["agent", "tree", "session", "host"]
@@ -83,39 +84,74 @@ class FleetActs:
             return plain[action]
         return detail.can.get(action, "")
 
-    def act(self, row: Row, action_id: str) -> None:
-        """Asks first, with the supervisor's preview."""
-        rung = self.rung_of(row, action_id)
-        if rung is not None:
-            RungDialog(self._desk, rung[0], self.scope_of(row, rung[1]), self._page.window()).open()
+    def why_not_all(self, rows: list[Row], action_id: str) -> str:
+        """Empty when it can be asked for one of several rows at least; the question names those that are left alone."""
+        if len(rows) > MOST:
+            return f"More than {MOST} agents are selected. Choose a tree, a session or this host."
+        refused = ""
+        for row in rows:
+            refused = self.why_not(row, action_id, None)
+            if not refused:
+                break
+        return refused
 
-    def menu(self, row: Row, detail: AgentDetailView | None) -> QMenu:
+    def act(self, rows: list[Row], action_id: str) -> None:
+        """Asks first, with the supervisor's preview; once, however many rows are meant."""
+        rungs = [rung for row in rows if (rung := self.rung_of(row, action_id)) is not None]
+        if not rungs:
+            return
+        action = next((action for action, _reach in rungs if action not in ("thaw", "reconnect")), rungs[0][0])
+        scopes = self.scopes_of(rows, rungs[0][1])
+        if len(scopes) == 1:
+            RungDialog(self._desk, action, scopes[0], self._page.window()).open()
+        elif scopes:
+            SeveralDialog(self._desk, action, scopes, self._page.window()).open()
+
+    def scopes_of(self, rows: list[Row], reach: Reach) -> list[ScopeBody]:
+        """Each scope once. An agent below another that is selected is in that one's tree already."""
+        if reach == "tree":
+            below = {one.id for row in rows for one in self._desk.fleet.tree(row.id)[1:]}
+            rows = [row for row in rows if row.id not in below] or rows[:1]  # parents in a circle are below each other
+        scopes = {(scope := self.scope_of(row, reach)).target: scope for row in rows if reach != "session" or row.view.session}
+        return list(scopes.values())
+
+    def menu(self, rows: list[Row], detail: AgentDetailView | None) -> QMenu:
         """Every rung over every reach; what cannot be done now is off, with why."""
-        menu = QMenu(self._page)
+        menu, row = QMenu(self._page), rows[0]
         menu.setToolTipsVisible(True)
         for reach, words in REACHES.items():
-            scope = self.scope_of(row, reach)
-            title = scope_words(scope, self._desk.fleet) if reach != "session" or row.view.session else words
+            title = self._title(rows, reach) or words
             part = menu.addMenu(_plain(f"{title} alone" if reach == "agent" else title))
             part.setToolTipsVisible(True)
             part.menuAction().setToolTip(tooltip(title))  # without one Qt shows the title, and guesses whether it is rich text
             for action in ACTIONS:
                 name = f"fleet.{action}-{reach}"
                 entry = part.addAction(f"{VERBS[action]}…")
-                refused = self.why_not(row, name, detail)
+                refused = self.why_not(row, name, detail) if len(rows) == 1 else self.why_not_all(rows, name)
                 entry.setEnabled(not refused)
                 entry.setToolTip(tooltip(refused or f"{VERBS[action]}: what it will do is shown first."))
-                entry.triggered.connect(lambda _on=False, name=name: self.act(row, name))
-        for words, value in (("Copy its id", str(row.id)), ("Copy its session", str(row.view.session))):
+                entry.triggered.connect(lambda _on=False, name=name: self.act(rows, name))
+        many = len(rows) > 1
+        sessions = list(dict.fromkeys(one.view.session for one in rows if one.view.session))
+        copied = (("Copy their ids" if many else "Copy its id", [one.id for one in rows]), ("Copy its session", sessions))
+        for words, values in copied if not many else copied[:1]:
             entry = menu.addAction(words)
-            entry.setEnabled(bool(value))
-            entry.setToolTip(tooltip(value or "It has no session."))
-            entry.triggered.connect(lambda _on=False, value=value: QGuiApplication.clipboard().setText(safe_text(value, 200)))
+            entry.setEnabled(bool(values))
+            entry.setToolTip(tooltip(", ".join(values[:5]) or "It has no session."))
+            text = "\n".join(safe_text(value, 200) for value in values)
+            entry.triggered.connect(lambda _on=False, text=text: QGuiApplication.clipboard().setText(text))
         return menu
 
-    def show_menu(self, row: Row, detail: AgentDetailView | None, at: QPoint) -> None:
+    def _title(self, rows: list[Row], reach: Reach) -> str:
+        """What a reach means for these rows; empty: they have no session."""
+        scopes = self.scopes_of(rows, reach)
+        if len(scopes) > 1:
+            return several_words(scopes)
+        return scope_words(scopes[0], self._desk.fleet) if scopes else ""
+
+    def show_menu(self, rows: list[Row], detail: AgentDetailView | None, at: QPoint) -> None:
         """Opens it at a point of the screen."""
-        menu = self.menu(row, detail)
+        menu = self.menu(rows, detail)
         menu.aboutToHide.connect(menu.deleteLater)
         menu.popup(at)
 

@@ -77,6 +77,7 @@ class FleetPage(Page):
         self.pane.hide()
         self.view.chosen.connect(lambda _row: self._show_row())
         self.view.opened.connect(lambda _row: self.do("fleet.detail"))
+        self.pane.asked.connect(lambda _id: self.view.choose(self.pane.agent_id))  # its buttons mean its agent, whatever else is selected
         self.pane.asked.connect(self.do)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._context_menu)
@@ -149,9 +150,10 @@ class FleetPage(Page):
     def why_not(self, action_id: str) -> str:
         row = self.view.current()
         if action_id in _ON_A_ROW or action_id == "fleet.ladder" or action_id in _LADDER:
+            rows = self.view.picked_rows()
             if row is None:
                 return "No agent is selected."
-            return self.acts.why_not(row, action_id, self._detail)
+            return self.acts.why_not_all(rows, action_id) if len(rows) > 1 else self.acts.why_not(row, action_id, self._detail)
         if action_id == "fleet.adopt" and self.desk.fleet.rows:
             killed = self.desk.switch.is_killed
             return "No agent is selected." if row is None else "Killed: nothing changes until you rearm." if killed else why_not_adopt(row)
@@ -179,13 +181,13 @@ class FleetPage(Page):
         elif row is not None and not self.why_not(action_id):
             if action_id == "fleet.ladder":
                 at = self.view.visualRect(self.view.currentIndex())
-                self.acts.show_menu(row, self._detail, self.view.viewport().mapToGlobal(at.bottomLeft() + QPoint(60, 0)))
+                self._context_menu(at.bottomLeft() + QPoint(60, 0))
             elif action_id == "fleet.adopt":
                 AdoptDialog(self.desk, row, self.window()).open()
             elif action_id == "fleet.data":
                 RegisterDialog(self.desk, row.view, self.window()).open()
             else:
-                self.acts.act(row, action_id)
+                self.acts.act(self.view.picked_rows(), action_id)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -216,9 +218,8 @@ class FleetPage(Page):
             self.desk.notices.say("info", "No call of this agent was checked yet.")
 
     def _context_menu(self, at: QPoint) -> None:
-        row = self.view.current()
-        if row is not None and self.view.indexAt(at).isValid():
-            self.acts.show_menu(row, self._detail, self.view.viewport().mapToGlobal(at))
+        if self.view.picked() and (self.view.indexAt(at).isValid() or not self.view.viewport().rect().contains(at)):
+            self.acts.show_menu(self.view.picked_rows(), self._detail, self.view.viewport().mapToGlobal(at))
 
     def _show_row(self) -> None:
         self._detail = None

@@ -17,7 +17,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Button, Pill, Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
-from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.rows import ManyRowView, RowModel
 from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.text import Text
 
@@ -76,6 +76,12 @@ def filter_words(fleet: Fleet) -> str:
     return f"Filter: {', '.join(parts)}" if parts else ""
 
 
+def shown_words(view: ManyRowView, model: RowModel, fleet: Fleet) -> str:
+    """``3 selected · 16 of 16 shown``."""
+    number = len(view.picked())
+    return (f"{number:,} selected · " if number > 1 else "") + f"{len(model.rows):,} of {len(fleet.rows):,} shown"
+
+
 class FleetTable(QWidget):
     """``mood`` says whether what is shown is stale or stands under a kill."""
 
@@ -86,13 +92,14 @@ class FleetTable(QWidget):
         self.header = FleetHeader(self)
         self.bar = FilterBar(self)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(
+        self.view = ManyRowView(
             self.model,
             lambda canvas, row: paint_row(canvas, row, self._painted),
             lambda row: str(row.id),
             self,
             sign=lambda row: row_sign(row, self._painted),
             sorts=SORTS,
+            ident=lambda row: str(row.id),
         )
         self.view.setAccessibleName("Agents")
         self._arrange_after = 0.0
@@ -109,6 +116,7 @@ class FleetTable(QWidget):
         self._looked_at = ""
         """The row a person selected last: how it ended is seen once they go on to another."""
         self.view.chosen.connect(self._look_at)
+        self.view.picked_changed.connect(lambda: self.bar.say(filter_words(fleet), shown_words(self.view, self.model, fleet)))
         self.view.sort_asked.connect(self._sort_by)
         self.view.fold_asked.connect(self._fold)
         self.view.pressed_at.connect(self._clicked)
@@ -137,7 +145,7 @@ class FleetTable(QWidget):
         self._sample()
         for key, words in (("attention", "Attention"), ("full", "Full network")):
             self.bar.pills.pills[key].setText(f"{words} {fleet.count(key):,}")
-        self.bar.say(filter_words(fleet), f"{len(self.model.rows):,} of {len(fleet.rows):,} shown")
+        self.bar.say(filter_words(fleet), shown_words(self.view, self.model, fleet))
         self._held.choose_first()
 
     def look_again(self) -> None:
@@ -159,7 +167,7 @@ class FleetTable(QWidget):
         match kept.get("sort"):
             case [str() as key, bool() as descending] if key in {column.key for column in COLUMNS}:
                 fleet.sort = (key, descending)
-                self.view.show_sorted(key, descending)
+                self.view.titles.show_sorted(key, descending)
         if kept.get("filter") in self.bar.pills.pills:
             self.bar.pills.pills[kept["filter"]].setChecked(True)
         self.bar.search.setText(text if isinstance(text, str) else "")
@@ -212,7 +220,7 @@ class FleetTable(QWidget):
         # down, then up, then the order of the tree again
         new = (key, True) if old != key else (key, False) if descending else ("", False)
         self._fleet.sort = new
-        self.view.show_sorted(*new)
+        self.view.titles.show_sorted(*new)
         self.arrange()
 
     def _filter(self) -> None:

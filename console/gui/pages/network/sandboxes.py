@@ -187,7 +187,7 @@ class SandboxList(QWidget):
 
     def _sort(self, key: str) -> None:
         self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-        self.view.show_sorted(*self.sort)
+        self.view.titles.show_sorted(*self.sort)
         self.arrange(self.text)
 
     def _pressed(self, row: Row, at: QPointF) -> None:

@@ -96,5 +96,5 @@ class Listing(QWidget):
 
     def _sort(self, key: str) -> None:
         self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-        self.view.show_sorted(*self.sort)
+        self.view.titles.show_sorted(*self.sort)
         self.arrange(self.text)

@@ -262,5 +262,5 @@ class SequenceTables(QWidget):
 
     def _sort(self, key: str) -> None:
         self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-        self.marks.show_sorted(*self.sort)
+        self.marks.titles.show_sorted(*self.sort)
         self.arrange(self.text)
