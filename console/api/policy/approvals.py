@@ -93,7 +93,8 @@ class TreeCost(View):
     name: str
     level: int
     """0: the root."""
-    cost_usd: float
+    cost_usd: float | None
+    """None: what it spent is not known."""
     share: float | None = None
     """Largest share of any of its limits; None when nothing is capped."""
     asks: bool = False

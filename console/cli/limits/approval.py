@@ -235,7 +235,8 @@ def _print(detail: ApprovalDetailView) -> None:
     out.say("\ntree and cost so far:")
     for agent in detail.tree:
         out.say(
-            f"  {'  ' * min(agent.level, 20)}{plain(agent.name or agent.id, 60)}  ${agent.cost_usd:.2f}"
+            f"  {'  ' * min(agent.level, 20)}{plain(agent.name or agent.id, 60)}  "
+            + ("unknown" if agent.cost_usd is None else f"${agent.cost_usd:.2f}")
             + ("  <- asks" if agent.asks else "")
         )
     if detail.similar:

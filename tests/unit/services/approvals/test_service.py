@@ -135,7 +135,7 @@ async def test_what_asks_waits_in_the_inbox_with_all_that_is_needed_to_decide(wo
     assert 590 < row.left_s <= 600 and view.median_decide_s is None
     detail = await world.desk.detail(row.id)
     assert [p.rule for p in detail.parts] == ["shell(cargo publish:*)", "no rule"]
-    assert [(t.id, t.asks) for t in detail.tree] == [("a", True)]
+    assert [(t.id, t.asks, t.cost_usd) for t in detail.tree] == [("a", True, None)], "nothing told what it spent"
     assert {line.kind: line.level for line in detail.blast}["files"] == "warn"
     assert kinds(world) == ["approval.asked"]
 
