@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from console.api.alerts import WebhookBody
 from console.audit.log import AuditLog
 from console.audit.reading import AuditReader
 from tests.fakes.members import UID, HostInstance
@@ -27,7 +28,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostInstance]:
     state.mkdir(mode=0o711)
     log = AuditLog(state / "audit.db")
     for number in range(RECORDS):
-        log.append("agent-7", "call", f"=SUM(A{number}) \x1b[2J\u2028\ud800", data={"number": number, "words": "\x00\u202e"})
+        log.append("agent-seven", "call", f"=SUM(A{number}) \x1b[2J\u2028\ud800", data={"number": number, "words": "\x00\u202e"})
     log.close()
     with HostInstance(state) as made:
         assert isinstance(made, HostInstance)
@@ -84,6 +85,7 @@ def test_receipts_that_are_kept_elsewhere_are_compared_by_root_alone(host: HostI
 
 @pytest.mark.parametrize("fmt", ["jsonl", "csv"])
 def test_an_auditor_exports_every_record_as_root_would(host: HostInstance, folder: Path, fmt: str) -> None:
+    host.api.set_webhook(WebhookBody(url="http://me:agent-seven@127.0.0.1:9/"))  # a word of the log is a secret from now on
     said = host.told("audit", "export", "all", "--format", fmt, roles=("auditor",), folder=folder)
     assert said.returncode == 0 and "records written to all" in said.stdout, said
     got = (folder / "all").read_bytes()
