@@ -80,6 +80,22 @@ print(said["error"])
 sys.exit(said["exit_code"])
 ASK
 refused the-operator 'Only root' python3 /home/the-operator/rearm.py
+
+# polkit: a rule stands for the administrator who types a password.
+sed 's#/api/kill-switch#/api/settings#; s#{"action": "rearm", "reason": "trial"}#{"key": "heartbeat_s", "value": 11, "reason": "trial"}#; s#^print.*#print(said.get("error", "changed"))#; s#said."exit_code".#said.get("exit_code", 0)#' \
+  /home/the-operator/rearm.py >/home/the-operator/settings.py
+refused the-operator 'polkit did not allow it' python3 /home/the-operator/settings.py
+cat >/etc/polkit-1/rules.d/50-trial.rules <<'RULE'
+polkit.addRule(function(action, subject) {
+  if (action.id == "io.watchfloor.settings" && subject.user == "the-operator") return polkit.Result.YES;
+});
+RULE
+chmod 644 /etc/polkit-1/rules.d/50-trial.rules
+may_change() { [ "$(runuser -u the-operator -- python3 /home/the-operator/settings.py)" = changed ]; }
+until_true may_change
+refused the-operator 'polkit did not allow it' python3 /home/the-operator/rearm.py
+watchfloor audit tail -n 50 --json | grep -q 'polkit.allowed'
+said "polkit lets a member do what its rules name, and nothing else"
 runuser -u the-responder -- watchfloor kill "$started" --reason trial >kill.txt
 grep -q 'All processes of 1 agent are dead' kill.txt
 refused the-responder 'the role operator' watchfloor run -- sleep 1
