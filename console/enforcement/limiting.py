@@ -29,6 +29,7 @@ from console.enforcement.state import EngineState, Node
 MARKS = (90, 75)
 FULL = 100
 OBSERVED = "observed: no limit stops it until you adopt it"
+PASSED = "limit reached, this agent is only observed: adopt or kill it (watchfloor adopt {0}, or watchfloor kill {0})"
 NAMED = 3
 """Agents that a warning of a shared limit names."""
 TOLD = 50
@@ -160,10 +161,17 @@ def _only_seen(state: EngineState, agent_ids: list[AgentId], reason: str) -> Ite
         if agent_id in state.budget.observed_said:
             continue
         state.budget.observed_said.add(agent_id)
-        words = f"{reason}; {OBSERVED}"
+        words = f"{reason}; {PASSED.format(agent_id)}"
+        yield c.ShowAgent(state.agents[agent_id])
         yield c.NoteEvent(agent_id, "budget", words)
         yield c.Record("supervisor", "budget.over", f"{agent_id}: {words}", verdict="not_stopped", agent_id=agent_id, must=True)
         yield c.Announce(f"{agent_id} is over its budget and goes on: {words}", "red")
+
+
+def passed_words(state: EngineState, agent: Agent) -> str:
+    """What an operator reads of an agent that has reached a limit and goes on, because it is only observed; empty for any other."""
+    goes_on = agent.state.is_live and agent.control_level is ControlLevel.OBSERVED and agent.agent_id in state.budget.observed_said
+    return PASSED.format(agent.agent_id) if goes_on else ""
 
 
 def _mark(state: EngineState, node: Node, name: str, mark: int, event: e.Event) -> c.KeepBooks:
@@ -257,7 +265,8 @@ def changed(state: EngineState, event: e.LimitsChanged) -> Iterator[c.Command]:
     node = node if event.scope != "day" else ("day", state.budget.day.date)
     state.budget.denied.clear()
     inside = members(state, node)
-    state.budget.observed_said.difference_update(inside)
+    freed = state.budget.observed_said & set(inside)
+    state.budget.observed_said -= freed
     for name, mark in list(state.budget.warned.get(node, {}).items()):
         cap = getattr(event.limits, name)
         now = 0 if cap is None else _mark_of(float(getattr(charging.usage_at(state, node), name)), float(cap))
@@ -267,6 +276,7 @@ def changed(state: EngineState, event: e.LimitsChanged) -> Iterator[c.Command]:
     for agent_id in inside:
         if (below := state.agents.get(agent_id)) is not None and below.state.is_live:
             yield from look(state, below, event, charging.nodes_of(state, below))
+    yield from (c.ShowAgent(state.agents[i]) for i in freed - state.budget.observed_said if i in state.agents)
     yield from look_wide(state, node, event) if event.scope not in ("agent", "tree") else ()
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from console.api.budgets import BudgetBody
 from console.api.messages import AgentView, SourceView
 from tests.fakes.in_time import code_in_time
 from tests.fakes.instance import Instance, until
@@ -105,6 +106,24 @@ def test_a_session_appears_without_set_up_its_sub_agent_below_it_and_its_cost_ri
         # It is seen as a process too, and stays one row.
         until(lambda: it.agent(root.id).seen_by == ["claude_code", "processes"])
         assert len(seen(it)) == 1
+
+
+def test_a_limit_that_an_observed_session_reaches_stands_on_its_row_with_what_can_be_done(state_dir: Path, home: Home) -> None:
+    with Instance(state_dir, "--discover-root", str(home.folder)) as it:
+        (home.folder / ".claude" / "sessions").mkdir(parents=True)
+        until(lambda: source(it, "claude_code").state == "watching")
+        home.start()
+        until(lambda: seen(it))
+        home.write()
+        until(lambda: any(one.cost_usd for one in seen(it)))
+        root = min(seen(it), key=lambda one: one.depth)
+        it.api.change_budget(BudgetBody(scope="session", key=root.session, limits={"cost_usd": 0.001}, reason="the test"))
+        words = f"adopt or kill it (watchfloor adopt {root.id}, or watchfloor kill {root.id})"
+        until(lambda: words in it.agent(root.id).state_reason, words="its row tells it")
+        assert it.agent(root.id).budget_share >= 1.0 and it.agent(root.id).ended_at is None
+        assert any(words in one.what for one in it.api.audit().rows), "on record"
+        it.api.change_budget(BudgetBody(scope="session", key=root.session, limits={"cost_usd": 100.0}, reason="the test"))
+        until(lambda: words not in it.agent(root.id).state_reason, words="a higher limit takes it back")
 
 
 ANSWER = {

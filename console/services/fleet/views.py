@@ -19,6 +19,7 @@ from console.domain.verdict import verdict
 from console.domain.words import counted
 from console.enforcement.dry_run import words_of as dry_words
 from console.enforcement.identity import PROCESSES, TELEMETRY, unreported
+from console.enforcement.limiting import passed_words
 from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
 from console.policy.review.allowlist_review import Mark
@@ -37,7 +38,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
     root = state.agents.get(agent.root_id, agent)
     tree_usage = state.tree_usage.get(agent.root_id, _NOTHING)
     meter = meters.by_agent.get(agent.agent_id) or Meter()
-    share = max(share_used(agent.usage, agent.limits), share_used(tree_usage, root.tree_limits))
+    share, passed = max(share_used(agent.usage, agent.limits), share_used(tree_usage, root.tree_limits)), passed_words(state, agent)
     burn = meter.burn(at) if agent.state.is_live and agent.agent_id not in state.stilled else []
     unknown = cost_unknown(agent, state)
     return dict(
@@ -55,7 +56,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         isolated=agent.isolated,
         sensitivity=agent.sensitivity,
         state=agent.state,
-        state_reason=agent.state_reason,
+        state_reason="; ".join(words for words in (passed, agent.state_reason) if words),
         causes=list(agent.causes),
         cost_usd=None if unknown else round(agent.usage.cost_usd, 6),
         cost_unknown=unknown,
@@ -63,7 +64,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         limits=_numbers(agent.limits),
         tree_usage=_numbers(tree_usage, is_known=tree_usage.cost_usd > 0 or not _is_unknown_below(agent, state)),
         tree_limits=_numbers(root.tree_limits),
-        budget_share=share,
+        budget_share=max(share, 1.0) if passed else share,  # whichever limit it was: a limit of a session or a day wants attention too
         burn_usd_per_h=rate_of(burn),
         burn=burn,
         pids=state.pids.get(agent.agent_id, 0),

@@ -12,6 +12,7 @@ from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
 from console.enforcement import budgets
+from console.enforcement.limiting import PASSED
 from tests.fakes.playbook import Playbook
 
 TODAY = "1970-01-01"
@@ -71,7 +72,7 @@ def test_who_is_only_seen_is_warned_of_once_and_never_said_to_be_stopped() -> No
     assert (book << c.HaltAgents).agent_ids == ("m",)
     assert book.agent("o").state is AgentState.RUNNING
     said = [r.what for r in book.all(c.Record) if r.kind == "budget.over"]
-    assert said == ["o: session limit cost_usd: 1.5 of 1 (s); observed: no limit stops it until you adopt it"]
+    assert said == ["o: session limit cost_usd: 1.5 of 1 (s); " + PASSED.format("o")]
     book >> e.UsageReported(book.at, book.boot, AgentId("o"), cost_usd=1.0)
     assert not [r for r in book.all(c.Record) if r.kind == "budget.over"]
     change(book, "agent", "o", cost_usd=1.0)

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from console.api.messages import AllowlistEntryBody
-from console.domain.agent import AgentId, AgentState, ProcessIdentity, Sighting, SourceReport
-from console.domain.budget import Usage
+from console.domain.agent import AgentId, AgentState, ContextId, ProcessIdentity, Sighting, SourceReport
+from console.domain.budget import Limits, Usage
+from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import UsageProblem
+from console.domain.ids import ControlLevel
 from console.enforcement.identity import observed_id
 from console.services.fleet.meters import Meters
 from console.services.fleet.views import agent_fields, cost_unknown, entry_from_body
@@ -101,3 +103,22 @@ def test_what_only_an_agents_own_reports_tell_is_unknown_until_the_first() -> No
     assert cost_unknown(ended, book.state) == "it reported no cost"
     book.spend("silent", cost_usd=0.25)
     assert cost("silent") == (0.25, "")
+
+
+def test_an_observed_agent_that_reached_any_limit_wants_attention_and_names_what_can_be_done() -> None:
+    book = Playbook().run("o", context_id=ContextId("s"))
+    book.state.put(replace(book.agent("o"), control_level=ControlLevel.OBSERVED))
+
+    def shown() -> tuple[float, str]:
+        fields = agent_fields(book.agent("o"), book.state, Meters(), book.at)
+        return fields["budget_share"], fields["state_reason"]
+
+    book >> e.LimitsChanged(book.at, book.boot, "session", "s", Limits(cost_usd=1.0), "ann", "test")
+    before = shown()
+    assert before == (0.0, "")
+    book >> e.UsageReported(book.at, book.boot, AgentId("o"), cost_usd=1.5)
+    share, words = shown()
+    assert share >= 1.0 and "adopt or kill it" in words and "watchfloor adopt o" in words and "watchfloor kill o" in words
+    assert {one.agent.agent_id for one in book.all(c.ShowAgent)} == {"o"}, "every view hears of it at once"
+    book >> e.LimitsChanged(book.at, book.boot, "session", "s", Limits(cost_usd=9.0), "ann", "test")
+    assert shown() == before and {one.agent.agent_id for one in book.all(c.ShowAgent)} == {"o"}
