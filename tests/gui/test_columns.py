@@ -92,6 +92,17 @@ def test_what_was_dragged_stays_when_the_window_is_resized(qtbot: QtBot) -> None
     assert sizes(view) == wide
 
 
+def test_the_name_stays_to_be_read_where_nothing_fits(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    make_house()
+    window = open_window("fleet", (800, 560))
+    page = window.page
+    assert isinstance(page, FleetPage)
+    page.view.titles.recall({"shown": {"burn": True, "runtime": True, "depth": True}})
+    page.do("fleet.detail")
+    qtbot.waitUntil(lambda: page.pane.isVisible() and page.view.width() < 450)
+    assert page.view.columnWidth(0) >= 150
+
+
 def test_a_column_is_hidden_shown_and_moved_by_the_menu(qtbot: QtBot) -> None:
     view, cells = a_list(qtbot)
     choose(view.titles.menu(), "State")

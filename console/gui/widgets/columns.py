@@ -91,10 +91,11 @@ class RowHeader(QHeaderView):
             given = max(0, min(over, fixed[number] - self.columns[number].width))
             fixed[number], over = fixed[number] - given, over - given
         left, whole = room - sum(fixed.values()), sum(shares.values()) or 1
-        shared = {n: max(40, int(left * share / whole)) for n, share in shares.items()}
+        floor = {n: 40 if n else self.columns[0].narrowest for n in shares}  # the name stays to be read; what is last leaves the view
+        shared = {n: max(floor[n], int(left * share / whole)) for n, share in shares.items()}
         if shared and (over := sum(shared.values()) - left) > 0:
             widest = max(shared, key=lambda n: shared[n])
-            shared[widest] = max(40, shared[widest] - over)
+            shared[widest] = max(floor[widest], shared[widest] - over)
         with self._laying():
             for number in range(len(self.columns)):
                 self.setSectionHidden(number, number not in shown)
