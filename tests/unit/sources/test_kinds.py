@@ -54,11 +54,11 @@ class History:
         made.write_text(text)
         return made
 
-    def database(self, name: str = "opencode") -> Path:
+    def database(self, name: str = "opencode", recording: str = "opencode.sql") -> Path:
         made = self.home / ".local" / "share" / name / f"{name}.db"
         made.parent.mkdir(parents=True, exist_ok=True)
         with sqlite3.connect(made) as made_of:
-            made_of.executescript((DATA / "opencode" / "opencode.sql").read_text())
+            made_of.executescript((DATA / "opencode" / recording).read_text())
         made_of.close()
         return made
 
@@ -153,6 +153,18 @@ def test_sub_agents_are_counted_by_themselves_and_with_their_session(history: Hi
     history.reader.read()
     found = history.store.by_agents([(os.geteuid(), name, SESSIONS[name]) for name in ("gemini", "opencode")])
     assert [[row[0] for row in rows] for rows in found] == [["", "helper-1"], ["", "ses_child"]]
+
+
+def test_a_sub_agent_of_the_real_opencode_counts_with_its_session(history: History) -> None:
+    history.database(recording="sub-agent.sql")
+    found = history.reader.read()
+    assert found.troubles == [] and found.reading.odd == 0
+    session, child = "ses_de5b57a2effedTHFZ5eiBajhL7", "ses_de5b56e52ffe0GwC43Pni8Z1nq"
+    (whole,) = history.store.sums("session")
+    assert (whole.key, whole.answers, round(whole.cost_usd, 9)) == (session, 4, 0.018), "one row, for what both used"
+    (rows,) = history.store.by_agents([(os.geteuid(), "opencode", session)])
+    assert [(row[0], row[3], round(row[1], 9)) for row in rows] == [("", 2, 0.009), (child, 2, 0.009)]
+    assert round(ccusage(history.home, "opencode")["totalCost"], 9) == 0.018
 
 
 HOSTILE = "\x00\x1b[31m" + "[" * 100_000
