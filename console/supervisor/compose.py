@@ -286,7 +286,7 @@ class Supervisor:
             places=self.places,
             tokens=tokens,
             trespasses=it.trespasses,
-            polkit=Polkit(it.scribe.record),
+            polkit=Polkit(it.scribe.record, lambda: {a.process.pid for a in core.state.agents.values() if a.state.is_live and a.process}),
             egress=it.egress,
             status=status,
             audit=self.audit,

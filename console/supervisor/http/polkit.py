@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from pathlib import Path
 
 from console.domain.engine.command import Record
 from console.domain.roles.rights import Right, Standing
-from console.killswitch.kernel.processes import start_ticks
+from console.killswitch.kernel.processes import ancestors, describe, start_ticks
 
 log = logging.getLogger(__name__)
 ACTIONS = {Right.REARM: "io.watchfloor.rearm", Right.RELEASE: "io.watchfloor.release", Right.SETTINGS: "io.watchfloor.settings"}
@@ -25,11 +25,14 @@ POLICY = Path("/usr/share/polkit-1/actions/io.watchfloor.policy")
 class Polkit:
     """Asks the host's polkit about one process at a time. On the loop's thread."""
 
-    __slots__ = ("_record", "_check", "_policy", "_asking")
+    __slots__ = ("_record", "_agents", "_check", "_policy", "_asking")
 
-    def __init__(self, record: Callable[[Record], None], check: Path = CHECK, policy: Path = POLICY) -> None:
-        self._record, self._check, self._policy = record, check, policy
-        self._asking = set[int]()
+    def __init__(
+        self, record: Callable[[Record], None], agents: Callable[[], Set[int]], check: Path = CHECK, policy: Path = POLICY
+    ) -> None:
+        """``agents``: pids of the agents that run now. For none of them, and for nothing below one, a person is asked for a password."""
+        self._record, self._agents, self._check, self._policy = record, agents, check, policy
+        self._asking = dict[int, list[asyncio.Event]]()
 
     @property
     def grants(self) -> frozenset[Right]:
@@ -42,26 +45,42 @@ class Polkit:
 
     async def allows(self, right: Right, uid: int, pid: int) -> bool:
         """Whether process ``pid`` of account ``uid`` may, which is then on record. In doubt, and after BOUND_S: no."""
-        if right not in self.grants or uid in self._asking or len(self._asking) >= MOST:
+        if right not in self.grants or sum(map(len, self._asking.values())) >= MOST:
             return False
         # The process that wrote the request. Its start goes along (proc(5), starttime), so that no later process with its number is meant.
         began = start_ticks(pid) if pid > 0 else None
-        if began is None:
+        if began is None or self._agents() & ancestors(pid):
             return False
-        self._asking.add(uid)
+        over, before = asyncio.Event(), self._asking.setdefault(uid, [])
+        before.append(over)
         try:
-            allowed = await self._ask(ACTIONS[right], f"{pid},{began},{uid}")
+            allowed = await self._in_turn(before[:-1], ACTIONS[right], pid, f"{pid},{began},{uid}")
         finally:
-            self._asking.discard(uid)
+            over.set()
+            before.remove(over)
+            if not before:
+                del self._asking[uid]
         if allowed:
             words = f"polkit lets uid {uid} do this once: {ACTIONS[right]}"
             data = {"uid": uid, "pid": pid, "action": ACTIONS[right]}
             self._record(Record(f"operator:{uid}", "polkit.allowed", words, verdict="allow", data=data, must=True))
         return allowed
 
-    async def _ask(self, action: str, process: str) -> bool:
+    async def _in_turn(self, before: list[asyncio.Event], action: str, pid: int, process: str) -> bool:
+        """One question of an account at a time: a process that asks first keeps no person's own question away."""
+        try:
+            async with asyncio.timeout(BOUND_S):
+                for one in before:
+                    await one.wait()
+        except TimeoutError:
+            return False
+        return await self._ask(action, pid, process)
+
+    async def _ask(self, action: str, pid: int, process: str) -> bool:
         null = asyncio.subprocess.DEVNULL
-        words = ("--action-id", action, "--process", process, "--allow-user-interaction")
+        # The details are shown in the question, so that a person sees which process wants the password.
+        details = ("--detail", "process", str(pid), "--detail", "program", _program(pid))
+        words = ("--action-id", action, "--process", process, "--allow-user-interaction", *details)
         try:
             asked = await asyncio.create_subprocess_exec(str(self._check), *words, stdin=null, stdout=null, stderr=null)
         except OSError as error:
@@ -78,3 +97,9 @@ class Polkit:
                 with suppress(ProcessLookupError):
                     asked.kill()
                 await asked.wait()
+
+
+def _program(pid: int) -> str:
+    """The name of its executable, in letters that can do no harm in a question."""
+    name = str(describe(pid)["exe"]).rpartition("/")[2]
+    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "._-") else "?" for letter in name)[:40] or "unknown"

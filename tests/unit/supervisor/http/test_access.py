@@ -146,7 +146,7 @@ async def test_while_killed_a_change_is_refused_before_its_body_is_read(name: st
 
 def gates(killed: bool, book: Book | None = None, notices: list[str] | None = None) -> Gates:
     trespasses = Trespasses(book or Book(), (notices if notices is not None else []).append)
-    return Gates(lambda: killed, lambda token: token == "good", trespasses, Polkit(lambda record: None, check=Path("/nowhere")))
+    return Gates(lambda: killed, lambda token: token == "good", trespasses, Polkit(lambda record: None, set, check=Path("/nowhere")))
 
 
 @pytest.mark.parametrize("name", sorted(UP | REFUSED))

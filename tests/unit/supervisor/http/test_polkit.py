@@ -23,7 +23,7 @@ class Asked:
     """A stand-in for pkcheck that notes its arguments and ends as it is told to."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.records = folder, list[Record]()
+        self.folder, self.records, self.agents = folder, list[Record](), set[int]()
         self.check, self.policy = folder / "pkcheck", folder / "policy"
         self.policy.touch()
         self.answers("exit 0")
@@ -33,7 +33,7 @@ class Asked:
         self.check.chmod(0o755)
 
     def polkit(self) -> Polkit:
-        return Polkit(self.records.append, self.check, self.policy)
+        return Polkit(self.records.append, lambda: self.agents, self.check, self.policy)
 
     def said(self) -> list[list[str]]:
         file = self.folder / "said"
@@ -48,7 +48,8 @@ def asked(tmp_path: Path) -> Asked:
 async def test_it_names_the_process_by_its_start_and_its_account_and_a_yes_is_on_record(asked: Asked) -> None:
     assert await asked.polkit().allows(Right.REARM, 1234, ME)
     [said] = asked.said()
-    assert said[1:] == ["--action-id", "io.watchfloor.rearm", "--process", f"{ME},{start_ticks(ME)},1234", "--allow-user-interaction"]
+    assert said[1:6] == ["--action-id", "io.watchfloor.rearm", "--process", f"{ME},{start_ticks(ME)},1234", "--allow-user-interaction"]
+    assert said[6:11] == ["--detail", "process", str(ME), "--detail", "program"] and "python" in said[11]
     [record] = asked.records
     assert (record.actor, record.kind, record.must) == ("operator:1234", "polkit.allowed", True)
 
@@ -81,9 +82,28 @@ async def test_one_account_has_one_question_at_a_time_and_all_together_a_few(ask
     it = asked.polkit()
     waiting = [asyncio.create_task(it.allows(Right.REARM, uid, ME)) for uid in range(1000, 1000 + polkit.MOST)]
     await asyncio.sleep(0)
-    assert not await it.allows(Right.REARM, 1000, ME) and not await it.allows(Right.REARM, 5000, ME)
+    assert not await it.allows(Right.REARM, 5000, ME)
     (asked.folder / "go").touch()
     assert all(await asyncio.gather(*waiting)) and await it.allows(Right.REARM, 1000, ME)
+
+
+async def test_a_second_request_of_an_account_waits_for_its_turn(asked: Asked) -> None:
+    asked.answers(f'while [ ! -e "{asked.folder}/go" ]; do sleep 0.05; done; exit 1')
+    it = asked.polkit()
+    first = asyncio.create_task(it.allows(Right.SETTINGS, 1000, ME))
+    while not asked.said():
+        await asyncio.sleep(0.01)
+    second = asyncio.create_task(it.allows(Right.SETTINGS, 1000, ME))
+    await asyncio.sleep(0.1)
+    assert len(asked.said()) == 1
+    (asked.folder / "go").touch()
+    asked.answers("exit 0")
+    assert not await first and await second and len(asked.said()) == 2
+
+
+async def test_no_person_is_asked_for_a_password_for_an_agent_or_what_it_started(asked: Asked) -> None:
+    for asked.agents in ({ME}, {os.getppid()}):
+        assert not await asked.polkit().allows(Right.SETTINGS, 1000, ME) and not asked.said()
 
 
 async def test_what_has_no_action_and_a_process_that_is_gone_are_not_asked_about(asked: Asked) -> None:
