@@ -167,6 +167,8 @@ class Connections:
         """Read accounts, namespaces, command lines and working folders. A process is read again while it is young, after a new name, and at
         times."""
         # A launch enters its sandbox, drops its account and runs its program after its start.
+        if record.former_look_ticks:
+            record.unwatched_ticks, record.former_look_ticks = record.away_ticks, 0
         record.looks += 1
         young, found = ticks_now() - int(YOUNG_S * CLOCK_TICKS), dict[tuple[int, int], Examined]()
         for one in list(pids.items())[:EXAMINED]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
@@ -21,6 +22,7 @@ from console.killswitch.store.causes import boot_id
 from console.killswitch.store.registry import Entry
 
 FILE = "connections.json"
+LARGEST = 64 * 1024 * 1024
 _DIGITS = 20
 """Of the first line, which is written alone at a look that found nothing new."""
 MOST_KEPT = 64
@@ -119,7 +121,9 @@ class Record:
     entry: tuple[int, int, int] = (0, 0, 0)
     """By which the next guard knows the agent again: start time of its first process, inodes of its groups."""
     unwatched_ticks: int = 0
-    """The longest time between the last look of a guard and the takeover by the next one."""
+    """The longest time between the last look of a guard and the first one of the next."""
+    former_look_ticks: int = 0
+    """When a former guard looked last; 0: this guard has looked since."""
 
     @property
     def agent_end(self) -> AgentEnd:
@@ -135,8 +139,13 @@ class Record:
         """Why the agent may have had connections that no look could see; empty when it was looked at from its start on."""
         if self.since_ticks - self.start_ticks > LATE_S * CLOCK_TICKS:
             return "was not looked at from its start"
-        away_s = self.unwatched_ticks / CLOCK_TICKS
+        away_s = self.away_ticks / CLOCK_TICKS
         return f"was not looked at for {away_s:.0f} s before another guard took over" if away_s > LATE_S else ""
+
+    @property
+    def away_ticks(self) -> int:
+        """The longest time without a look, up to now where this guard has not looked yet."""
+        return max(self.unwatched_ticks, ticks_now() - self.former_look_ticks if self.former_look_ticks else 0)
 
     def row(self) -> dict[str, Any]:
         """What the next guard needs; it reads everything else of the processes. Command lines may hold secrets: they are not written."""
@@ -149,7 +158,7 @@ class Record:
             is_open, peer = sockets.get(id(one), []), one.peer and astuple(one.peer)
             seen_at = None if is_open else one.seen_at  # of an open one it is the look's own time, which changes at every look
             kept.append([key, one.local, one.remote, peer, one.uid, one.peer_agent, one.since_ticks, seen_at, one.n, is_open])
-        ticks = [self.start_ticks, self.since_ticks, self.unwatched_ticks]
+        ticks = [self.start_ticks, self.since_ticks, self.away_ticks]
         sets = {
             "uids": sorted(self.uids),
             "namespaces": sorted(self.namespaces.items()),
@@ -183,7 +192,7 @@ def identity(entry: Entry) -> tuple[int, int, int]:
 
 def record_of(row: dict[str, Any], ticks: int, now: int) -> Record:
     """The record of an agent as ``Record.row`` gave it after the look at ``ticks``. KeyError, TypeError or ValueError for anything else."""
-    start, since, unwatched = row["ticks"]
+    start, since, unwatched = map(int, row["ticks"])
     last_look, kept = time.monotonic() - (now - ticks) / CLOCK_TICKS, dict[tuple[str, str, int, int], Kept]()
     handled = dict[int, list[Kept]]()
     for key, local, remote, peer, uid, peer_agent, since_ticks, seen_at, n, sockets in row["kept"]:
@@ -204,11 +213,12 @@ def record_of(row: dict[str, Any], ticks: int, now: int) -> Record:
         unread=set(row["unread"]),
         uids=set(row["uids"]),
         namespaces=dict(row["namespaces"]),
-        reach=row["reach"],
-        trouble=row["trouble"],
+        reach=str(row["reach"]),
+        trouble=str(row["trouble"]),
         handled=handled,
         entry=tuple(row["entry"]),
-        unwatched_ticks=max(unwatched, now - ticks),
+        unwatched_ticks=unwatched,
+        former_look_ticks=ticks,
     )
 
 
@@ -223,7 +233,7 @@ class Looks:
     def write(self, records: Iterable[Record], ticks: int) -> None:
         """Keep what a look that began at ``ticks`` found. Never raises: a look that could not be kept counts as none."""
         # Of an agent whose processes no look has met, nothing is known: the next guard must not take it for looked at.
-        agents = [one.row() for one in records if one.looks or one.unwatched_ticks]
+        agents = [one.row() for one in records if one.looks or one.away_ticks]
         text = json.dumps({"boot_id": boot_id(), "agents": agents}, separators=(",", ":"))
         try:
             if text == self._text:
@@ -239,11 +249,14 @@ class Looks:
     def read(self) -> tuple[int, list[dict[str, Any]]]:
         """(when the last look began, what was known then); (0, []) when this account wrote nothing whole since the machine started."""
         try:
-            with os.fdopen(os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-                stamp, _, text = file.read().partition(b"\n") if os.fstat(file.fileno()).st_uid == os.geteuid() else (b"", b"", b"")
+            # O_NONBLOCK: an account's own agent may have put a FIFO there, and the guard must start.
+            with os.fdopen(os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+                seen = os.fstat(file.fileno())
+                is_own = stat.S_ISREG(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_size <= LARGEST
+                stamp, _, text = (file.read(LARGEST) if is_own else b"").partition(b"\n")
             body = json.loads(text)
             return (int(stamp), list(body["agents"])) if body["boot_id"] == boot_id() else (0, [])
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, MemoryError):
             return 0, []
 
     def of(self, entries: Iterable[Entry]) -> dict[str, Record]:
@@ -251,7 +264,7 @@ class Looks:
         (ticks, rows), held = self.read(), {entry.agent_id: entry for entry in entries}
         found, now = dict[str, Record](), ticks_now()
         for row in rows:
-            with contextlib.suppress(KeyError, TypeError, ValueError, IndexError):
+            with contextlib.suppress(KeyError, TypeError, ValueError, IndexError, ArithmeticError):
                 entry = held[row["agent_id"]]
                 if tuple(row["entry"]) == identity(entry):
                     found[entry.agent_id] = record_of(row, ticks, now)
