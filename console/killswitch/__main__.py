@@ -135,7 +135,7 @@ def _run(config: Config, told: int | None, socket_mode: int, members_dir: Path |
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     guard.finish_kills()
-    guard.clerk.do(desk.unlatching.load)
+    guard.clerk.do(desk.unlatching.look)
     guard.clerk.do(desk.adoption.resume)
     config.run_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
     doors.listen(config.run_dir / "guard.sock", "operator", socket_mode)

@@ -176,7 +176,7 @@ class Room:
         self.freezing.restore()
         self.launches = Launches(self.guard, self.freezing)
         self.desk = Desk(self.guard, self.freezing, self.launches)
-        self.desk.unlatching.load()
+        self.desk.unlatching.look()
 
     def ask(self, op: str, door: str = "supervisor", **fields: Any) -> dict[str, Any]:
         """As the doors ask the desk, without a socket."""

@@ -123,8 +123,18 @@ def command(name: str) -> list[str]:
 
 def _start(words: list[str], socket_fd: int) -> int:
     """Its pid. All other descriptors of the guard are closed by the kernel (PEP 446)."""
-    actions = [(os.POSIX_SPAWN_DUP2, socket_fd, number) for number in (0, 1)]
-    return os.posix_spawn(words[0], words, _ENVIRONMENT, file_actions=actions, setsigdef=_ORDINARY, setsid=True)
+    # posix_spawn and subprocess hold the interpreter's lock until the program is loaded: on a slow disk no kill would begin.
+    if pid := os.fork():
+        return pid
+    try:
+        os.setsid()
+        for number in (0, 1):
+            os.dup2(socket_fd, number)
+        for number in _ORDINARY:
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(words[0], words, _ENVIRONMENT)
+    finally:
+        os._exit(127)
 
 
 def _reap(pid: int, until: float) -> int:

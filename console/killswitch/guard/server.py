@@ -228,7 +228,7 @@ class Doors:
         if now - self._noticed >= 1.0:
             self._noticed = now
             notify(ALIVE)
-            self._guard.clerk.do(self._housekeeping)
+            self._guard.clerk.do_alone(self._housekeeping)
             alone = now - self._freezing.heard_at > self._guard.config.orphan_s
             if alone and not self._guard.latch.state.latched and not self._guard.registry.held:
                 self._desk.wants_to_end = True

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from console.domain.errors import Unavailable
@@ -77,9 +78,22 @@ class Clerk(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="clerk", daemon=True)
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._alone = set[Callable[[], None]]()
 
     def do(self, job: Callable[[], None]) -> None:
         self._jobs.put(job)
+
+    def do_alone(self, job: Callable[[], None]) -> None:
+        """The same, unless this job waits or is under way: what comes each second piles up behind no disk and no helper."""
+        if job not in self._alone:
+            self._alone.add(job)
+            self.do(partial(self._finish, job))
+
+    def _finish(self, job: Callable[[], None]) -> None:
+        try:
+            job()
+        finally:
+            self._alone.discard(job)
 
     def drain(self, timeout_s: float) -> bool:
         """Waits until everything asked for so far is done. False when the disk takes longer than that."""

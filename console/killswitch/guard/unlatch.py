@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,8 @@ SHOWN_FROM = 3
 """Wrong attempts in a row after which a notice is shown."""
 UNANSWERED_S = 10.0
 """The least wait after a check that gave no answer: it may have been a wrong attempt."""
+RETRY_S = 60.0
+"""After a look that no helper answered: more often, looks would keep the clerk's thread from everything else."""
 LONGEST_WAIT_S = 300.0
 """No answer of the helper makes the next attempt wait longer."""
 
@@ -87,6 +88,10 @@ class Passphrase:
         """set, not_set or broken. Until the helper answers a guess: a guard's start waits for no helper."""
         self.not_before = 0.0
         """CLOCK_BOOTTIME, which no process can set: when the next attempt is looked at."""
+        self._is_loaded = False
+        """Whether a helper has told what a former guard left: until then each request begins with that."""
+        self.unheard, self._not_again = "", 0.0
+        """Why the last look has no answer, and when it is repeated (CLOCK_MONOTONIC)."""
         self._marks: list[tuple[int, ...]] = [(), ()]
         """Of its two files at the last look. Without them none is set, and no helper is needed to know that."""
 
@@ -99,6 +104,8 @@ class Passphrase:
 
         Raises what it was refused with, or Unavailable when the helper gave no answer: an attempt then counts as a wrong one.
         """
+        if not self._is_loaded and op != "load":
+            self.ask("load")
         known, now = {"note": self.note, "not_before": self.not_before}, time.clock_gettime(time.CLOCK_BOOTTIME)
         try:
             heard = ask(HELPER, {"op": op, **self._places, **known, **more}, _SHAPE)
@@ -109,18 +116,24 @@ class Passphrase:
                 self.not_before = max(self.not_before, now + UNANSWERED_S)
             raise
         self.state, self.why, self.path, self.note = heard["state"], heard["why"], heard["path"], heard["note"]
+        self._is_loaded = True
         self.not_before = min(heard["not_before"], now + LONGEST_WAIT_S)
         if heard["refused"]:
             kind, what, remedy = heard["refused"]
             raise _REFUSALS[kind](what, remedy)
         return self.state
 
-    def look_if_changed(self, op: str = "look") -> None:
+    def look_if_changed(self) -> None:
         """Asks for a look if a file is another one than at the last: inode, size, owner, mode, or times that only the kernel sets."""
         marks = [_mark(path) for path in (f"{self._places['folder']}/rearm.json", self.path)]  # first: a later change is another look
-        if marks != self._marks:
-            self.ask(op)
-            self._marks = marks
+        if marks == self._marks or monotonic() < self._not_again:
+            return
+        try:
+            self.ask("look" if self._is_loaded else "load")
+        except Unavailable as error:
+            self.unheard, self._not_again = error.what, monotonic() + RETRY_S
+        else:
+            self.unheard, self._marks = "", marks
 
 
 def _mark(path: str) -> tuple[int, ...]:
@@ -185,18 +198,12 @@ class Unlatching:
             view["reset_while_killed"] = True
         return view
 
-    def load(self) -> None:
-        """First of all on the clerk's thread: what a former guard left. Its wait after a wrong passphrase begins again."""
-        self._try(lambda: self.passphrase.look_if_changed("load"))
-
     def look(self) -> None:
-        """Once a second, on the clerk's thread: a file that was tampered with shows before anybody needs it."""
-        self._try(self.passphrase.look_if_changed)
-
-    def _try(self, look: Callable[[], object]) -> None:
-        it, notices, why = self.passphrase, self._guard.notices, ""
+        """First of all, then once a second, on the clerk's thread: a file that was tampered with shows before it is needed."""
+        it, notices = self.passphrase, self._guard.notices
         try:
-            look()
+            it.look_if_changed()
+            why = it.unheard
         except ConsoleError as error:
             why = error.what
         if it.state == "broken":

@@ -89,7 +89,8 @@ class Origin:
 
 def origin_of(pid: int) -> Origin | None:
     """Of a process as it is now; None when it cannot be seen."""
-    there, row = find_process(pid), recent_look().rows.get(pid)
+    # A look of a moment ago does not know a process that has just begun.
+    there, row = find_process(pid), recent_look().rows.get(pid) or recent_look(time.monotonic()).rows.get(pid)
     if there is None or row is None:
         return None
     return Origin(there.uid, row.session, there.program, _folder(pid), processes.cgroup_line(pid) or "")

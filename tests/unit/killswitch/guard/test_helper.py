@@ -6,6 +6,8 @@ import json
 import os
 import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,15 +28,16 @@ RIGHT = HEARD + "parent.sendall(b'{}\\n')\n"
 def instead(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[int]]:
     """Puts a program in the helper's place; gives the list of the pids that are started."""
     pids: list[int] = []
-    spawn = os.posix_spawn
+    fork = os.fork
 
-    def noted(*words: Any, **more: Any) -> int:
-        pids.append(spawn(*words, **more))
-        return pids[-1]
+    def noted() -> int:
+        if pid := fork():
+            pids.append(pid)
+        return pid
 
     def put(code: str) -> list[int]:
         monkeypatch.setattr(helper, "command", lambda name: [sys.executable, "-I", "-S", "-c", code])
-        monkeypatch.setattr(os, "posix_spawn", noted)
+        monkeypatch.setattr(os, "fork", noted)
         return pids
 
     return put
@@ -143,8 +146,32 @@ def test_where_no_process_can_be_started_it_is_refused(monkeypatch: pytest.Monke
     def full(*_: object, **__: object) -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(os, "posix_spawn", full)
+    monkeypatch.setattr(os, "fork", full)
     assert "temporarily unavailable" in refused()
+
+
+def test_a_program_that_cannot_be_loaded_is_refused_and_holds_up_no_thread(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An executable on a disk that hangs: other threads of the guard, and so kills, go on meanwhile."""
+    monkeypatch.setattr(helper, "command", lambda name: [str(tmp_path / "gone")])
+    assert "gave no answer" in refused()
+    slow, seen, over = os.execve, list[float](), threading.Event()
+
+    def loads(*words: Any) -> None:
+        time.sleep(1.0)
+        slow(*words)
+
+    def beats() -> None:
+        while not over.wait(0.02):
+            seen.append(time.monotonic())
+
+    monkeypatch.setattr(helper, "command", lambda name: [sys.executable, "-I", "-S", "-c", RIGHT])
+    monkeypatch.setattr(os, "execve", loads)
+    other = threading.Thread(target=beats)
+    other.start()
+    ask("unlock", {}, {}, 60.0)
+    over.set()
+    other.join()
+    assert len(seen) > 10
 
 
 def test_a_request_is_in_no_argument_and_no_variable(instead: Callable[[str], object]) -> None:

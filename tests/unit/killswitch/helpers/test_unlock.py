@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from console.domain.errors import ConsoleError, Unavailable
+from console.domain.errors import ConsoleError, Denied, Unavailable
 from console.killswitch.guard import unlatch
 from console.killswitch.guard.unlatch import LONGEST_WAIT_S, Passphrase
 from console.killswitch.helpers import passphrase
@@ -144,19 +144,42 @@ def test_a_file_that_nobody_changed_starts_no_helper(
     assert "cannot be trusted" in room.guard.notices["passphrase"]
 
 
+def refuses(*_: object) -> dict[str, Any]:
+    raise Unavailable("The guard's helper for this (unlock) gave no answer in time.", "")
+
+
 def test_a_helper_that_does_not_answer_shows_and_is_asked_again(
     make_room: Callable[..., Room], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = make_room(passphrase_file=tmp_path / "config" / "passphrase")
     room.ask("passphrase", new=WORDS, by="owner")
 
-    def silent(*_: object) -> dict[str, Any]:
-        raise Unavailable("The guard's helper for this (unlock) gave no answer in time.", "")
-
     with monkeypatch.context() as gone:
-        gone.setattr(unlatch, "ask", silent)
+        gone.setattr(unlatch, "ask", refuses)
         room.desk.unlatching.look()
         assert "could not" in room.guard.notices["passphrase"] or "no answer" in room.guard.notices["passphrase"]
         assert room.ask("status")["rearm"]["passphrase"] == "set"
     room.desk.unlatching.look()
+    assert "passphrase" in room.guard.notices, "not each second, and shown until then"
+    monkeypatch.setattr(unlatch, "monotonic", lambda: time.monotonic() + unlatch.RETRY_S)
+    room.desk.unlatching.look()
     assert "passphrase" not in room.guard.notices
+
+
+def test_what_a_former_guard_left_is_asked_for_until_it_is_told(
+    make_room: Callable[..., Room], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wait after wrong attempts: a guard that was started again, and whose first helper gave no answer, has it still."""
+    room = make_room(passphrase_file=tmp_path / "config" / "passphrase")
+    room.ask("passphrase", new=WORDS, by="owner")
+    for _ in range(4):
+        room.desk.unlatching.passphrase.not_before = 0.0
+        with pytest.raises(Denied):
+            room.desk.unlatching.passphrase.ask("check", given="wrong")
+    again = unlatch.Passphrase(room.guard.config.passphrase_file, room.guard.config.guard_dir)
+    with monkeypatch.context() as gone:
+        gone.setattr(unlatch, "ask", refuses)
+        again.look_if_changed()
+    with pytest.raises(ConsoleError, match="s"):
+        again.ask("check", given=WORDS)
+    assert again.note["wrong"] == 4 and again.wait_s() > 0

@@ -18,6 +18,11 @@ from console.killswitch.store.registry import Entry
 ME = start_ticks(os.getpid()) or 0
 
 
+def make_fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
 def entry() -> Entry:
     return Entry("a-1", "process", "managed", 0, inode=7, start_ticks=ME)
 
@@ -42,7 +47,7 @@ def test_a_time_without_a_look_counts_up_to_the_first_look_of_the_next_guard(loo
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda file: file.unlink() or os.mkfifo(file),
+        make_fifo,
         lambda file: file.unlink() or file.symlink_to("/dev/zero"),
         lambda file: os.truncate(file, 1 << 40),
         lambda file: os.chown(file, 12345, -1),
