@@ -119,9 +119,20 @@ def _found(path: str, found: Verb | Verbs, words: list[str]) -> int:
 
 
 def _call(path: str, verb: Verb, words: list[str]) -> int:
+    from console.domain.errors import NotFound
+
     given = verb.read(path, words)
     if given is not None:
-        return verb.function(**given)
+        try:
+            return verb.function(**given)
+        except NotFound:
+            from console.cli.short_ids import whole_ids
+
+            # Nothing was done: what was named is not there. It may be the beginning of an id.
+            whole = whole_ids(verb, given)
+            if not whole:
+                raise
+        return verb.function(**whole)
     from console.cli.helping import verb_help
     from console.cli.terminal import out
 

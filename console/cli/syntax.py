@@ -72,6 +72,27 @@ class Rest(list[str]):
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """How a person wants a list: ``--columns``, ``--sort``, ``--no-headers``. Annotates a parameter; each list takes the same three."""
+
+    columns: str = ""
+    sort: str = ""
+    no_headers: bool = False
+
+    def __bool__(self) -> bool:
+        return self != UNSHAPED
+
+
+UNSHAPED = Shape()
+"""As the verb itself lays it out."""
+_SHAPING = (
+    Mark(("--columns",), "NAMES", "Only these columns, in this order: name,cost."),
+    Mark(("--sort",), "NAME", "Order by this column; -NAME: the largest first."),
+    Mark(("--no-headers",), help="Rows without heads."),
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Verb:
     """A function that the command line runs; its docstring is its help, its answer the exit code."""
 
@@ -85,18 +106,33 @@ class Verb:
 
     def parameters(self) -> list[Parameter]:
         """Those that people give, in order; the special ones are left out."""
-        return [one for key, hint in _hints(self.function).items() if (one := _parameter(self.function, key, hint)) is not None]
+        found = list[Parameter]()
+        for key, hint in _hints(self.function).items():
+            if hint is Shape:
+                found += [
+                    Parameter(one.names[0], one.names, one, kind, False, False, kind())
+                    for one, kind in zip(_SHAPING, (str, str, bool), strict=True)
+                ]
+            elif (one := _parameter(self.function, key, hint)) is not None:
+                found.append(one)
+        return found
 
     def read(self, path: str, words: list[str]) -> dict[str, Any] | None:
         """What the words give to the function; None where help is asked for.
 
         Raises UsageProblem that names ``path`` (``watchfloor kill``).
         """
-        special = {key: hint for key, hint in _hints(self.function).items() if hint in (Typed, Rest)}
+        special = {key: hint for key, hint in _hints(self.function).items() if hint in (Typed, Rest, Shape)}
         reading = _Reading(path, self, hands_on=Rest in special.values())
         if reading.read(words):
             return None
-        return reading.values() | {key: reading.typed if hint is Typed else Rest(reading.rest) for key, hint in special.items()}
+        values = reading.values()
+        for key, hint in special.items():
+            if hint is Shape:
+                values[key] = Shape(*(values.pop(one.names[0]) for one in _SHAPING))
+            else:
+                values[key] = reading.typed if hint is Typed else Rest(reading.rest)
+        return values
 
 
 @dataclass(frozen=True, slots=True)

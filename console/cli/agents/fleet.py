@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from console.cli.link import look
 from console.cli.options import Json, StateDir
-from console.cli.syntax import Argument
+from console.cli.syntax import UNSHAPED, Argument, Shape
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, new_table
@@ -50,7 +50,7 @@ FIRST_LOOK_S = 5.0
 """So long the first list of an instance that was just started waits for each source's first look."""
 
 
-def fleet(state_dir: StateDir = None, as_json: Json = False) -> int:
+def fleet(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Agent trees: depth, control level, network mode, cost, limits used, state."""
     seen, waiting = _looked(state_dir)
     if as_json:
@@ -62,7 +62,12 @@ def fleet(state_dir: StateDir = None, as_json: Json = False) -> int:
         first = f"No agents are seen yet: {plain(', '.join(waiting))} had no look so far." if waiting else "No agents."
         out.say(f"{first} Start one with: watchfloor run -- COMMAND")
         return 0
-    out.show(_table(seen, room=out.columns()))
+    if shape:
+        from console.cli.terminal.shaping import shaped
+
+        out.show(shaped(_table([("", agent) for _, agent in in_tree_order(seen.agents)], room=WIDE), shape))
+        return 0
+    out.show(_table(in_tree_order(seen.agents), room=out.columns()))
     live = sum(1 for a in seen.agents if a.ended_at is None)
     out.say(f"{counted(len(seen.agents), 'agent')}, {live} active, spent today ${seen.spend_today_usd:.2f}{unread_words(seen)}")
     return 0
@@ -137,9 +142,8 @@ def _as_json(agent: AgentView) -> dict[str, object]:
     return row
 
 
-def _table(seen: FleetView, *, room: int) -> Table:
+def _table(ordered: list[tuple[str, AgentView]], *, room: int) -> Table:
     """In less than WIDE columns the name stands below the id, the tree's lines alone show the depth, and no number is cut in two."""
-    ordered = in_tree_order(seen.agents)
     narrow = room < WIDE
     table = _narrow_table(ordered, room) if narrow else _wide_table()
     for guide, agent in ordered:

@@ -15,7 +15,7 @@ _watchfloor_has() {
   local words=""
   case "$1" in
     "") words="--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook hooks audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion" ;;
-    "fleet") words="-h --help --state-dir --json" ;;
+    "fleet") words="-h --help --columns --sort --no-headers --state-dir --json" ;;
     "activity") words="-h --help -n --rows --filter --kind -f --follow --whole --state-dir --json" ;;
     "status") words="-h --help --state-dir --json" ;;
     "cost") words="-h --help --since --until --home --state-dir --json" ;;
@@ -41,12 +41,12 @@ _watchfloor_has() {
     "isolate") words="-h --help --tree --session --host --all --reason --dry-run --state-dir --json" ;;
     "reconnect") words="-h --help --tree --session --host --all --reason --dry-run --state-dir --json" ;;
     "receipt") words="-h --help list show verify" ;;
-    "receipt list") words="-h --help --state-dir --json" ;;
+    "receipt list") words="-h --help --columns --sort --no-headers --state-dir --json" ;;
     "receipt show") words="-h --help --state-dir --json" ;;
     "receipt verify") words="-h --help --public-key --json" ;;
     "rearm") words="-h --help --reason --kill-id --passphrase-fd --passphrase-file --sign --keys --key --state-dir --json" ;;
     "approval") words="-h --help list show approve deny grants revoke rule" ;;
-    "approval list") words="-h --help --decided --state-dir --json" ;;
+    "approval list") words="-h --help --decided --columns --sort --no-headers --state-dir --json" ;;
     "approval show") words="-h --help --state-dir --json" ;;
     "approval approve") words="-h --help --session --digest --reason --equal --state-dir --json" ;;
     "approval deny") words="-h --help --reason --equal --state-dir --json" ;;
@@ -59,7 +59,7 @@ _watchfloor_has() {
     "budget remove") words="-h --help --reason --agent --tree --session --project --day --type --state-dir --json" ;;
     "budget history") words="-h --help --agent --tree --session --project --day --type -n --rows --state-dir --json" ;;
     "network") words="-h --help sandboxes tighten history" ;;
-    "network sandboxes") words="-h --help --state-dir --json" ;;
+    "network sandboxes") words="-h --help --columns --sort --no-headers --state-dir --json" ;;
     "network tighten") words="-h --help --mode --reason --session --dry-run --state-dir --json" ;;
     "network history") words="-h --help --session --state-dir --json" ;;
     "allowlist") words="-h --help list add remove test backtest history revert export import" ;;
@@ -102,7 +102,7 @@ _watchfloor_has() {
     "audit acknowledge") words="-h --help --reason --state-dir --json" ;;
     "audit export") words="-h --help --format --state-dir --json" ;;
     "rollback") words="-h --help list show restore" ;;
-    "rollback list") words="-h --help --state-dir --json" ;;
+    "rollback list") words="-h --help --columns --sort --no-headers --state-dir --json" ;;
     "rollback show") words="-h --help --state-dir --json" ;;
     "rollback restore") words="-h --help --reason --expect-now --state-dir --json" ;;
     "session") words="-h --help list show hold delete classify" ;;
@@ -137,7 +137,7 @@ _watchfloor_has() {
     "webhook status") words="-h --help --state-dir --json" ;;
     "webhook remove") words="-h --help --state-dir --json" ;;
     "config") words="-h --help show check set reset" ;;
-    "config show") words="-h --help --origin --state-dir --json" ;;
+    "config show") words="-h --help --origin --columns --sort --no-headers --state-dir --json" ;;
     "config check") words="-h --help --state-dir --json" ;;
     "config set") words="-h --help --reason --state-dir --json" ;;
     "config reset") words="-h --help --reason --state-dir --json" ;;

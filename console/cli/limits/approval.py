@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from console.cli.link import build, connect, look
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
+from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import new_table
 from console.domain.errors import Conflict, Denied, NotFound
 
@@ -27,6 +28,7 @@ ARGUMENT_SHOWN = 90
 @app.command("list")
 def list_approvals(
     decided: Annotated[bool, Option("--decided", help="What was decided, instead of what waits.")] = False,
+    shape: Shape = UNSHAPED,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -52,7 +54,7 @@ def list_approvals(
             out.words(row.argument, limit=ARGUMENT_SHOWN),
             out.words(row.reason if row.danger else row.rule, limit=60),
         )
-    out.show(table)
+    out.show(shaped(table, shape))
     _say_questions(view)
     return 0
 

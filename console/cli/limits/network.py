@@ -9,9 +9,10 @@ from console.api.network import MeantBody, ModeChangeView, ModeHistoryView, Regi
 from console.cli.agents.fleet import network_words
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
+from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import new_table
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.words import counted
@@ -25,7 +26,7 @@ NAMED = 20
 
 
 @app.command("sandboxes")
-def sandboxes(state_dir: StateDir = None, as_json: Json = False) -> int:
+def sandboxes(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Every living agent: its sandbox, its mode, whether that is enforced, why, since when."""
     with connect(state_dir) as client:
         live = [a for a in client.fleet().agents if a.ended_at is None]
@@ -47,7 +48,7 @@ def sandboxes(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(why_words(agent), limit=300),
             out.words(agent.name, limit=60),
         )
-    out.show(table)
+    out.show(shaped(table, shape))
     return 0
 
 

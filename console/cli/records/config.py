@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, existing_places, seek_places
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
+from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ConsoleError, ExitCode, NotFound
 from console.settings.admin_files import Fault, shown
@@ -30,6 +31,7 @@ _LINE = 2000
 def show(
     name: Annotated[str, Argument(metavar="NAME", help="One setting, or the beginning of its name; without it, every setting.")] = "",
     origin: Annotated[bool, Option("--origin", help="Also show where each value comes from: file and line.")] = False,
+    shape: Shape = UNSHAPED,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -45,7 +47,7 @@ def show(
     table = new_table("SETTING", "VALUE", "DEFAULT", "LOCKED", *(["ORIGIN"] if origin else []))
     for row in rows:
         table.add_row(*_cells(row), *([out.words(row.origin, limit=120)] if origin else []))
-    out.show(table)
+    out.show(shaped(table, shape))
     _say_faults(now)
     if places is not None and not now.faults:
         out.say_folded(f"Settings of this account are in {plain(places.settings_file, 500)}. They take effect when the supervisor starts.")

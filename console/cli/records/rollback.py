@@ -7,9 +7,10 @@ from typing import Annotated
 from console.api.records import DiffLine, RestoreBody, RollbackDetailView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
+from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import Conflict
 
@@ -23,7 +24,7 @@ def state_words(state: str) -> str:
 
 
 @app.command("list")
-def list_records(state_dir: StateDir = None, as_json: Json = False) -> int:
+def list_records(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Records, newest first."""
     with connect(state_dir) as client:
         seen = client.rollback()
@@ -44,7 +45,7 @@ def list_records(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(row.agent_id, limit=70),
             out.words(row.path, limit=200),
         )
-    out.show(table)
+    out.show(shaped(table, shape))
     for row in seen.records:
         if row.doubt:
             out.show(out.words(f"(!) {row.record_id}: {row.doubt}", "red", 300))

@@ -12,9 +12,10 @@ from console.audit.verify_presence import compare, retired_keys
 from console.cli.link import connect
 from console.cli.options import Json, StateDir
 from console.cli.stop import receipt_text
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment
+from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ExitCode, NotFound
 
@@ -68,7 +69,7 @@ app = Verbs("Receipts of kills: what was stopped, and the proof.")
 
 
 @app.command("list")
-def list_receipts(state_dir: StateDir = None, as_json: Json = False) -> int:
+def list_receipts(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Receipts, newest first."""
     with connect(state_dir) as client:
         seen = client.receipts()
@@ -90,7 +91,7 @@ def list_receipts(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(row.by, limit=40),
             out.words(row.reason, limit=80),
         )
-    out.show(table)
+    out.show(shaped(table, shape))
     return 0
 
 

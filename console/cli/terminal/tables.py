@@ -85,6 +85,7 @@ class Table:
     title: Text = field(default_factory=lambda: Text(""))
     columns: list[Column] = field(default_factory=list)
     rows: list[list[Text]] = field(default_factory=list)
+    has_heads: bool = True
 
     def add_column(self, header: str, **said: Any) -> None:
         """One more column at the right; fields: those of `Column`."""
@@ -119,7 +120,8 @@ def lines(thing: Text | Table, room: int) -> Iterator[Text]:
         yield from _paragraphs(thing, room)
         return
     widths = _fitted(least, most, room - _GAP * (len(most) - 1))
-    yield from _row([Text(column.header, "bold") for column in thing.columns], thing.columns, widths)
+    if thing.has_heads:
+        yield from _row([Text(column.header, "bold") for column in thing.columns], thing.columns, widths)
     for row in thing.rows:
         yield from _row(row, thing.columns, widths)
 
