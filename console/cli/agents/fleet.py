@@ -63,7 +63,7 @@ def fleet(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json = F
         out.say(f"{first} Start one with: watchfloor run -- COMMAND")
         return 0
     if shape:
-        from console.cli.terminal.shaping import shaped
+        from console.cli.shaping import shaped
 
         out.show(shaped(_table([("", agent) for _, agent in in_tree_order(seen.agents)], room=WIDE), shape))
         return 0

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from console.cli.link import build, connect, look
 from console.cli.options import Json, Reason, StateDir
+from console.cli.shaping import shaped
 from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
-from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import new_table
 from console.domain.errors import Conflict, Denied, NotFound
 

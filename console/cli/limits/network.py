@@ -9,10 +9,10 @@ from console.api.network import MeantBody, ModeChangeView, ModeHistoryView, Regi
 from console.cli.agents.fleet import network_words
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
+from console.cli.shaping import shaped
 from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
-from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import new_table
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.words import counted

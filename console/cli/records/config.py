@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, existing_places, seek_places
+from console.cli.shaping import shaped
 from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
-from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ConsoleError, ExitCode, NotFound
 from console.settings.admin_files import Fault, shown

@@ -7,10 +7,10 @@ from typing import Annotated
 from console.api.records import DiffLine, RestoreBody, RollbackDetailView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
+from console.cli.shaping import shaped
 from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
-from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import Conflict
 

@@ -11,11 +11,11 @@ from console.audit.retirement import HOST, worth
 from console.audit.verify_presence import compare, retired_keys
 from console.cli.link import connect
 from console.cli.options import Json, StateDir
+from console.cli.shaping import shaped
 from console.cli.stop import receipt_text
 from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment
-from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ExitCode, NotFound
 

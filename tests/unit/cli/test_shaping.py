@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from console.cli.shaping import shaped
 from console.cli.syntax import UNSHAPED, Shape
-from console.cli.terminal.shaping import shaped
 from console.cli.terminal.tables import new_table
 from console.domain.errors import UsageProblem
 from tests.fakes.canned_api import CannedApi
