@@ -21,7 +21,7 @@ UID = 61_237
 """An account that nothing else runs under here."""
 KIND = '''"""Toy as an agent kind."""
 
-from functools import partial
+import msgspec
 
 from console.domain.spend import Answer, Tokens
 from console.sources.kind import Kind, Lacks
@@ -31,6 +31,7 @@ from console.sources.session_files import SessionFiles, Written, newest
 from console.sources.spend.transcript_files import Folder, Transcripts
 
 PROGRAM = Program("toy", "Toy")
+LINES = msgspec.json.Decoder(dict)
 NONE = Lacks("a toy does not have it")
 
 
@@ -39,7 +40,7 @@ class Lines:
         self._of = opened
 
     def take(self, data):
-        for one in records(data, b'"answer"', self._of.seen):
+        for one in records(data, b'"answer"', of=LINES, seen=self._of.seen):
             tokens = Tokens(plain=count(one, "in"), output=count(one, "out"))
             session = self._of.path.rpartition("/")[2].removesuffix(".jsonl")
             at, of = at_of(one["at"]), self._of

@@ -10,6 +10,7 @@ import pytest
 from console.credentials.keyring_store import Store
 from console.credentials.tokens import Tokens
 from console.domain.errors import Denied
+from tests.fakes.instance import until
 from tests.fakes.invariants import check_invariants, living
 from tests.fakes.jumping_clock import JUMP
 from tests.fault.conftest import Make
@@ -39,7 +40,9 @@ def test_a_clock_that_jumps_refills_no_budget_and_ends_nobody_early(broken: Make
     it.state_becomes(spender, "halted")
     other = it.stubborn()
     receipt = it.api.activate("the clock is wrong")
-    assert receipt.verified_zero and not living(it.places)
+    assert receipt.verified_zero
+    # The jump may have begun a test of the kill switch, which lets a process of its own lie outside until the second look.
+    until(lambda: not living(it.places), words="nothing of the instance lives")
     it.receipt_of(receipt.kill_id)
     assert it.agent(other).state == "killed"
     it.stop()

@@ -27,7 +27,7 @@ ANSWER_S = 30.0
 MOST_ANSWER = 256 * 1024
 _CODE = "import sys; sys.path.append(sys.argv[1]); from console.killswitch.helpers.{} import main; main()"
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
-_ORDINARY = (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGUSR1)
+_ORDINARY = (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1)
 """Signals that the guard ignores or handles; a helper dies of each."""
 
 

@@ -121,7 +121,7 @@ def settle(connections: Connections, taken: Taken | None, targets: Collection[st
     if is_cut:
         why.append("not every process could be asked in time what it is connected to")
     named = {record.agent_id for record, _ in kept}
-    uncovered = tuple(sorted(a for a in targets if a not in named and (a not in records or records[a].reach)))
+    uncovered = tuple(sorted(a for a in targets if a not in named and (a not in records or records[a].may_reach)))
     rows = tuple(_connection(record, one) for record, one in kept)
     accounts = {agent_id: sorted(record.uids) for agent_id, record in records.items() if record.uids}
     return Found(rows, "not recorded" if why else "recorded", _detail(why, records), uncovered, accounts, tuple(kept))

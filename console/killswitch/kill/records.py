@@ -130,6 +130,11 @@ class Record:
         return AgentEnd(frozenset(self.uids), self.start_ticks)
 
     @property
+    def may_reach(self) -> bool:
+        """Whether it could reach other programs of this host: not known is yes."""
+        return bool(self.reach or not (self.looks or self.former_look_ticks))
+
+    @property
     def why_unknown(self) -> str:
         """Why not all of its connections are known; empty when they are."""
         return self.trouble or (UNREAD if self.unread else "")
@@ -228,7 +233,6 @@ class Looks:
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
         self._text = ""
-        self._fd = -1
 
     def write(self, records: Iterable[Record], ticks: int) -> None:
         """Keep what a look that began at ``ticks`` found. Never raises: a look that could not be kept counts as none."""
@@ -237,12 +241,12 @@ class Looks:
         text = json.dumps({"boot_id": boot_id(), "agents": agents}, separators=(",", ":"))
         try:
             if text == self._text:
-                os.pwrite(self._fd, _stamp(ticks), 0)
+                self._stamp_again(_stamp(ticks))
             else:
                 self._replace(_stamp(ticks) + text.encode())
                 self._text = text
         except OSError:
-            self.close()
+            self._text = ""
             with contextlib.suppress(OSError):  # what is there lacks this look
                 self._path.unlink()
 
@@ -270,11 +274,13 @@ class Looks:
                     found[entry.agent_id] = record_of(row, ticks, now)
         return found
 
-    def close(self) -> None:
-        """Let the file go; it stays where it is."""
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._fd, self._text = -1, ""
+    def _stamp_again(self, stamp: bytes) -> None:
+        # Not kept open: a disk with a file that is open for writing cannot be made read-only.
+        fd = os.open(self._path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            os.pwrite(fd, stamp, 0)
+        finally:
+            os.close(fd)
 
     def _replace(self, data: bytes) -> None:
         draft = self._path.with_name(f".{FILE}.draft")
@@ -282,11 +288,8 @@ class Looks:
         try:
             write_all(fd, data)
             draft.rename(self._path)
-        except OSError:
+        finally:
             os.close(fd)
-            raise
-        self.close()
-        self._fd = fd
 
 
 def _stamp(ticks: int) -> bytes:

@@ -83,11 +83,12 @@ def _fly(guard: GuardClient, places: Places, agents: AgentOptions) -> tuple[bool
         return False, f"the canary could not be started: {error}", None
     stray: subprocess.Popen[bytes] | None = None
     try:
-        stray = _hatch(agents, mark, "/bin/cat")  # it ends with us: nobody else holds what it reads from
         if ticket.get("leaf"):
             Path(str(ticket["leaf"]), "cgroup.procs").write_text(str(bird.pid))
         ticks = int(Path(f"/proc/{bird.pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
         guard.call("confirm", agent_id=agent_id, generation=ticket["generation"], pid=bird.pid, start_ticks=ticks)
+        # Only now: a host that was killed meanwhile confirms nothing. It ends with us, because nothing else holds what it reads from.
+        stray = _hatch(agents, mark, "/bin/cat")
         began = time.monotonic()
         kill_id = str(guard.call("halt", scope=[agent_id], reason="canary of the armed light", by=BY)["kill_id"])
         with suppress(subprocess.TimeoutExpired):
