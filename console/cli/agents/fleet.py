@@ -44,6 +44,8 @@ _UNITS = {
 """Of each of ``LIMIT_NAMES``: a limit without a unit would be left out, and its agent shown as one without limits."""
 
 
+SETTLED_S = 2.0
+"""After every source's first look, until it is believed that there is no agent."""
 WIDE = 100
 """Columns that the whole table takes."""
 FIRST_LOOK_S = 5.0
@@ -82,17 +84,22 @@ def _looked(state_dir: str | None) -> tuple[FleetView, list[str]]:
 
         if not start_own(state_dir):
             raise
-    client, deadline = look(state_dir), time.monotonic() + FIRST_LOOK_S
+    client, began = look(state_dir), time.monotonic()
+    last = began
     while True:
-        seen, waiting = _read(client)
-        if not waiting or time.monotonic() > deadline:
+        (seen, waiting), now = _read(client), time.monotonic()
+        last = now if waiting else last
+        # A program that the first look at processes finds has its sessions looked at once more.
+        if seen.agents or now > began + FIRST_LOOK_S or now > last + SETTLED_S:
             return seen, waiting
         time.sleep(0.1)
 
 
 def _read(client: ReadingClient) -> tuple[FleetView, list[str]]:
-    seen = client.fleet()
-    return seen, [] if seen.agents else [one.source for one in client.status().sources if not one.looked_at]
+    if (seen := client.fleet()).agents:
+        return seen, []
+    waiting = [one.source for one in client.status().sources if not one.looked_at]
+    return seen if waiting else client.fleet(), waiting  # the last look may have ended between the two
 
 
 def show_agent(
