@@ -37,8 +37,8 @@ def _place(name: str, heads: list[str]) -> int:
 
 
 def _order(cell: str) -> tuple[int, float, str]:
-    """Amounts by their size, in one unit, before words by their letters."""
+    """Amounts by their size, in one unit, before words by their letters. What follows an amount decides between equal ones."""
     at, total = 0, 0.0
     while at < len(cell) and (found := _AMOUNT.match(cell, at)):
         total, at = total + float(found[1].replace(",", "")) * _SCALES.get(found[2] or "", 1.0), found.end()
-    return (0, total, "") if at and at >= len(cell) else (1, 0.0, cell.lower())
+    return (0, total, cell[at:]) if at else (1, 0.0, cell.lower())

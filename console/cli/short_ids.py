@@ -38,7 +38,8 @@ def whole_ids(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for one in verb.parameters():
         word, listed = given.get(one.key), _LISTS.get(one.mark.metavar)
-        if listed is None or not isinstance(word, str) or len(word) < LEAST:
+        # Never of an option: the id of a kill that a rearm takes is proof that a person knows it.
+        if listed is None or not one.mark.is_argument or not isinstance(word, str) or len(word) < LEAST:
             continue
         try:
             ids = sorted({name for name in listed(given.get("state_dir")) if name.startswith(word)})

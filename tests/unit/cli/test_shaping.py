@@ -15,7 +15,7 @@ from tests.fakes.verbs import Watchfloor
 @pytest.mark.parametrize(
     ("cells", "ordered"),
     [
-        (["$10.00", "$9.50", "unknown", "$1,000.00"], ["$9.50", "$10.00", "$1,000.00", "unknown"]),
+        (["$10.00 + unpriced", "$9.50", "unknown", "$1,000.00"], ["$9.50", "$10.00 + unpriced", "$1,000.00", "unknown"]),
         (["2 min", "90 s", "1 h 5 min", "800 ms", "-"], ["800 ms", "90 s", "2 min", "1 h 5 min", "-"]),
         (["9 KiB", "1 MiB", "200"], ["200", "9 KiB", "1 MiB"]),
         (["b2", "a10", "C3", "7"], ["7", "a10", "b2", "C3"]),

@@ -41,6 +41,14 @@ def test_nothing_is_done_where_it_begins_several_or_none_or_is_too_short(
     assert said.code == code and words in said.err and len([one for one in api.asked if one.method == "POST"]) == 1
 
 
+def test_an_id_that_proves_that_a_person_knows_it_is_never_completed(api: CannedApi, watchfloor: Watchfloor) -> None:
+    fleet(api, "a-12ab34cd")
+    api.answers["POST /api/launch"] = GONE
+    watchfloor("run", "--again", "a-12", "--", "x")
+    watchfloor("rearm", "--kill-id", "2026", "--reason", "r")
+    assert not [one for one in api.asked if one.path in ("/api/fleet", "/api/receipts")]
+
+
 def test_a_kill_is_shown_by_the_beginning_of_its_id(api: CannedApi, watchfloor: Watchfloor) -> None:
     words, numbers = dict.fromkeys(("scope", "reason", "by"), "x"), dict.fromkeys(("proven", "targets", "best_effort", "exit_code"), 0)
     row = {"kill_id": "20260101-000000-abcdef01", "pressed_at": 1.0, "ms_total": 1.0, "verified_zero": True, "complete": True}
