@@ -17,7 +17,9 @@ ACTIONS = {Right.REARM: "io.watchfloor.rearm", Right.RELEASE: "io.watchfloor.rel
 BOUND_S = 25.0
 """For an administrator to type a password. Clients wait 30 s and more for these changes."""
 MOST = 8
-"""Requests that wait at the same time; one of each account."""
+"""Requests that wait at the same time, of all accounts."""
+MOST_OF_ONE = 3
+"""Of one account. polkit is asked about one of them at a time."""
 CHECK = Path("/usr/bin/pkcheck")
 POLICY = Path("/usr/share/polkit-1/actions/io.watchfloor.policy")
 
@@ -51,30 +53,28 @@ class Polkit:
         began = start_ticks(pid) if pid > 0 else None
         if began is None or self._agents() & ancestors(pid):
             return False
-        over, before = asyncio.Event(), self._asking.setdefault(uid, [])
-        before.append(over)
+        before, over = self._asking.get(uid, []), asyncio.Event()
+        if len(before) >= MOST_OF_ONE:
+            return False
+        self._asking[uid] = [*before, over]
+        allowed = False
         try:
-            allowed = await self._in_turn(before[:-1], ACTIONS[right], pid, f"{pid},{began},{uid}")
+            async with asyncio.timeout(BOUND_S):
+                for one in before:  # a process that asks first keeps no person's own question away
+                    await one.wait()
+                allowed = await self._ask(ACTIONS[right], pid, f"{pid},{began},{uid}")
+        except TimeoutError:
+            log.warning("polkit did not answer within %g s", BOUND_S)
         finally:
             over.set()
-            before.remove(over)
-            if not before:
+            self._asking[uid].remove(over)
+            if not self._asking[uid]:
                 del self._asking[uid]
         if allowed:
             words = f"polkit lets uid {uid} do this once: {ACTIONS[right]}"
             data = {"uid": uid, "pid": pid, "action": ACTIONS[right]}
             self._record(Record(f"operator:{uid}", "polkit.allowed", words, verdict="allow", data=data, must=True))
         return allowed
-
-    async def _in_turn(self, before: list[asyncio.Event], action: str, pid: int, process: str) -> bool:
-        """One question of an account at a time: a process that asks first keeps no person's own question away."""
-        try:
-            async with asyncio.timeout(BOUND_S):
-                for one in before:
-                    await one.wait()
-        except TimeoutError:
-            return False
-        return await self._ask(action, pid, process)
 
     async def _ask(self, action: str, pid: int, process: str) -> bool:
         null = asyncio.subprocess.DEVNULL
@@ -87,11 +87,7 @@ class Polkit:
             log.warning("polkit cannot be asked: %s", error)
             return False
         try:
-            async with asyncio.timeout(BOUND_S):
-                return await asked.wait() == 0  # pkcheck(1): any other number is no
-        except TimeoutError:
-            log.warning("polkit did not answer within %g s", BOUND_S)
-            return False
+            return await asked.wait() == 0  # pkcheck(1): any other number is no
         finally:
             if asked.returncode is None:
                 with suppress(ProcessLookupError):

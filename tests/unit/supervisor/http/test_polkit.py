@@ -96,9 +96,12 @@ async def test_a_second_request_of_an_account_waits_for_its_turn(asked: Asked) -
     second = asyncio.create_task(it.allows(Right.SETTINGS, 1000, ME))
     await asyncio.sleep(0.1)
     assert len(asked.said()) == 1
+    others = [asyncio.create_task(it.allows(Right.SETTINGS, 1000, ME)) for _ in range(polkit.MOST)]
+    await asyncio.sleep(0.1)
+    assert sum(one.done() for one in others) == polkit.MOST - polkit.MOST_OF_ONE + 2, "one account takes no place from others"
     (asked.folder / "go").touch()
     asked.answers("exit 0")
-    assert not await first and await second and len(asked.said()) == 2
+    assert not await first and await second and sum(await asyncio.gather(*others)) == polkit.MOST_OF_ONE - 2
 
 
 async def test_no_person_is_asked_for_a_password_for_an_agent_or_what_it_started(asked: Asked) -> None:
