@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -106,10 +106,19 @@ def decoded(line: bytes | str, of: msgspec.json.Decoder[T]) -> T | None:
     except (msgspec.DecodeError, ValueError, RecursionError):
         pass
     try:
-        found: T = msgspec.convert(json.loads(line), of.type)
+        found: T = msgspec.convert(_sound(json.loads(line)), of.type)
         return found
     except (msgspec.ValidationError, ValueError, RecursionError):
         return None
+
+
+def _sound(found: Any) -> Any:
+    """The same with a sign in place of each half of a surrogate: such text can be neither stored nor sent."""
+    if isinstance(found, str):
+        return found if found.isascii() else found.encode("utf-8", "replace").decode()
+    if isinstance(found, list):
+        return [_sound(one) for one in found]
+    return {_sound(name): _sound(value) for name, value in found.items()} if isinstance(found, dict) else found
 
 
 def count(record: object, *names: str) -> int:

@@ -19,5 +19,9 @@ def plain(value: object, limit: int = 200) -> str:
     return text if text.isprintable() else _CONTROL.sub("\ufffd", text)
 
 
-known = lru_cache(maxsize=4096)(plain)
-"""The same of models, sessions and folders: the same few again and again."""
+_kept = lru_cache(maxsize=4096)(plain)
+
+
+def known(value: object, limit: int = 200) -> str:
+    """The same of models, sessions and folders: the same few again and again, so what was made of each is kept."""
+    return _kept(value[:limit], limit) if isinstance(value, str) else plain(value, limit)

@@ -44,7 +44,7 @@ class Talker:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         ticks = processes.start_ticks(self.process.pid)
         assert ticks is not None
-        self.entry = Entry(agent_id, "process", "managed", 0, confirmed=True, pid=self.process.pid, start_ticks=ticks, pid_namespace=1)
+        self.entry = Entry(agent_id, "process", "managed", 0, confirmed=True, pid=self.process.pid, start_ticks=ticks)
         self.held = Held(self.entry, init=Handle(self.process.pid, ticks))
         self.agent_id = agent_id
         self.pid = self.process.pid

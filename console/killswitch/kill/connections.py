@@ -167,17 +167,17 @@ class Connections:
         """Read accounts, namespaces, command lines and working folders. A process is read again while it is young, after a new name, and at
         times."""
         # A launch enters its sandbox, drops its account and runs its program after its start.
-        if record.former_look_ticks:
-            record.unwatched_ticks, record.former_look_ticks = record.away_ticks, 0
-        record.looks += 1
         young, found = ticks_now() - int(YOUNG_S * CLOCK_TICKS), dict[tuple[int, int], Examined]()
         for one in list(pids.items())[:EXAMINED]:
             known = record.examined.get(one)
             is_settled = one[1] < young and known is not None and known.name == processes.short_name(one[0])
-            found[one] = known if known is not None and is_settled and record.looks % AGAIN else examine(one[0], entry.pid_namespace)
+            found[one] = known if known is not None and is_settled and (record.looks + 1) % AGAIN else examine(one[0], entry.pid_namespace)
         inside = {one: seen for one, seen in found.items() if seen.is_inside}
-        if not inside and record.reach:
-            return  # a kill has ended them, and they are not reaped yet: what was seen last is what it needs
+        if not inside:
+            return  # our shim alone, or a kill has ended them, and they are not reaped yet: what was seen last is what it needs
+        if record.former_look_ticks:
+            record.unwatched_ticks, record.former_look_ticks = record.away_ticks, 0
+        record.looks += 1
         # A managed agent's first process is our shim, under our account, unless there is no other process.
         agents = [seen for one, seen in inside.items() if one[0] != entry.pid] or list(inside.values())
         record.examined = found

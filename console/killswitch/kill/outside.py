@@ -161,14 +161,14 @@ def _last_pairs(
 def _why_not(connections: Connections, taken: Taken | None, targets: Collection[str], records: dict[str, Record]) -> list[str]:
     """Why connections may be missing; empty when all are known that a look or the dump could see."""
     why = []
-    if any(a not in records or records[a].reach for a in targets):
+    if any(a not in records or records[a].may_reach for a in targets):
         if taken is None or not taken.done.is_set():
             why.append("the list of sockets was not read at the kill")
         elif taken.trouble:
             why.append(f"the list of sockets was not read whole at the kill: {taken.trouble}")
         if connections.problem:
             why.append(connections.problem)
-    unseen = [a for a in targets if a not in records]
+    unseen = [a for a in targets if a not in records or not records[a].was_seen]
     if unseen:
         why.append(f"{'agents' if len(unseen) > 1 else 'agent'} {_some(unseen)} had not been looked at")
     for record in records.values():

@@ -130,9 +130,14 @@ class Record:
         return AgentEnd(frozenset(self.uids), self.start_ticks)
 
     @property
+    def was_seen(self) -> bool:
+        """Whether a look of this guard, or of a former one, has met a process of the agent's."""
+        return bool(self.looks or self.former_look_ticks)
+
+    @property
     def may_reach(self) -> bool:
         """Whether it could reach other programs of this host: not known is yes."""
-        return bool(self.reach or not (self.looks or self.former_look_ticks))
+        return bool(self.reach) or not self.was_seen
 
     @property
     def why_unknown(self) -> str:

@@ -51,6 +51,11 @@ def test_what_only_a_tolerant_reader_takes_is_taken_and_the_rest_is_counted() ->
     assert [one.used for one in found] == [1, 2] and odd == 4
 
 
+def test_what_a_tolerant_reader_takes_can_be_stored() -> None:
+    (one,), odd = read(b'{"type": ["\\ud800", "\xc3\xa9"], "used": {"k\\udc00": "\\ud83d\\ude00"}}')
+    assert (one.type, one.used, odd) == (["?", "\xe9"], {"k?": "\U0001f600"}, 0)
+
+
 def test_a_count_is_a_whole_number_that_a_model_can_have_given() -> None:
     record = {"a": 7, "float": 7.0, "null": None}
     assert [count(record, "a"), count(record, "float"), count(record, "null", "a"), count(record, "none"), count(7, "a")] == [7, 7, 7, 0, 0]

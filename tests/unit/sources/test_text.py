@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.sources.text import plain
+from console.sources.text import known, plain
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,9 @@ def test_foreign_values_become_bounded_text(value: object, expected: str) -> Non
 
 def test_what_is_plain_can_be_encoded() -> None:
     plain("\ud800 \udfff").encode("utf-8")
+
+
+def test_what_is_kept_of_names_takes_any_value_and_holds_no_long_text() -> None:
+    values: list[object] = [[], {}, None, True, 7, "x\x1b"]
+    assert [known(value) for value in values] == ["", "", "", "", "7", "x\ufffd"]
+    assert known("y" * 1_000_000) == "y" * 200 == known("y" * 1_000_001)

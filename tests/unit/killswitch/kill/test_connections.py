@@ -9,7 +9,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -177,8 +176,6 @@ def test_the_last_look_before_the_end_is_what_stays_and_one_that_left_is_forgott
 
 def test_what_identifies_its_work_is_read_from_its_processes(world: LookedAt) -> None:
     world.agent("a-1", "--resume", "session-8271")
-    talker = world.talkers["a-1"]
-    talker.held.entry = replace(talker.entry, pid_namespace=0)
     world.connections.look()
     record = world.connections.records["a-1"]
     assert any("session-8271" in words for words in record.words) and str(Path.cwd()) in record.folders
@@ -186,9 +183,8 @@ def test_what_identifies_its_work_is_read_from_its_processes(world: LookedAt) ->
 
 
 def test_a_look_in_the_middle_of_a_kill_forgets_nothing_of_what_it_could_reach(world: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
-    process = world.agent("a-1").process
-    talker = world.talkers["a-1"]
-    talker.held.entry = replace(talker.entry, pid_namespace=0)
+    talker = world.agent("a-1")
+    process = talker.process
     world.connections.look()
     record = world.connections.records["a-1"]
     reach, uids = record.reach, record.uids
@@ -271,8 +267,7 @@ def test_reach_of_a_process_with_a_network_of_its_own(tmp_path: Path, words: str
 
 def test_a_socket_of_another_program_in_its_working_folder_is_a_reach(world: LookedAt) -> None:
     path = Path.cwd() / f"w{os.getpid()}.sock"
-    agent = world.agent("a-1")
-    agent.held.entry = replace(agent.entry, pid_namespace=0)
+    world.agent("a-1")
     world.connections.look()
     record = world.connections.records["a-1"]
     with socket.socket(socket.AF_UNIX) as listener:

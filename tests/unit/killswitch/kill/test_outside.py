@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,7 @@ def test_what_the_kill_ended_besides_does_not_count(world: LookedAt, listener: s
 
 
 def test_every_way_not_to_know_is_not_recorded_with_why(world: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
-    record = world.connections.records["a-1"] = Record("a-1", 0, 0, 0, reach="it shares this host's network")
+    record = world.connections.records["a-1"] = Record("a-1", 0, 0, 0, looks=1, reach="it shares this host's network")
     done = Taken(0.0)
     done.done.set()
 
@@ -157,7 +158,7 @@ def test_every_way_not_to_know_is_not_recorded_with_why(world: LookedAt, monkeyp
 
 
 def test_other_machines_are_named_and_do_not_count(world: LookedAt) -> None:
-    record = world.connections.records["a-1"] = Record("a-1", 0, 0, 0, reach="it shares this host's network")
+    record = world.connections.records["a-1"] = Record("a-1", 0, 0, 0, looks=1, reach="it shares this host's network")
     record.away = {"8.8.8.8:443": None}
     done = Taken(0.0)
     done.done.set()
@@ -189,8 +190,20 @@ def test_a_fault_is_not_recorded(world: LookedAt, monkeypatch: pytest.MonkeyPatc
 def test_settled_it_is_in_the_receipt(world: LookedAt, listener: socket.socket) -> None:
     world.agent("a-1").do(f"tcp {listener.getsockname()[1]}")
     world.connections.look()
+    world.connections.records["a-1"].reach = ""  # no dump is asked for here
     outside = Outside(world.connections)
     outside.settle(["a-1"], frozenset)
     outside.close()
     paper = outside.into(PAPER)
     assert [one.peer_pid for one in paper.connections] == [os.getpid()] and paper.connections_state == "recorded"
+
+
+def test_an_agent_that_no_look_has_met_had_not_been_looked_at(world: LookedAt) -> None:
+    """Its shim alone was met: what its program did since is not known, whatever its sandbox allows."""
+    talker = world.agent("a-1")
+    talker.held.entry = replace(talker.entry, pid_namespace=1)
+    world.connections.look()
+    found = settle(world.connections, None, ["a-1"])
+    assert (found.state, found.uncovered) == ("not recorded", ("a-1",))
+    assert "Agent a-1 had not been looked at" in found.detail or "agent a-1 had not been looked at" in found.detail
+    assert "list of sockets was not read" in found.detail

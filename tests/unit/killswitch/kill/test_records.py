@@ -65,3 +65,10 @@ def test_a_file_that_is_not_whole_or_not_its_own_is_no_look(looks: Looks, tmp_pa
 
 def test_an_agent_of_another_start_is_another_agent(looks: Looks) -> None:
     assert looks.of([replace(entry(), start_ticks=ME + 1)]) == {}
+
+
+def test_an_agent_that_no_look_has_met_may_have_reached_anything() -> None:
+    now = ticks_now()
+    made = Record("a-1", now, now, now)
+    seen = replace(made, looks=1)
+    assert [(one.was_seen, one.may_reach) for one in (made, seen)] == [(False, True), (True, False)]
