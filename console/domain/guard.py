@@ -30,6 +30,8 @@ LEASE_S = 60.0
 
 CAUSES = ("operator", "hold", "budget", "heartbeat", "lease", "soft_stop", "switch", "adoption")
 """Why an agent may be frozen; it runs only when it has none."""
+CONSOLE = "it has a line to the guard open, as consoles and panic buttons do"
+"""Why a process is not adopted."""
 
 
 def encode(message: dict[str, Any]) -> bytes:

@@ -91,7 +91,7 @@ def loads(raw: bytes, otherwise: str) -> dict[str, object]:
     text = raw.decode("utf-8", "surrogatepass").strip(" \t\n\r")
     try:
         found, end = make_scanner(Form)(text, 0)  # type: ignore[arg-type]
-    except StopIteration:
+    except (StopIteration, SystemError, ValueError, RecursionError):  # the scanner's words are no sentences
         raise Blocked(otherwise) from None
     if not isinstance(found, dict) or end != len(text):
         raise Blocked(otherwise)

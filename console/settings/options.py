@@ -12,12 +12,14 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from console.domain.budget import parse_limit
+from console.domain.conversation import Program
 from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
 from console.domain.guard import RETURN_WATCH_S
 from console.domain.process.durable import replace_file
 from console.domain.roles.rights import AGENTS_UID
 
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9\[]\S*\Z")
 _SERVER = re.compile(r"(?!.*__)[A-Za-z0-9][A-Za-z0-9_-]{0,39}\Z")
 ENGINE = "/var/run/docker.sock"
 MODE = 0o644
@@ -82,13 +84,18 @@ class ProgramOptions(_Section):
     @field_validator("mcp")
     @classmethod
     def _are_servers(cls, found: dict[str, dict[str, list[str]]]) -> dict[str, dict[str, list[str]]]:
+        if unknown := sorted(found.keys() - set(Program)):
+            raise ValueError(f"{unknown[0][:60]!r} is no program that is started: {', '.join(Program)}")
+        if any(len(servers) > 50 for servers in found.values()):
+            raise ValueError("one program gets at most 50 servers")
         for name, words in [server for servers in found.values() for server in servers.items()]:
             if not _SERVER.match(name):
                 raise ValueError(f"{name[:60]!r} is no name of a server: letters, digits, - and _, at most 40, no __")
             if not words or len(words) > 50 or any(len(word) > 1000 or not word.isprintable() for word in words):
                 raise ValueError(f"{name} needs 1 to 50 words of at most 1,000 characters on one line")
             # A command without its folder would be looked for where an agent may write.
-            if not (words[0].startswith("/") or (len(words) == 1 and words[0].startswith(("http://", "https://")))):
+            is_path = words[0].startswith("/") and ".." not in words[0].split("/")
+            if not (is_path or (len(words) == 1 and _ADDRESS.match(words[0]))):
                 raise ValueError(f"{name} needs the whole path of a program with its arguments, or one http address")
         return found
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotRecorded, Unavailable, UsageProblem
+from console.domain.guard import CONSOLE
 from console.domain.ids import AGENT_ID, ControlLevel
 from console.domain.process.failpoints import failpoint
 from console.killswitch.guard.freeze import Freezing
@@ -30,7 +31,6 @@ MOVE_S = 55.0
 MOST_ALSO = 16
 CAUSE = "adoption"
 CUT_SHORT = "the guard ended while it was being adopted: what had left it by then is not known"
-CONSOLE = "it has a line to the guard open, as consoles and panic buttons do"
 AGAIN = "Look at the candidates again."
 
 

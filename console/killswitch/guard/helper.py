@@ -122,7 +122,7 @@ def command(name: str) -> list[str]:
 
 
 def _start(words: list[str], socket_fd: int) -> int:
-    """Its pid. All other descriptors of the guard are closed by the kernel (PEP 446)."""
+    """Its pid. It inherits standard error and one end of the pair, and no other descriptor."""
     # posix_spawn and subprocess hold the interpreter's lock until the program is loaded: on a slow disk no kill would begin.
     if pid := os.fork():
         return pid
@@ -130,6 +130,8 @@ def _start(words: list[str], socket_fd: int) -> int:
         os.setsid()
         for number in (0, 1):
             os.dup2(socket_fd, number)
+        # An exec on a slow disk takes long: a guard that dies meanwhile must leave no lock and no line open.
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         for number in _ORDINARY:
             signal.signal(number, signal.SIG_DFL)
         os.execve(words[0], words, _ENVIRONMENT)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from console.domain.guard import text, whole, whole_list
+from console.domain.guard import CONSOLE, text, whole, whole_list
 from console.domain.kill import Suspect
 from console.killswitch.helpers.one_request import serve
 from console.killswitch.kernel import processes
@@ -34,7 +34,6 @@ LISTED = 24
 MOST_SPARED = 4096
 LONGEST_PATH = 4096
 MOVED, ENDED = "moved", "ended"
-CONSOLE = "it has a line to the guard open, as consoles and panic buttons do"
 
 
 def main() -> None:
@@ -84,21 +83,17 @@ class Adoption:
             origin = origin_of(roots[0][0])
             found["origin"] = list(origin.as_words()) if origin is not None else []
         if not found["changed"] and not found["refused"]:
-            self._know(roots)
-        return found
-
-    def _know(self, roots: list[tuple[int, int]]) -> None:
-        """Looks at what is below each. One that has ended is known only if it was known before."""
-        for root in roots:
-            with suppress(OSError):
-                self._closures[root] = self._closures.get(root) or Closure(Handle(*root))
-        with suppress(OSError):
+            # What cannot be seen here is no answer, and nothing is adopted: a parent may end before the next look.
+            self._closures = {root: Closure(Handle(*root)) for root in roots}
             _look(self._closures)
+        return found
 
     def _bring(self, request: dict[str, Any]) -> dict[str, Any]:
         """Move what is outside until ``QUIET_LOOKS`` looks in a row find none: how many, what was left and why, whether it is whole."""
         roots, agent_id = _roots(request), text(request, "agent_id", limit=63)
-        self._know(roots)
+        for root in roots:  # one that ended before any look is not known, and its tree is not whole
+            with suppress(OSError):
+                self._closures[root] = self._closures.get(root) or Closure(Handle(*root))
         with _opened(request) as tree:
             leaf = Leaf(Path(text(request, "leaf", limit=LONGEST_PATH)), whole(request, "inode"))
             answer, maybe = self._move_all(tree, leaf, request), tuple[Suspect, ...]()
@@ -128,7 +123,7 @@ class Adoption:
             moved += sum(take(pid, ticks) for pid, ticks in outside)
             quiet = 0 if outside else quiet + 1
             time.sleep(APART_S)
-        return {"moved": moved, "left": left, "whole": quiet >= QUIET_LOOKS}
+        return {"moved": moved, "left": left, "whole": quiet >= QUIET_LOOKS and set(_roots(request)) <= self._closures.keys()}
 
 
 def why_not(request: dict[str, Any], pid: int, ticks: int) -> str:

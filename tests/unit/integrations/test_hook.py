@@ -136,7 +136,9 @@ def test_an_answer_that_does_not_come_blocks(server: Server) -> None:
     assert done.returncode == 2 and b"no answer within 0.5 s" in done.stderr
 
 
-@pytest.mark.parametrize("call", [b"", b"{", b"[]", b"7", b"\xff\xfe", b'{"a":' * 5000, b"x" * (2 * 1024 * 1024 + 1)])
+@pytest.mark.parametrize(
+    "call", [b"", b"{", b"[]", b"7", b"\xff\xfe", b'{"a":' * 5000, b'{"a": "\n"}', b'{"a": "\\ud8"}', b"x" * (2 * 1024 * 1024 + 1)]
+)
 def test_a_call_that_cannot_be_read_blocks(server: Server, call: bytes) -> None:
     assert hook(server.path, call).returncode == 2
 

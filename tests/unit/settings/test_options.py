@@ -82,6 +82,9 @@ def test_changes_are_checked() -> None:
         ("a", ["/x", "y\nz"]),
         ("a", ["https://x", "/y"]),
         ("a", ["--x"]),
+        ("a", ["/opt/../tmp/x"]),
+        ("a", ["http:///x"]),
+        ("a", ["https://-x"]),
     ],
 )
 def test_an_mcp_server_has_a_plain_name_and_a_whole_path_or_an_address(name: str, words: list[str]) -> None:
@@ -89,6 +92,12 @@ def test_an_mcp_server_has_a_plain_name_and_a_whole_path_or_an_address(name: str
         merged(Options(), {"programs.mcp": {"codex": {name: words}}})
     kept = {"codex": {"a_1-b": ["/opt/x", "--y", "z"], "c": ["https://c.example/mcp"]}}
     assert merged(Options(), {"programs.mcp": kept}).programs.mcp == kept
+
+
+def test_servers_are_of_a_program_that_is_started_and_not_too_many() -> None:
+    for program, names in (("claude", ["a"]), ("codex", [f"a{n}" for n in range(51)])):
+        with pytest.raises(ValidationError, match=r"programs\.mcp"):
+            merged(Options(), {"programs.mcp": {program: {name: ["/x"] for name in names}}})
 
 
 def test_every_option_explains_itself() -> None:

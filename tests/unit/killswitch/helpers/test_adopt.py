@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from console.domain.errors import UsageProblem
-from console.killswitch.helpers.adopt import CONSOLE, Adoption
+from console.domain.guard import CONSOLE
+from console.killswitch.helpers import adopt
+from console.killswitch.helpers.adopt import Adoption
 from console.killswitch.kernel import processes
 
 
@@ -68,6 +70,17 @@ def test_what_is_not_as_it_was_shown_is_told(asked: dict[str, Any], changed: dic
 def test_orphans_that_are_named_are_checked_like_the_first(asked: dict[str, Any]) -> None:
     found = answer(asked | {"op": "check", "tree": "/nowhere", "also": [1, 1]} | {"held": [], "connected": [asked["pid"]]})
     assert found["refused"] == [asked["pid"], CONSOLE]
+
+
+def test_a_tree_that_cannot_be_looked_at_is_no_answer(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def blind(*_: object) -> Any:
+        raise OSError(13, "hidden")
+
+    monkeypatch.setattr(adopt, "why_not", lambda *_: "")
+    assert answer(asked | {"op": "check"})["refused"] == []
+    monkeypatch.setattr(adopt, "look_at_all", blind)
+    with pytest.raises(OSError, match="hidden"):
+        answer(asked | {"op": "check"})
 
 
 @pytest.mark.parametrize("op", ["", "kill", None])
