@@ -117,6 +117,8 @@ def ticked(state: EngineState, event: e.ClockTicked) -> Iterator[c.Command]:
     budget.ticked = event.boot_s
     ours = sorted(state.held)
     yield from overdue(state, event)
+    yield from (c.ShowAgent(state.agents[i]) for i in sorted(budget.day_over - budget.observed_said) if i in state.agents)
+    budget.day_over.clear()
     open_nodes = {node for i in ours for node in charging.wide_nodes(state, state.agents[i])}
     for node in open_nodes:
         # Of a session, a project or a day: how long anything of it was running.

@@ -69,6 +69,7 @@ def turn_day(state: EngineState, event: e.Event) -> None:
     before, state.budget.turned = state.budget.day, (event.at, event.boot_s, state.budget.boot_id)
     state.budget.day = turned(before, event.at, event.boot_s, state.budget.boot_id)
     if before.date != state.budget.day.date:
+        state.budget.day_over |= state.budget.observed_said
         state.budget.observed_said.clear()  # an agent that is still over another limit is reported again
         for held in list(state.budget.reservations.values()):
             release(state, held)

@@ -88,7 +88,7 @@ def _look_at(state: EngineState, node: Node, limits: Limits, agent: Agent, event
     if breach:
         yield from halt(state, members(state, node), breach, event, node)
     elif node[0] != "agent" and (breach := first_breach(agent.usage, limits, node[0], _key(state, node), GAUGES)):
-        # A step that takes too long, or fails again and again, is one agent's: it and what it spawned are halted, nobody else.
+        # A step that takes too long, or fails again and again, is one agent's: it and what it spawned are halted, and no other agent.
         yield from halt(state, state.subtree(agent.agent_id), breach, event, node)
 
 
@@ -157,15 +157,17 @@ def halt(state: EngineState, agent_ids: list[AgentId], breach: Breach, event: e.
 
 
 def _only_seen(state: EngineState, agent_ids: list[AgentId], reason: str) -> Iterator[c.Command]:
-    for agent_id in agent_ids:
-        if agent_id in state.budget.observed_said:
-            continue
+    new = [i for i in agent_ids if i not in state.budget.observed_said]
+    for agent_id in new:
         state.budget.observed_said.add(agent_id)
         words = f"{reason}; {PASSED.format(agent_id)}"
         yield c.ShowAgent(state.agents[agent_id])
         yield c.NoteEvent(agent_id, "budget", words)
         yield c.Record("supervisor", "budget.over", f"{agent_id}: {words}", verdict="not_stopped", agent_id=agent_id, must=True)
-        yield c.Announce(f"{agent_id} is over its budget and goes on: {words}", "red")
+    if len(new) == 1:
+        yield c.Announce(f"{new[0]} is over its budget and goes on: {reason}; {PASSED.format(new[0])}", "red")
+    elif new:
+        yield c.Announce(f"{len(new)} observed agents are over a limit and go on: {reason}. Each row says how to stop its agent.", "red")
 
 
 def passed_words(state: EngineState, agent: Agent) -> str:

@@ -95,6 +95,8 @@ class BudgetState:
     """When wall time of sessions, projects and days was last kept."""
     observed_said: set[AgentId] = field(default_factory=set)
     """Observed agents beyond a limit: said once."""
+    day_over: set[AgentId] = field(default_factory=set)
+    """Those of the day that has ended, whose rows still say so."""
 
     def of(self, scope: str, key: str) -> Limits:
         """The limits of a session, a project or the day: as set, else as the settings say."""

@@ -12,7 +12,7 @@ from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
 from console.enforcement import budgets
-from console.enforcement.limiting import PASSED
+from console.enforcement.limiting import PASSED, passed_words
 from tests.fakes.playbook import Playbook
 
 TODAY = "1970-01-01"
@@ -78,6 +78,22 @@ def test_who_is_only_seen_is_warned_of_once_and_never_said_to_be_stopped() -> No
     change(book, "agent", "o", cost_usd=1.0)
     book.none(c.HaltAgents)
     assert [r for r in book.all(c.Record) if r.kind == "budget.over"]
+
+
+def test_rows_of_those_that_are_only_seen_are_current_after_midnight_and_many_are_announced_once() -> None:
+    book = Playbook().run("o1", context_id=ContextId("s")).run("o2", context_id=ContextId("s"))
+    seen_only(book, "o1")
+    seen_only(book, "o2")
+    change(book, "day", "", cost_usd=1.0)
+    book >> e.UsageReported(book.at, book.boot, AgentId("o1"), cost_usd=1.5)
+    assert [a.text for a in book.all(c.Announce) if a.level == "red"] == [
+        "2 observed agents are over a limit and go on: day limit cost_usd: 1.5 of 1 (1970-01-01). Each row says how to stop its agent."
+    ]
+    assert passed_words(book.state, book.agent("o2")) == PASSED.format("o2")
+    book.tick(86_400.0)
+    assert {shown.agent.agent_id for shown in book.all(c.ShowAgent)} >= {"o1", "o2"}
+    assert passed_words(book.state, book.agent("o2")) == ""
+    assert book.tick(1.0).all(c.ShowAgent) == []
 
 
 def test_what_is_seen_inside_an_agent_that_is_halted_ends_with_it() -> None:
