@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -34,6 +35,10 @@ class FakeStops:
         self.daemons: list[DaemonView] = []
         """What a kill says of programs outside that host its sessions."""
         self.refuse: tuple[int, str] | None = None
+        self.unpreviewed: dict[str, str] = {}
+        """Targets whose preview fails, and why."""
+        self.hanging: set[str] = set()
+        """Targets whose preview is answered once they are taken out."""
         self.refuse_act: tuple[int, str] | None = None
         self.fails: dict[str, str] = {}
         self.notes: list[str] = []
@@ -104,8 +109,12 @@ class FakeStops:
 
     async def _preview(self, request: Request) -> Response:
         body = la.LadderBody.model_validate_json(await request.body())
+        while body.scope.target in self.hanging:
+            await asyncio.sleep(0.02)
         if self.refuse is not None:
             return refuse(*self.refuse, "Look at the fleet.")
+        if body.scope.target in self.unpreviewed:
+            return refuse(503, self.unpreviewed[body.scope.target], "Look at the fleet.")
         return say(self.preview(body))
 
     async def _act(self, request: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -10,8 +11,12 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from console.api.agents.daemons import DaemonView
+from console.api.ladder import ScopeBody
+from console.gui.models.fleet import Fleet
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.kill_switch.rung import RungDialog
+from console.gui.pages.kill_switch.rung_words import target_words
 from console.gui.pages.kill_switch.several import SeveralDialog
 from console.gui.window.main import Window
 from tests.fakes.operator_server import FakeHouse
@@ -44,7 +49,7 @@ def picked(page: FleetPage) -> list[str]:
 def asked(window: Window, qtbot: QtBot) -> SeveralDialog:
     qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(SeveralDialog)))
     found = next(d for d in window.findChildren(SeveralDialog) if d.isVisible())
-    qtbot.waitUntil(lambda: found.main.isEnabled() or bool(found._refused))
+    qtbot.waitUntil(lambda: "…" not in found.sentence.text())
     return found
 
 
@@ -139,10 +144,13 @@ def test_what_an_agent_calls_itself_begins_no_line_of_the_question(make_house: M
     click(page, 1)
     click(page, 3, CTRL)
     page.view.picked_rows()[0].view.cwd = "/tmp/a\n   → 9 agents killed.\u202e\u2028x"
+    page.view.picked_rows()[1].view.cwd = "/" + " ".join(f"{'x' * pad} → 9 agents killed. 2. agent" for pad in range(1, 40)) + "\u6f22" * 90
     window.do("fleet.freeze-agent")
     dialog = asked(window, qtbot)
     lines = dialog.targets.toPlainText().splitlines()
-    assert not [line for line in lines if line.strip().startswith("→ 9")] and "\u202e" not in "".join(lines)
+    blocks = [dialog.targets.document().findBlockByNumber(number) for number in range(len(lines))]
+    assert all(block.layout().lineCount() <= 1 for block in blocks), "the view wraps no line by itself"
+    assert not [line for line in lines if re.match(r" {0,6}→ 9| {0,6}2\. agent", line)] and "\u202e" not in "".join(lines)
     dialog.cancel.click()
 
 
@@ -176,3 +184,150 @@ def test_ctrl_c_copies_the_whole_id(several: bool, make_house: Make, open_window
     assert QGuiApplication.clipboard().text() == "\n".join(ids)
     QTest.keyClick(page.view, Qt.Key.Key_C, CTRL | SHIFT)
     assert QGuiApplication.clipboard().text().count("\t") == 7 * len(ids)
+
+
+def two_asked(window: Window, qtbot: QtBot, action: str = "fleet.freeze-agent", numbers: tuple[int, ...] = (1, 3)) -> SeveralDialog:
+    """The question about the rows at these places."""
+    page = fleet_of(window)
+    click(page, numbers[0])
+    for number in numbers[1:]:
+        click(page, number, CTRL)
+    window.do(action)
+    qtbot.waitUntil(lambda: any(d.isVisible() for d in window.findChildren(SeveralDialog)))
+    return next(d for d in window.findChildren(SeveralDialog) if d.isVisible())
+
+
+def ids_at(window: Window, *numbers: int) -> list[str]:
+    return [str(fleet_of(window).table.model.rows[number].id) for number in numbers]
+
+
+def test_a_target_without_a_preview_is_counted(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    window = open_window("fleet")
+    first, second = ids_at(window, 1, 3)
+    house.supervisor.stops.unpreviewed = {second: "The registry cannot be read."}
+    dialog = two_asked(window, qtbot)
+    qtbot.waitUntil(dialog.main.isEnabled)
+    assert dialog.sentence.text() == "It acts on 1 agent, and on 1 target without a preview."
+    assert (dialog.sentence._role, dialog.sentence._mark) == ("warn", "triangle")
+    assert dialog.main.text() == "Freeze 1 agent and 1 target without a preview"
+    assert "The registry cannot be read." in re.sub(r"\n {7}", " ", dialog.targets.toPlainText())
+    dialog.main.click()
+    qtbot.waitUntil(lambda: {target for _verb, target, _reach in acts(house)} == {first, second})
+    qtbot.waitUntil(dialog.main.isHidden)
+    dialog.cancel.click()
+
+
+def test_what_loosens_is_not_sent_without_a_preview(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    for agent in list(house.supervisor.agents.values()):
+        house.supervisor.agents[agent.id] = agent.model_copy(update={"causes": ["operator"]})
+    window = open_window("fleet")
+    first, second = ids_at(window, 1, 3)
+    house.supervisor.stops.unpreviewed = {second: "The registry cannot be read."}
+    dialog = two_asked(window, qtbot, "fleet.thaw-agent")
+    qtbot.waitUntil(dialog.main.isEnabled)
+    assert dialog.sentence.text() == "It acts on 1 agent. 1 target of 2 left alone: see below." and dialog.sentence._role == "warn"
+    dialog.main.click()
+    qtbot.waitUntil(lambda: acts(house) == {("thaw", first, "agent")})
+    qtbot.waitUntil(dialog.main.isHidden)
+    assert window.notices.all[-1].level == "amber" and "done for 1 of 2 targets" in window.notices.all[-1].text
+    dialog.cancel.click()
+
+
+def test_what_a_preview_says_stands_below_its_target(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    house.supervisor.stops.daemons = [DaemonView(name="x\n   → all dead", pid=7, plan="frozen until zero", other_sessions=["s2"])]
+    window = open_window("fleet")
+    rows = [row.id for row in fleet_of(window).table.model.rows]
+    agents = house.supervisor.agents
+    agents["linux-x64"] = agents["linux-x64"].model_copy(update={"control_level": "observed"})
+    agents["windows"] = agents["windows"].model_copy(update={"best_effort": "it can leave its cgroup"})
+    numbers = (rows.index("release-captain"), rows.index("support-triage"))
+    dialog = two_asked(window, qtbot, "fleet.stop-tree", numbers)
+    qtbot.waitUntil(dialog.main.isEnabled)
+    qtbot.waitUntil(lambda: "Outside:" in dialog.targets.toPlainText())
+    shown = re.sub(r"\n {7}", " ", dialog.targets.toPlainText())  # lines that were wrapped
+    below = shown[: shown.index("\n2. ")].splitlines()
+    assert "   Best effort: it can leave its cgroup (windows)" in below
+    assert "   Left alone: it is only observed: Watchfloor did not start it (linux-x64)" in below
+    assert "   Daemon: x\\x0a → all dead, process 7: frozen until zero; other sessions in it: s2" in re.sub(" +", " ", shown).replace(
+        "\n ", "\n   "
+    )
+    assert any(line.startswith("   Outside: 8 agents could give work") for line in below)
+    assert "left alone" in dialog.sentence.text() and "best effort" in dialog.sentence.text() and dialog.sentence._role == "warn"
+    dialog.cancel.click()
+
+
+def test_a_preview_that_hangs_keeps_no_stop_back_and_overwrites_no_result(
+    make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.pages.kill_switch.several.UNKNOWN_MS", 100)
+    house = make_house()
+    window = open_window("fleet")
+    numbers = (1, 3, 4, 5, 6, 7, 8)
+    ids = ids_at(window, *numbers)
+    house.supervisor.stops.hanging = set(ids[1:])
+    dialog = two_asked(window, qtbot, "fleet.kill-agent", numbers)
+    qtbot.waitUntil(dialog.main.isEnabled)
+    assert "targets without a preview" in dialog.main.text() and dialog.sentence._role == "warn"
+    dialog.main.click()
+    qtbot.waitUntil(lambda: {target for _verb, target, _reach in acts(house)} == set(ids))
+    qtbot.waitUntil(dialog.main.isHidden)
+    shown = dialog.targets.toPlainText()
+    assert shown.count("Receipt ") == len(ids)
+    house.supervisor.stops.hanging = set()
+    qtbot.waitUntil(lambda: window.pages["fleet"].desk.requests.in_flight == 0)
+    assert dialog.targets.toPlainText() == shown
+    dialog.cancel.click()
+
+
+def test_nothing_is_loosened_while_a_preview_hangs(
+    make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.pages.kill_switch.several.UNKNOWN_MS", 50)
+    house = make_house()
+    for agent in list(house.supervisor.agents.values()):
+        house.supervisor.agents[agent.id] = agent.model_copy(update={"causes": ["operator"]})
+    window = open_window("fleet")
+    house.supervisor.stops.hanging = {ids_at(window, 3)[0]}
+    dialog = two_asked(window, qtbot, "fleet.thaw-agent")
+    qtbot.waitUntil(lambda: "→ Resume: 1 agent" in dialog.targets.toPlainText())
+    qtbot.wait(200)
+    assert not dialog.main.isEnabled()
+    house.supervisor.stops.hanging = set()
+    qtbot.waitUntil(dialog.main.isEnabled)
+    assert dialog.main.text() == "Resume 2 agents"
+    dialog.cancel.click()
+
+
+def test_who_was_left_alone_is_not_done(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    window = open_window("fleet")
+    second = ids_at(window, 3)[0]
+    dialog = two_asked(window, qtbot)
+    qtbot.waitUntil(dialog.main.isEnabled)
+    house.supervisor.agents[second] = house.supervisor.agents[second].model_copy(update={"control_level": "observed"})
+    dialog.main.click()
+    qtbot.waitUntil(dialog.main.isHidden)
+    assert "done for 1 of 2 targets" in window.notices.all[-1].text and window.notices.all[-1].level == "amber"
+    assert dialog.sentence._role == "warn"
+    dialog.cancel.click()
+
+
+def test_each_target_is_put_into_words_once(make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+
+    def counting(scope: ScopeBody, fleet: Fleet, host: str) -> str:
+        counted.append(scope.target)
+        return target_words(scope, fleet, host)
+
+    monkeypatch.setattr("console.gui.pages.kill_switch.several.target_words", counting)
+    make_house("300")
+    window = open_window("fleet")
+    dialog = two_asked(window, qtbot, "fleet.freeze-agent", tuple(range(0, 22, 2)))
+    qtbot.waitUntil(dialog.main.isEnabled)
+    dialog.main.click()
+    qtbot.waitUntil(dialog.main.isHidden)
+    assert len(counted) == len(set(counted)) == 11
+    dialog.cancel.click()

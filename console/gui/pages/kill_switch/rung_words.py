@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from textwrap import wrap
 from typing import Literal, get_args
 
@@ -99,7 +98,31 @@ def refusals(rows: list[Row], *, killed: bool) -> dict[str, str]:
 
 def touched(preview: LadderPreview) -> int:
     """Agents it will act on, whole."""
-    return sum(c.get("certain", 0) + c.get("best_effort", 0) for c in preview.counts.values())
+    return count_of(preview, "certain") + count_of(preview, "best_effort")
+
+
+def count_of(preview: LadderPreview, treatment: str) -> int:
+    """Agents of all control levels with a treatment, whole."""
+    return sum(counts.get(treatment, 0) for counts in preview.counts.values())
+
+
+def total_words(previews: list[LadderPreview | None], asked: int) -> tuple[str, str, bool]:
+    """(sentence, words of the button, whether all of it is certain) of several targets. None: a target without a preview.
+
+    ``asked``: targets there are; those without an entry in ``previews`` are left alone.
+    """
+    if not previews:
+        return "It would act on no agent: see below.", "", False
+    known = [preview for preview in previews if preview is not None]
+    number, best = sum(map(touched, known)), sum(count_of(one, "best_effort") for one in known)
+    excluded, blind, left = sum(count_of(one, "excluded") for one in known), len(previews) - len(known), asked - len(previews)
+    parts = [plural(number, "agent")] if known else []
+    parts += [f"{plural(blind, 'target')} without a preview"] if blind else []
+    words = [f"It acts {', and '.join(f'on {part}' for part in parts)}."]
+    words += [f"{best:,} best effort, not confirmed."] if best else []
+    words += [f"{plural(excluded, 'agent')} left alone."] if excluded else []
+    words += [f"{plural(left, 'target')} of {asked:,} left alone: see below."] if left else []
+    return " ".join(words), " and ".join(parts), len(words) == 1 and not blind
 
 
 def button_words(action: str, preview: LadderPreview) -> str:
@@ -126,19 +149,35 @@ def count_lines(preview: LadderPreview) -> list[Fact]:
 
 def why_lines(agents: list[LadderAgent], mark: str, role: str) -> list[Fact]:
     """Reasons with how many agents each holds for, the commonest first, and who."""
-    whys = Counter(agent.why or "no reason was given" for agent in agents)
+    found, more = _whys(agents)
     lines = []
-    for why, number in whys.most_common(_WHYS):
-        names = [agent.name or agent.id for agent in agents if (agent.why or "no reason was given") == why]
-        who = safe_text(names[0], 40) + (f" and {number - 1} more" if number > 1 else "")
+    for why, who in found:
         colour = role if role == "warn" else "text"
-        first, *rest = wrap(safe_text(why), _WRAP) or [""]
+        first, *rest = wrap(why, _WRAP) or [""]
         lines.append(Fact(first, "", mark, role, left_role=colour))
         lines += [Fact(part, "", left_role=colour, indent=True) for part in rest]
         lines.append(Fact(who, "", left_role="text2", indent=True))
-    if len(whys) > _WHYS:
-        lines.append(Fact(f"and {plural(len(whys) - _WHYS, 'more reason')}", "", left_role="text2", indent=True))
-    return lines
+    return [*lines, *([Fact(more, "", left_role="text2", indent=True)] if more else [])]
+
+
+def _whys(agents: list[LadderAgent]) -> tuple[list[tuple[str, str]], str]:
+    """(reason, agents) of the commonest, and how many more reasons there are, or empty."""
+    names: dict[str, list[str]] = {}
+    for agent in agents:
+        names.setdefault(agent.why or "no reason was given", []).append(agent.name or agent.id)
+    common = sorted(names.items(), key=lambda found: -len(found[1]))
+    found = [(safe_text(why), safe_text(who[0], 40) + (f" and {len(who) - 1} more" if len(who) > 1 else "")) for why, who in common[:_WHYS]]
+    return found, f"and {plural(len(common) - _WHYS, 'more reason')}" if len(common) > _WHYS else ""
+
+
+def told_lines(preview: LadderPreview) -> list[str]:
+    """A preview in lines of text: how many agents, what is not certain and why, what is left alone, and the programs outside."""
+    lines = [f"→ {VERBS.get(preview.action, preview.action)}: {plural(touched(preview), 'agent')}"]
+    for kind, agents in (("Best effort", preview.best_effort), ("Left alone", preview.excluded)):
+        found, more = _whys(agents)
+        lines += [f"{kind}: {why} ({who})" for why, who in found] + ([f"{kind}: {more}"] if more else [])
+    lines += [f"Daemon: {words}" for words in daemon_words(preview)]
+    return [*lines, *([f"Outside: {preview.outside}"] if preview.outside else [])]
 
 
 def reach_line(preview: LadderPreview) -> str:
@@ -162,7 +201,7 @@ def outcome(action: str, done: ActView) -> tuple[Literal["amber", "info"], str]:
     left = f" {plural(len(done.excluded), 'agent')} left alone." if done.excluded else ""
     fine = f"{plural(len(done.agents), 'agent')} {DONE[action]}."
     if not done.failed:
-        return "info", f"{fine}{left}"
+        return "info" if done.agents else "amber", f"{fine}{left}"
     first, why = next(iter(done.failed.items()))
     return "amber", f"{plural(len(done.failed), 'agent')} NOT {DONE[action]}: {first}: {why}. {fine}{left}"
 

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from textwrap import wrap
 
+from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
 from console.api.ladder import LadderBody, LadderPreview, ScopeBody
@@ -12,7 +17,17 @@ from console.domain.errors import ConsoleError, ExitCode, NotFound, UsageProblem
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict
 from console.gui.pages.interface import Desk
-from console.gui.pages.kill_switch.rung_words import MEANS, VERBS, Action, outcome, scope_words, target_words, touched
+from console.gui.pages.kill_switch.rung_words import (
+    MEANS,
+    VERBS,
+    Action,
+    outcome,
+    scope_words,
+    target_words,
+    told_lines,
+    total_words,
+    touched,
+)
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.reading import PlainView
 from console.gui.widgets.safe_text import safe_text
@@ -20,7 +35,14 @@ from console.gui.widgets.words import plural
 
 MOST = 200
 """Scopes of one question: a person reads each of them. More are a session, or this host."""
+UNKNOWN_MS = 3000
+"""A stop waits no longer for previews."""
+_AT_ONCE = 2
+"""Previews asked for at a time: those that hang leave connections to the stop."""
+_DRAW_MS = 50
 _HEIGHT = 220
+_WRAP = 64
+"""Characters of a line; the view has room for a few more."""
 _TIGHTENS = ("freeze", "isolate", "kill")
 
 
@@ -31,118 +53,184 @@ def several_words(scopes: list[ScopeBody]) -> str:
     return plural(len(scopes), "agent") + (" and all below them" if scopes[0].reach == "tree" else "")
 
 
+@dataclass(slots=True)
+class _Target:
+    """One scope, and what is known of it."""
+
+    scope: ScopeBody
+    name: str
+    head: str
+    """Its name with a number, and below it the target in full."""
+    preview: LadderPreview | None = None
+    trouble: str = ""
+    """Why there is no preview; empty: there is one, or it has not come yet."""
+    refused: str = ""
+    """Why nothing is sent for it; empty: it is sent."""
+    result: str = ""
+    good: bool | None = None
+    """None: no result has come."""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether its preview has come or failed."""
+        return self.preview is not None or bool(self.trouble)
+
+    def words(self) -> str:
+        """Head, and below it what will happen or what came of it."""
+        if self.result or self.refused:
+            below = [f"→ {self.result or self.refused}"]
+        elif self.preview is not None:
+            below = told_lines(self.preview)
+        else:
+            below = [f"→ What this will do is not known. {self.trouble}".strip()]
+        return "\n".join([self.head, *(_laid(line, "   ") for line in below)])
+
+
 class SeveralDialog(Dialog):
     """Each scope is an order of its own, and all are sent at once. One that fails keeps none of the others from being carried out."""
 
     def __init__(self, desk: Desk, action: Action, scopes: list[ScopeBody], parent: QWidget) -> None:
-        super().__init__(f"{VERBS[action]} {several_words(scopes)}?", VERBS[action], "danger" if action == "kill" else "primary", parent)
-        self._desk, self._action, self._scopes = desk, action, scopes
-        self._refused: dict[int, str] = {}
-        """Scopes for which nothing is sent, and why."""
-        self._touched: dict[int, int] = {}
-        """Agents that the preview names for a scope."""
-        self._said: dict[int, str] = {}
-        """What is to be read below a target: what it will do, then what came of it."""
-        self._good: dict[int, bool] = {}
+        kind = "danger" if action == "kill" else "primary"
+        super().__init__(f"{VERBS[action]} {several_words(scopes)}?", VERBS[action], kind, parent, width=560)
+        self._desk, self._action = desk, action
+        host = desk.switch.status.host if desk.switch.status else ""
+        self._targets = [_target(number, scope, desk, host) for number, scope in enumerate(scopes, 1)]
+        self._unasked = deque(self._targets)
+        self._asking = 0
+        self._sent = False
         self.paragraph(MEANS[action])
-        self.sentence = self.paragraph("The supervisor is asked what this will do…", "text2", "ring")
-        self.targets = PlainView("Targets", parent=self)
-        self.targets.setMinimumHeight(min(_HEIGHT, 40 + 34 * len(scopes)))
+        self.sentence = self.paragraph("", "text2", "ring")
+        self.targets = PlainView("Targets", wrap=False, parent=self)  # wide letters lengthen a line, and begin none
+        self.targets.setMinimumHeight(min(_HEIGHT, 40 + 51 * len(scopes)))
         self.body.addWidget(self.targets)
         self.reason = self.ask_reason()
         self.reason.setPlaceholderText("optional")
-        self.main.allow("The preview has not come yet.")
         self.main.clicked.connect(self._send)
+        # Many answers come at once: they are shown together, and the next ones asked for outside of the answer before.
+        self._draw, self._next, self._late = (
+            _timer(self, _DRAW_MS, self._show),
+            _timer(self, 0, self._ask),
+            _timer(self, UNKNOWN_MS, self._show),
+        )
+        self._late.start()
         self._show()
         self.cancel.setFocus()
-        for at, scope in enumerate(scopes):
-            asked = desk.requests.fleet.preview(LadderBody(action=action, scope=scope)).while_alive(self)
-            asked.then(partial(self._previewed, at)).failed(partial(self._unknown, at))
-
-    def _show(self) -> None:
-        fleet, status = self._desk.fleet, self._desk.switch.status
-        host = status.host if status else ""
-        lines = []
-        for at, scope in enumerate(self._scopes):  # each part is one line: what an agent named itself begins no line of its own
-            words = safe_text(target_words(scope, fleet, host), 600)
-            lines += [f"{at + 1}. {safe_text(scope_words(scope, fleet), 200)}", f"   {words}"]
-            lines += [f"   → {safe_text(self._said[at], 600)}"] if at in self._said else []
-        self.targets.say("\n".join(lines))
+        self._ask()
 
     # --- before ------------------------------------------------------------------------------------------------------
 
-    def _previewed(self, at: int, preview: LadderPreview) -> None:
-        self._touched[at] = touched(preview)
-        refused = preview.why_not or ("" if touched(preview) else "It would act on no agent.")
-        self._said[at] = refused or f"{VERBS[self._action]}: {plural(touched(preview), 'agent')}"
-        if refused:
-            self._refused[at] = refused
-        self._asked()
+    def _ask(self) -> None:
+        while self._unasked and self._asking < _AT_ONCE and not self._sent:
+            target = self._unasked.popleft()
+            self._asking += 1
+            asked = self._desk.requests.fleet.preview(LadderBody(action=self._action, scope=target.scope)).while_alive(self)
+            asked.then(partial(self._previewed, target)).failed(partial(self._unknown, target))
 
-    def _unknown(self, at: int, error: ConsoleError) -> None:
+    def _previewed(self, target: _Target, preview: LadderPreview) -> None:
+        target.preview = preview
+        self._answered(target, preview.why_not or ("" if touched(preview) else "It would act on no agent."))
+
+    def _unknown(self, target: _Target, error: ConsoleError) -> None:
         """A stop does not wait for a preview that fails; what loosens does."""
-        self._touched[at] = 0
-        self._said[at] = f"What this will do is not known. {error.what}"
-        if self._action not in _TIGHTENS or isinstance(error, NotFound | UsageProblem):
-            self._refused[at] = error.what
-        self._asked()
+        target.trouble = error.what
+        is_refused = self._action not in _TIGHTENS or isinstance(error, NotFound | UsageProblem)
+        self._answered(target, error.what if is_refused else "")
 
-    def _asked(self) -> None:
-        self._show()
-        if len(self._touched) < len(self._scopes):
+    def _answered(self, target: _Target, refused: str) -> None:
+        self._asking -= 1
+        if self._sent:
+            return  # what came of it is shown
+        target.refused = refused
+        self._next.start()
+        self._draw.start()
+
+    def _show(self) -> None:
+        """Everything that is known, and while it is not sent what the button does."""
+        at = self.targets.verticalScrollBar().value()
+        self.targets.say("\n".join(target.words() for target in self._targets))
+        self.targets.verticalScrollBar().setValue(at)
+        if not self._sent:
+            self._judge()
+
+    def _judge(self) -> None:
+        """A stop may be sent once every preview is there or failed, or after 3 s; what loosens waits for each of them."""
+        answered = sum(target.is_asked for target in self._targets)
+        is_late = self._action in _TIGHTENS and not self._late.isActive()
+        if answered < len(self._targets) and not is_late:
+            done = f" {answered:,} of {len(self._targets):,} answered." if answered else ""
+            self.sentence.say(f"The supervisor is asked what this will do…{done}", "text2", "ring")
+            self.main.allow("The preview has not come yet.")
             return
-        left = f" {plural(len(self._refused), 'target')} of {len(self._scopes)} will be left alone: see below." if self._refused else ""
-        number = sum(count for at, count in self._touched.items() if at not in self._refused)
-        self.sentence.say(f"It acts on {plural(number, 'agent')}.{left}", "warn" if left else "text", "triangle" if left else "")
-        self.main.setText(f"{VERBS[self._action]} {plural(number, 'agent')}" if number else f"{VERBS[self._action]} without a preview")
-        self.main.allow("It would act on no agent." if len(self._refused) == len(self._scopes) else "")
+        meant = [target for target in self._targets if not target.refused]
+        words, button, is_whole = total_words([target.preview for target in meant], len(self._targets))
+        self.sentence.say(words, "text" if is_whole else "warn", "" if is_whole else "triangle")
+        self.main.setText(f"{VERBS[self._action]} {button}" if meant else VERBS[self._action])
+        self.main.allow("" if meant else "It would act on no agent.")
         self.adjustSize()
 
     # --- the act -----------------------------------------------------------------------------------------------------
 
     def _send(self) -> None:
+        self._sent = True
         self.main.allow("In progress.")
         self.sentence.say("In progress. You can close this window.", "text2", "ring")
         self.cancel.setText("Close")
         fleet, reason = self._desk.requests.fleet, self.reason.text().strip()
-        for at, scope in enumerate(self._scopes):
-            if at in self._refused:
-                continue
-            body = LadderBody(action=self._action, scope=scope, reason=reason)
-            self._said[at] = "in progress"
+        for target in (target for target in self._targets if not target.refused):
+            body = LadderBody(action=self._action, scope=target.scope, reason=reason)
+            target.result = "in progress"
             if self._action == "kill":
-                fleet.kill(body).then(partial(self._killed, at)).failed(partial(self._failed, at))
+                fleet.kill(body).then(partial(self._killed, target)).failed(partial(self._failed, target))
             else:
-                fleet.ladder(body).then(partial(self._acted, at)).failed(partial(self._failed, at))
-        if self.is_open:
-            self._show()
+                fleet.ladder(body).then(partial(self._acted, target)).failed(partial(self._failed, target))
+        self._show()
 
-    def _killed(self, at: int, receipt: Receipt) -> None:
+    def _killed(self, target: _Target, receipt: Receipt) -> None:
         found = verdict(receipt)
         good = found.exit_code is ExitCode.DONE and bool(receipt.targets)
-        self._came(at, f"{found.headline} Receipt {receipt.kill_id}", good=good)
+        self._came(target, f"{found.headline} Receipt {receipt.kill_id}", good=good)
 
-    def _acted(self, at: int, done: ActView) -> None:
-        level, words = outcome(self._action, done)
-        self._came(at, words, good=level == "info")
+    def _acted(self, target: _Target, done: ActView) -> None:
+        """Good when all of it was done: what was left alone still runs."""
+        _level, words = outcome(self._action, done)
+        self._came(target, " ".join([words, *done.notes[:3]]), good=bool(done.agents) and not done.failed and not done.excluded)
 
-    def _failed(self, at: int, error: ConsoleError) -> None:
-        self._came(at, f"Refused, or not finished: {error.what} {error.remedy}".strip(), good=False)
+    def _failed(self, target: _Target, error: ConsoleError) -> None:
+        self._came(target, f"Refused, or not finished: {error.what} {error.remedy}".strip(), good=False)
 
-    def _came(self, at: int, words: str, *, good: bool) -> None:
-        self._said[at], self._good[at] = words, good
+    def _came(self, target: _Target, words: str, *, good: bool) -> None:
+        target.result, target.good = words, good
         if self.is_open:
-            self._show()
-        if len(self._good) + len(self._refused) < len(self._scopes):
+            self._draw.start()
+        if any(one.good is None and not one.refused for one in self._targets):
             return
         self._desk.ask_sync()
-        well, sent = sum(self._good.values()), len(self._good)
-        level, mark = ("info", "check") if well == len(self._scopes) else ("amber", "triangle")
-        told = f"{VERBS[self._action]}: done for {well:,} of {plural(len(self._scopes), 'target')}."
-        bad = next((f"{scope_words(self._scopes[n], self._desk.fleet)}: {self._said[n]}" for n in self._good if not self._good[n]), "")
-        self._desk.notices.say("info" if level == "info" else "amber", f"{told} {bad}".strip())
+        well = sum(one.good is True for one in self._targets)
+        is_whole = well == len(self._targets)
+        told = f"{VERBS[self._action]}: done for {well:,} of {plural(len(self._targets), 'target')}."
+        bad = next((f"{one.name}: {one.result}" for one in self._targets if one.good is False), "")
+        self._desk.notices.say("info" if is_whole else "amber", f"{told} {bad}".strip())
         if self.is_open:
-            self.sentence.say(f"{told} What came of each is below.", "text" if well == sent else "warn", mark)
+            self._show()
+            self.sentence.say(f"{told} What came of each is below.", "text" if is_whole else "warn", "check" if is_whole else "triangle")
             self.main.hide()
             self.reason.setEnabled(False)
             self.adjustSize()
+
+
+def _target(number: int, scope: ScopeBody, desk: Desk, host: str) -> _Target:
+    name = safe_text(scope_words(scope, desk.fleet), 200)
+    return _Target(scope, name, f"{_laid(f'{number}. {name}', '')}\n{_laid(target_words(scope, desk.fleet, host), '   ')}")
+
+
+def _laid(words: str, indent: str) -> str:
+    """One line, or several that stand below its beginning: what an agent named itself begins no line that looks like one of ours."""
+    return "\n".join(wrap(safe_text(words, 600), _WRAP, initial_indent=indent, subsequent_indent=" " * 7, break_on_hyphens=False))
+
+
+def _timer(owner: QWidget, after_ms: int, work: Callable[[], None]) -> QTimer:
+    timer = QTimer(owner)
+    timer.setSingleShot(True)
+    timer.setInterval(after_ms)
+    timer.timeout.connect(work)
+    return timer
