@@ -22,6 +22,29 @@ def one_line(text: str, most: int = 300) -> str:
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"
 
 
+def usd(value: float | None) -> str:
+    """``$412.80``; less than half a cent is ``<$0.01`` and never zero; None is ``unknown``."""
+    if value is None:
+        return "unknown"
+    if not math.isfinite(value):
+        return "$?"
+    if 0 < value < 0.005:
+        return "<$0.01"
+    if abs(value) < 1e6:
+        return f"${value:,.2f}"
+    return f"${count(value)}" if abs(value) < 1e12 else ">$1 T"
+
+
+def count(value: float) -> str:
+    """``1,204``, ``31.4 M``."""
+    if not math.isfinite(value):
+        return "?"
+    for size, unit in ((1e9, "G"), (1e6, "M")):
+        if abs(value) >= size:
+            return f"{value / size:,.1f} {unit}"
+    return f"{value:,.0f}"
+
+
 def span(seconds: float) -> str:
     """How long something lasts: ``9 s``, ``31m``, ``2h 14m``, ``3 d``."""
     if not math.isfinite(seconds):

@@ -22,7 +22,9 @@ YOUNG = "young"
 """Status of a session that telemetry reported just now. Other sources may see it soon, so it has no row of its own yet."""
 GONE = "gone"
 """Status of a session that is no longer seen. Its usage is reported for a moment longer."""
-LEAST = ("docker", PROCESSES, TELEMETRY)
+PLACES = ("docker", PROCESSES)
+"""Sources that tell where an agent runs, and never what it spends."""
+LEAST = (*PLACES, TELEMETRY)
 """Sources that know less of an agent than those that read the files of its kind, which come before them."""
 
 

@@ -18,7 +18,7 @@ from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
 from console.enforcement import budgets, charging, sighting_cache
 from console.enforcement.adoption import taken_in
-from console.enforcement.identity import GONE, TELEMETRY, Row, joined, name_of, observed_id
+from console.enforcement.identity import GONE, PLACES, TELEMETRY, Row, joined, name_of, observed_id
 from console.enforcement.sighting_cache import Round
 from console.enforcement.state import EngineState, Seen
 
@@ -149,6 +149,7 @@ def _process(row: Row) -> ProcessIdentity | None:
 
 def _seen(state: EngineState, agent_id: AgentId, row: Row, inside: list[Sighting]) -> Seen:
     had, first = state.seen.get(agent_id, Seen()), row.first
+    readers = [one for one in row.members if one.source not in PLACES] or row.members
     tops = [one for one in row.members if one.source == first.source]
     return Seen(
         sources=row.sources,
@@ -156,7 +157,7 @@ def _seen(state: EngineState, agent_id: AgentId, row: Row, inside: list[Sighting
         status="" if first.status == GONE else first.status,
         model=first.model or had.model,
         unpriced=sum(one.unpriced for one in tops) if any(one.usage is not None for one in tops) else had.unpriced,
-        unread=first.unread if all(one.unread for one in row.members) else "",
+        unread=first.unread if all(one.unread for one in readers) else "",
         unlinked=first.unlinked,
         part=first.part,
         inside=row.inside,

@@ -46,6 +46,8 @@ class Written(NamedTuple):
     changed: float
     place: Path | None
     """The folder whose changes tell of it; None: it is looked at again and again."""
+    owed: str = ""
+    """Why its files do not tell yet what it uses now, or empty."""
 
 
 Find = Callable[[Path, str, int], Iterable[Written]]
@@ -177,6 +179,8 @@ class SessionFiles:
             unread="" if session else "its session is not known yet",
             agent_id=one.agent_id,
         )
+        if written is not None and written.owed and not ((own := spent.get("")) and own.answers):
+            row = replace(row, unread=written.owed)  # zero would be a measurement
         rows = [_with(row, spent.get(""))]
         for part, used in list(spent.items())[:_SUBS_MAX]:
             if part:

@@ -22,9 +22,10 @@ from console.api.policy.approvals import ApprovalRow, DecideBody, Decided
 from console.sources.codex.trust import key_of, trusted_hash
 from console.sources.kind import Lacks
 from console.sources.kinds import HOOKS, KINDS
-from tests.fakes.installed_programs import ALL, PROGRAMS, Installed, Session
+from console.sources.opencode.kind import OWED
+from tests.fakes.installed_programs import ALL, OPENCODE, PROGRAMS, Installed, Session
 from tests.fakes.instance import ROOT, Instance, until
-from tests.fakes.model_server import ModelServer, Reply, Scene, Used
+from tests.fakes.model_server import Call, ModelServer, Reply, Scene, Used
 
 SEEN_S = 2.0
 """From the program's start to its row, on a machine that does nothing else: with twice as many that want to run as it has cores, twice."""
@@ -150,6 +151,25 @@ def test_an_installed_program_is_seen_priced_and_judged(state_dir: Path, home: P
                     until(lambda: is_told(it, row.id), words="each call is in its activity")
                 (last,) = rows(it)  # a program that starts itself again is one row
                 assert (last.id, last.source) == (row.id, program.source)
+        finally:
+            end.set()
+    model.check()
+
+
+def test_while_a_sub_agent_of_opencode_works_its_spend_is_shown_and_what_is_not_written_yet_is_unknown(state_dir: Path, home: Path) -> None:
+    end = threading.Event()
+    task = Call("task", {"description": "look", "prompt": "THESUB look", "subagent_type": "general"})
+    sub = Scene("THESUB", Reply("", (Call("bash", {"command": "ls", "description": "work"}),), USED), Reply("Found.", used=USED, after=end))
+    main = Scene("THETASK", Reply("", (task,), USED), Reply("All done.", used=USED))
+    with ModelServer(sub, main) as model, Instance(state_dir, "--discover-root", str(home)) as it:
+        try:
+            with seen(it, OPENCODE, home, model.url, os.geteuid()) as (_, row):
+                below = until(lambda: [one for one in rows(it) if one.parent_id == row.id], words="its sub-agent has a row")
+                assert below[0].cost_usd == pytest.approx(OPENCODE.answer_usd, abs=1e-6)
+                own = it.agent(row.id)
+                assert (own.cost_usd, own.cost_unknown) == (None, OWED)
+                end.set()
+                until(lambda: it.agent(row.id).cost_usd, words="its own answer has its price once its call is over")
         finally:
             end.set()
     model.check()

@@ -14,7 +14,7 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.errors import Unreachable
-from console.domain.words import counted
+from console.domain.words import counted, usd
 
 if TYPE_CHECKING:
     from console.api.client.reading import ReadingClient
@@ -71,7 +71,7 @@ def fleet(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json = F
         return 0
     out.show(_table(in_tree_order(seen.agents), room=out.columns()))
     live = sum(1 for a in seen.agents if a.ended_at is None)
-    out.say(f"{counted(len(seen.agents), 'agent')}, {live} active, spent today ${seen.spend_today_usd:.2f}{unread_words(seen)}")
+    out.say(f"{counted(len(seen.agents), 'agent')}, {live} active, spent today {usd(seen.spend_today_usd)}{unread_words(seen)}")
     return 0
 
 
@@ -139,7 +139,7 @@ def cost_words(agent: AgentView) -> str:
     """``$1.20``; never $0.00 for what nothing measured: ``unknown``, ``unpriced``, or ``$1.20 + unpriced``."""
     if not agent.cost_usd and (agent.unpriced or agent.cost_usd is None):
         return "unpriced" if agent.unpriced else "unknown"
-    return f"${agent.cost_usd:.2f}" + (" + unpriced" if agent.unpriced else "")
+    return usd(agent.cost_usd) + (" + unpriced" if agent.unpriced else "")
 
 
 def _as_json(agent: AgentView) -> dict[str, object]:

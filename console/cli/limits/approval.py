@@ -13,6 +13,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.cli.terminal.tables import new_table
 from console.domain.errors import Conflict, Denied, NotFound
+from console.domain.words import usd
 
 if TYPE_CHECKING:
     from console.api.client.api_client import ApiClient
@@ -238,7 +239,7 @@ def _print(detail: ApprovalDetailView) -> None:
     for agent in detail.tree:
         out.say(
             f"  {'  ' * min(agent.level, 20)}{plain(agent.name or agent.id, 60)}  "
-            + ("unknown" if agent.cost_usd is None else f"${agent.cost_usd:.2f}")
+            + usd(agent.cost_usd)
             + ("  <- asks" if agent.asks else "")
         )
     if detail.similar:

@@ -13,6 +13,7 @@ from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Table, new_table
 from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limits
 from console.domain.errors import UsageProblem
+from console.domain.words import usd
 
 app = Verbs("Limits of agents, trees, sessions, projects and the day: what is used, what ends first, who changed what.")
 
@@ -151,10 +152,10 @@ def _page(seen: b.BudgetsView, as_json: bool) -> int:
 
 
 def _totals(t: b.BudgetTotals) -> None:
-    cap = f" of ${t.day_cap_usd:,.2f}" if t.day_cap_usd is not None else ""
-    rate = f", ${t.burn_usd_per_h:,.2f}/h" if t.burn_usd_per_h is not None else ""
-    ends = f", forecast for 24:00 ${t.forecast_usd:,.2f}" if t.forecast_usd is not None else ""
-    out.say(f"over {t.over}, above 75 % {t.above_75}, within {t.within}; today ${t.spend_today_usd:,.2f}{cap}{rate}{ends}")
+    cap = f" of {usd(t.day_cap_usd)}" if t.day_cap_usd is not None else ""
+    rate = f", {usd(t.burn_usd_per_h)}/h" if t.burn_usd_per_h is not None else ""
+    ends = f", forecast for 24:00 {usd(t.forecast_usd)}" if t.forecast_usd is not None else ""
+    out.say(f"over {t.over}, above 75 % {t.above_75}, within {t.within}; today {usd(t.spend_today_usd)}{cap}{rate}{ends}")
     if t.day_note:
         out.say(plain(t.day_note, 300))
 
@@ -176,8 +177,8 @@ def _add(table: Table, row: b.BudgetRow, indent: str) -> None:
         row.first_limit.removesuffix("_usd").removesuffix("_s"),
         f"{row.share:.0%}" if row.share else "",
         "unknown" if row.unpriced and not row.spent_usd else f"${row.spent_usd:,.4f}",
-        "" if row.cap_usd is None else f"${row.cap_usd:,.2f}",
-        "unknown" if row.burn_usd_per_h is None else f"${row.burn_usd_per_h:,.2f}",
+        "" if row.cap_usd is None else usd(row.cap_usd),
+        usd(row.burn_usd_per_h),
         out.words("; ".join(n for n in notes if n), limit=300),
     )
 

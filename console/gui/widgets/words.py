@@ -7,29 +7,6 @@ import math
 from console.domain import words
 
 
-def usd(value: float | None) -> str:
-    """``$412.80``; cents below a cent are shown as ``<$0.01``; None is ``unknown``."""
-    if value is None:
-        return "unknown"
-    if not math.isfinite(value):
-        return "$?"
-    if 0 < value < 0.005:
-        return "<$0.01"
-    if abs(value) < 1e6:
-        return f"${value:,.2f}"
-    return f"${count(value)}" if abs(value) < 1e12 else ">$1 T"
-
-
-def count(value: float) -> str:
-    """``1,204``, ``31.4 M``."""
-    if not math.isfinite(value):
-        return "?"
-    for size, unit in ((1e9, "G"), (1e6, "M")):
-        if abs(value) >= size:
-            return f"{value / size:,.1f} {unit}"
-    return f"{value:,.0f}"
-
-
 def long_span(seconds: float) -> str:
     """``4 s``, ``2 min 04 s``, ``4 h 41 min``."""
     if not math.isfinite(seconds):
@@ -57,4 +34,4 @@ def recent_clock(at: float, now: float) -> str:
     return clock(at) if 0 <= now - at < 20 * 3600 else day_clock(at)
 
 
-clock, plural, span, took = words.clock, words.counted, words.span, words.took
+clock, count, plural, span, took, usd = words.clock, words.count, words.counted, words.span, words.took, words.usd

@@ -15,7 +15,7 @@ from console.sources.kind import Kind, Lacks, Outlook, Servers, Start, Wanted, a
 from console.sources.opencode import stream
 from console.sources.opencode.activity import ACTIVITY, KILO_ACTIVITY
 from console.sources.opencode.hook import PluginHook, started_plugin
-from console.sources.opencode.transcripts import KILO, KILO_TRANSCRIPTS, SOURCE, TRANSCRIPTS, connect
+from console.sources.opencode.transcripts import KILO, KILO_TRANSCRIPTS, SOURCE, TRANSCRIPTS, connect, is_under_way
 from console.sources.programs import Program
 from console.sources.session_files import SessionFiles, Written, newest
 from console.sources.text import plain
@@ -23,8 +23,11 @@ from console.sources.text import plain
 PROGRAM = Program("opencode", "OpenCode", ("opencode-ai", "opencode"))
 KILO_PROGRAM = Program("kilo", "Kilo", ("@kilocode/cli",), native=False)
 _SESSIONS = """
-select id, time_created, time_updated from session
-where directory = ? and (parent_id is null or parent_id = '') order by time_updated desc limit 20"""
+select id, time_created, time_updated, (
+    select substr(data, 1, 4096) from message where session_id = session.id and length(data) < 4096 and data like '%"assistant"%'
+    order by time_created desc, id desc limit 1)
+from session where directory = ? and (parent_id is null or parent_id = '') order by time_updated desc limit 20"""
+OWED = "its first answer is not over: OpenCode writes what an answer used once its tool calls have ended"
 _NOT_STARTED = Lacks("Watchfloor cannot send it messages; watchfloor run -- starts it as any command")
 
 
@@ -39,9 +42,10 @@ def sessions(name: str, home: Path, cwd: str, uid: int) -> Iterator[Written]:
                 rows = database.execute(_SESSIONS, (cwd,)).fetchall()
         except sqlite3.Error:
             continue  # what is wrong with it is told where it is read
-        for session, created, updated in rows:
+        for session, created, updated, last in rows:
             if isinstance(created, int | float) and isinstance(updated, int | float):
-                yield Written(plain(session, 64), created / 1000, updated / 1000, folder)
+                owed = OWED if is_under_way(last) else ""
+                yield Written(plain(session, 64), created / 1000, updated / 1000, folder, owed)
 
 
 def _look(source: str, program: Program, given: Outlook) -> Source:

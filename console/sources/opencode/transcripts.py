@@ -135,6 +135,12 @@ def tokens_of(said: dict[str, Any]) -> Tokens:
     return Tokens(given, read, written, 0, output + more)
 
 
+def is_under_way(data: object) -> bool:
+    """Whether this message is an answer that has not ended: what it used is not written yet."""
+    record = decoded(data, _RECORDS) if isinstance(data, str) else None
+    return record is not None and record.role == "assistant" and not (isinstance(record.time, dict) and "completed" in record.time)
+
+
 def _is_database(path: str) -> bool:
     return bool(_DATABASE.search(path))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain.words import counted, mode_words
+from console.domain.words import counted, mode_words, usd
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,10 @@ from console.domain.words import counted, mode_words
 def test_one_is_one_and_all_else_are_many(number: int, said: str) -> None:
     assert counted(number, "process", "processes") == said
     assert counted(number, "agent").endswith("agent" if number == 1 else "agents")
+
+
+def test_a_spend_below_a_cent_is_never_zero() -> None:
+    assert [usd(value) for value in (None, 0.0, 0.0049, 0.006, 1234.5)] == ["unknown", "$0.00", "<$0.01", "$0.01", "$1,234.50"]
 
 
 def test_root_is_told_as_full_control() -> None:

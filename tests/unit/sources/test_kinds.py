@@ -19,6 +19,7 @@ from console.sources import kinds
 from console.sources.activity.files import Whereabouts
 from console.sources.kind import Kind, Lacks
 from console.sources.kinds import ACTIVITIES, HOOKS, KINDS, TRANSCRIPTS, VENDORS
+from console.sources.opencode.kind import OWED, sessions
 from console.sources.spend.rates import RateBook
 from console.sources.spend.reader import SpendReader
 from console.sources.spend.store import SpendStore
@@ -165,6 +166,25 @@ def test_a_sub_agent_of_the_real_opencode_counts_with_its_session(history: Histo
     (rows,) = history.store.by_agents([(os.geteuid(), "opencode", session)])
     assert [(row[0], row[3], round(row[1], 9)) for row in rows] == [("", 2, 0.009), (child, 2, 0.009)]
     assert round(ccusage(history.home, "opencode")["totalCost"], 9) == 0.018
+
+
+def test_an_answer_of_the_real_opencode_that_is_not_over_owes_what_it_used(history: History) -> None:
+    made = history.database(recording="sub-agent.sql")
+
+    def owed() -> list[str]:
+        return [one.owed for one in sessions("opencode", history.home, "/home/dev/proj", os.geteuid())]
+
+    assert owed() == [""]
+    last = "id = 'msg_21a4a9500001xf6ROoNlL78vs6'"
+    with sqlite3.connect(made) as database:  # as it stands while a tool call of that answer runs
+        database.execute(
+            f"update message set data = json_set(json_remove(data, '$.time.completed', '$.tokens.total'), '$.tokens.input', 0) where {last}"
+        )
+    assert owed() == [OWED]
+    with sqlite3.connect(made) as database:
+        database.execute(f"update message set data = '{{\"assistant\"' where {last}")
+    assert owed() == [""], "what cannot be read owes nothing"
+    database.close()
 
 
 HOSTILE = "\x00\x1b[31m" + "[" * 100_000

@@ -50,6 +50,9 @@ def test_spend_that_nothing_reads_is_unknown_and_never_zero() -> None:
     row = seen_as(read, replace(process, name="Claude Code"))
     assert row["cost_usd"] == 0.0 and row["cost_unknown"] == "", "a source reads it: nothing was spent yet"
     assert "'cost_usd': 0.0" in str(row["usage"]) and "'cost_usd': 0.0" in str(row["tree_usage"])
+    owed = replace(read, source="opencode", unread="its first answer is not over")
+    row = seen_as(owed, replace(process, name="OpenCode", unread=""))
+    assert (row["cost_usd"], row["cost_unknown"]) == (None, "its first answer is not over"), "that a process runs tells no spend"
     row = seen_as(replace(process, name="Codex", unread=""))
     assert row["cost_usd"] is None and "its session is not seen" in str(row["cost_unknown"])
 
