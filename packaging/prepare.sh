@@ -3,6 +3,9 @@
 # Each step looks first and does only what is missing, so a second run takes seconds:
 #   1. Debian/Ubuntu packages (apt, when root or password-free sudo)   2. a virtual environment   3. pinned wheels, by hash   4. the package
 
+# Where nothing compiled is kept, each process compiles all that it imports: a supervisor's start takes 4 s of a processor instead of 1.5.
+unset PYTHONDONTWRITEBYTECODE
+
 say() { printf '%s\n' "watchfloor: $*" >&2; }
 die() { say "$@"; exit 1; }
 
