@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from starlette.routing import Route
-
 from console.domain.agent import AgentId, LaunchRequest, SandboxKind
 from console.domain.engine.command import Command, Record
 from console.domain.engine.event import Event
@@ -62,10 +60,10 @@ from console.services.records.audit_log import AuditDesk
 from console.services.records.rollback import RollbackDesk
 from console.services.records.storage_open import losses_found, started
 from console.services.remote.effects import RemoteEffects
-from console.services.routes.responses import asked_by
+from console.services.routes.responses import Handlers, asked_by
 from console.services.secrets.rotation_resume import finish_rotations
 from console.services.secrets.routes import SecretRoutes
-from console.services.sessions.metrics import session_metrics_route
+from console.services.sessions.metrics import session_metrics_routes
 from console.services.stop.journal_import import fold_journal
 from console.services.stop.ladder import LadderDesk
 from console.services.stop.later_steps import EvidenceStep, RemoteStep, RotateStep
@@ -317,19 +315,19 @@ class Supervisor:
         boxes = {kind.value if kind.value != "none" else "managed": box.available for kind, box in self.machinery.sandboxes.items()}
         return PartLooks(boxes | {"envoy": self.machinery.egress.available})
 
-    def _more_routes(self) -> list[Route]:
+    def _more_routes(self) -> Handlers:
         it = self.machinery
         secrets = SecretRoutes(self.core.agent_or_404, it.scribe, it.keyring, it.rotator, self.doors.revoke, self.stop.correct)
-        more = [*secrets.routes(), *self._program_routes(), *hook_routes(self.doors.hooks)]
+        more = secrets.routes() | self._program_routes() | hook_routes(self.doors.hooks)
         review = PolicyReview(self.core, self.places, it.scribe, self.policy, self.exact)
-        more += policy_routes(review, self.profiles, ExactDesk(self.core, it.scribe, self.policy, self.exact), asked_by)
-        more += policy_page_routes(PolicyLook(self.core, it.scribe, self.policy))
-        more += settings_routes(self.settings, asked_by)
-        more += metrics_routes(Metrics(self.core, self.stop, it.scribe, self.follower.armed))
-        more += [session_metrics_route(it.contexts, it.witness.looked_at), *webhook_routes(it.webhook, it.alerts.test)]
-        return more + first_run_routes(self.places, self.options, self.policy, self.doors, self.follower)
+        more |= policy_routes(review, self.profiles, ExactDesk(self.core, it.scribe, self.policy, self.exact), asked_by)
+        more |= policy_page_routes(PolicyLook(self.core, it.scribe, self.policy))
+        more |= settings_routes(self.settings, asked_by)
+        more |= metrics_routes(Metrics(self.core, self.stop, it.scribe, self.follower.armed))
+        more |= session_metrics_routes(it.contexts, it.witness.looked_at) | webhook_routes(it.webhook, it.alerts.test)
+        return more | first_run_routes(self.places, self.options, self.policy, self.doors, self.follower)
 
-    def _program_routes(self) -> list[Route]:
+    def _program_routes(self) -> Handlers:
         it, launcher = self.machinery, self.launcher
         outlooks = Outlooks(self.core, self.machinery.ledger, self.places, self.options)
         programs = Programs(outlooks, it.sandboxes, launcher.dangers, launcher.talk, launcher.words)

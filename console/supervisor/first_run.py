@@ -10,8 +10,8 @@ from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api.agents.first_run import DefaultView, FirstRunView, FoundProgram, SelfTestView
 from console.api.armed import ArmedView
 from console.api.messages import SourceView
@@ -22,7 +22,7 @@ from console.policy.rules.last_good import Kept
 from console.sandbox.programs import installed_at
 from console.services.hooks.installation import SHOWN_MAX, preview
 from console.services.policy.service import PolicyDesk
-from console.services.routes.responses import answer
+from console.services.routes.responses import Handlers, answer
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.home_dirs import read_foreign
@@ -213,7 +213,7 @@ def _shown(path: Path) -> str:
     return f"~{text[len(home) :]}" if text.startswith(f"{home}/") else text
 
 
-def first_run_routes(places: Places, options: Options, policy: PolicyDesk, doors: AgentDoors, follower: Follower) -> list[Route]:
+def first_run_routes(places: Places, options: Options, policy: PolicyDesk, doors: AgentDoors, follower: Follower) -> Handlers:
     """GET /api/first-run and GET /api/hooks/{program}/preview, which read; POST /api/kill-switch/test, which kills what it started."""
     look = FirstLook(
         places,
@@ -235,8 +235,8 @@ def first_run_routes(places: Places, options: Options, policy: PolicyDesk, doors
         flight = await follower.self_test.asked()
         return answer(SelfTestView(proven=flight.proven, words=flight.words, ms=flight.ms))
 
-    return [
-        Route("/api/kill-switch/test", tested, methods=["POST"]),
-        Route("/api/first-run", first_run, methods=["GET"]),
-        Route("/api/hooks/{program}/preview", hook_preview, methods=["GET"]),
-    ]
+    return {
+        ep.SELF_TEST: tested,
+        ep.FIRST_RUN: first_run,
+        ep.HOOK_PREVIEW: hook_preview,
+    }

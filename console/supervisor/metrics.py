@@ -17,8 +17,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api.armed import ArmedView
 from console.domain.agent import Agent
 from console.domain.budget import GAUGES, LIMIT_NAMES, UNCAPPED, until_midnight
@@ -32,6 +32,7 @@ from console.enforcement.state import EngineState
 from console.services.fleet.core import Core
 from console.services.fleet.views import cost_unknown
 from console.services.records.record_writer import Scribe
+from console.services.routes.responses import Handlers
 from console.services.stop.service import StopDesk
 from console.sources.kinds import KINDS, TRANSCRIPTS
 
@@ -241,10 +242,10 @@ def _to_zero(seconds: list[float]) -> Metric:
     return made
 
 
-def metrics_routes(metrics: Metrics) -> list[Route]:
+def metrics_routes(metrics: Metrics) -> Handlers:
     """GET /metrics, for operators."""
 
     async def served(_request: Request) -> Response:
         return Response(metrics.exposition(), headers={"content-type": CONTENT_TYPE_LATEST})
 
-    return [Route("/metrics", served, methods=["GET"])]
+    return {ep.METRICS: served}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api import messages as m
-from console.api.ladder import SwitchBody
 from console.api.rearm import RearmProof
 from console.credentials.tokens import Tokens
 from console.domain.agent import AgentId
@@ -53,7 +52,7 @@ from console.services.records.rollback import RollbackDesk
 from console.services.records.routes import audit_routes, key_routes, rollback_routes
 from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import UID, caller_of
-from console.services.routes.responses import Handler, answer, asked_by, body_of, number_in, refusals
+from console.services.routes.responses import Handlers, answer, asked_by, body_of, number_in, refusals
 from console.services.sessions.routes import context_routes
 from console.services.sessions.workspaces import Contexts
 from console.services.stop.ladder import LadderDesk
@@ -98,49 +97,39 @@ class OperatorRoutes:
     hunt: Hunt
     end: asyncio.Event
     """Set: the supervisor ends."""
-    more: Sequence[Route] = ()
-    """Routes of their own desks, behind the same gates."""
+    more: Handlers
+    """Of services that the supervisor has beside these."""
 
     def app(self) -> Starlette:
         """The routes as an ASGI app."""
-        get: list[tuple[str, Handler]] = [
-            ("/api/status", self._status),
-            ("/api/fleet", self._fleet),
-            ("/api/agents/{id}", self._agent),
-            ("/api/agents/{id}/output", self._output),
-            ("/api/kill-switch", self._kill_switch),
-            ("/api/receipts", self._receipts),
-            ("/api/receipts/{id}", self._receipt),
-            ("/api/envoy/config", self._envoy_config),
-            ("/api/egress", self._egress),
-            ("/api/sources", self._sources),
-            ("/api/events", self._events),
-        ]
-        post: list[tuple[str, Handler]] = [
-            ("/api/agents", self._launch),
-            ("/api/kill-switch", self._kill_switch_change),
-            ("/api/remote/retry", self._remote_retry),
-            ("/api/shutdown", self._shutdown),
-        ]
-        ladder = LadderRoutes(self.ladder)
-        routes = [*rearm_routes(self.core, self.rearming, self.passphrases, self.relaunch)]
-        routes += hunt_routes(self.hunt, lambda: self.core.state, self.places)
-        routes += [*activity_routes(self.activity, self.core.agent_or_404, self.places.output_dir), *self.more]
-        routes += [Route(path, handler, methods=["GET"]) for path, handler in (*get, *ladder.get())]
-        routes += [Route(path, handler, methods=["POST"]) for path, handler in (*post, *ladder.post())]
-        routes += AllowlistRoutes(self.network, self.review, asked_by).routes()
-        routes += tighten_routes(self.tighten, asked_by)
-        routes += approval_routes(self.approvals, asked_by)
-        routes += dry_run_routes(self.dry_runs, asked_by)
-        routes += adopt_routes(self.adoption, asked_by)
-        routes += budget_routes(self.budgets, self.charts, asked_by)
-        routes += rollback_routes(self.rollback, asked_by)
-        routes += audit_routes(self.audit, asked_by)
-        routes += key_routes(self.places, self.scribe.record_first, asked_by)
-        routes += context_routes(self.contexts, asked_by)
-        # What is up while killed is decided there, for every route: none is added past it.
+        handlers: Handlers = {
+            ep.STATUS: self._status,
+            ep.FLEET: self._fleet,
+            ep.AGENT: self._agent,
+            ep.OUTPUT: self._output,
+            ep.KILL_SWITCH: self._kill_switch,
+            ep.RECEIPTS: self._receipts,
+            ep.RECEIPT: self._receipt,
+            ep.ENVOY: self._envoy_config,
+            ep.EGRESS: self._egress,
+            ep.SOURCES: self._sources,
+            ep.EVENTS: self._events,
+            ep.LAUNCH: self._launch,
+            ep.SWITCH: self._kill_switch_change,
+            ep.RETRY_REMOTE: self._remote_retry,
+            ep.SHUTDOWN: self._shutdown,
+        }
+        handlers |= rearm_routes(self.core, self.rearming, self.passphrases, self.relaunch)
+        handlers |= hunt_routes(self.hunt, lambda: self.core.state, self.places)
+        handlers |= activity_routes(self.activity, self.core.agent_or_404, self.places.output_dir)
+        handlers |= LadderRoutes(self.ladder).routes() | AllowlistRoutes(self.network, self.review, asked_by).routes()
+        handlers |= tighten_routes(self.tighten, asked_by) | approval_routes(self.approvals, asked_by)
+        handlers |= dry_run_routes(self.dry_runs, asked_by) | adopt_routes(self.adoption, asked_by)
+        handlers |= budget_routes(self.budgets, self.charts, asked_by) | rollback_routes(self.rollback, asked_by)
+        handlers |= audit_routes(self.audit, asked_by) | key_routes(self.places, self.scribe.record_first, asked_by)
+        handlers |= context_routes(self.contexts, asked_by) | self.more
         gates = Gates(lambda: self.core.state.killed, lambda token: self.tokens.accepts(token, "operator"), self.trespasses, self.polkit)
-        return Starlette(routes=gates.before(routes), exception_handlers=refusals())
+        return Starlette(routes=gates.before(handlers), exception_handlers=refusals())
 
     # --- reads
 
@@ -236,7 +225,7 @@ class OperatorRoutes:
     # --- changes
 
     async def _launch(self, request: Request) -> Response:
-        body = await body_of(request, m.LaunchBody)
+        body = await body_of(request, ep.LAUNCH.body)
         agent_id = await self.core.ask_launch(request_from(body), asked_by(request))
         agent = self.core.state.agents[agent_id]
         why, doubt = ("", "") if body.wait_output else await self._not_begun(agent_id)
@@ -261,7 +250,7 @@ class OperatorRoutes:
         )
 
     async def _kill_switch_change(self, request: Request) -> Response:
-        body = await body_of(request, SwitchBody)
+        body = await body_of(request, ep.SWITCH.body)
         if body.action == "activate":
             scope = Scope(Reach.ALL) if body.scope == "all" else scope_from(body.scope)
             return receipt_answer(await self.ladder.kill(scope, body.reason, asked_by(request)))

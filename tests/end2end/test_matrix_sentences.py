@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from console.api import endpoints as ep
 from console.api.client.wire import Wire
-from console.api.policy.page import ToolsView
 from tests.fakes.instance import Instance, until
 
 ASK = "v = agent.permission({tool!r}, {argument!r}); print({word!r}, v['verdict'], v['reason'], flush=True)\n"
@@ -46,7 +46,7 @@ def test_an_agent_reads_and_queries_and_neither_writes_nor_deletes_until_the_mat
     reads, writes = ({"database": "analytics", "sql": sql} for sql in ("select 1", "delete from visits"))
     assert "asked allow" in asked(it, "query_db", reads), "databases have no words in the rules: the matrix decides"
     assert "it may only read: DELETE" in asked(it, "query_db", writes)
-    rows = Wire(it.places, 60).ask(ToolsView, "GET", "/api/policy/tools")
+    rows = Wire(it.places, 60).ask(ep.TOOLS)
     assert [(row.names, row.constraints) for row in rows.tools[:3]][1:] == [
         (["file_write"], "denied"),
         (["db_query"], "databases analytics; only reads"),

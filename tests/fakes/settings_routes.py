@@ -10,7 +10,7 @@ from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotRecorded
 from console.services.configuration.routes import settings_routes
 from console.services.configuration.service import SettingsDesk
-from console.services.routes.responses import Handler, refusal
+from console.services.routes.responses import Handler, refusal, routed
 from console.settings.layers import in_force
 from console.settings.places import Places
 
@@ -37,7 +37,7 @@ class FakeSettings:
 
     def routes(self) -> list[Route]:
         made = settings_routes(self.desk, lambda _request: "operator:1000")
-        return [Route(route.path, _refusing(route.endpoint), methods=sorted(route.methods or ())) for route in made]
+        return routed({row: _refusing(handler) for row, handler in made.items()})
 
 
 def _refusing(handler: Handler) -> Handler:

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from console.api.endpoints import ENDPOINTS
 from console.killswitch.client.guard_client import GuardClient
 from tests.fakes.instance import Instance, until
 from tests.golden.normal import merged, shape, text_of, words
 
-ROUTES = Path(__file__).with_name("routes.txt")
-"""Every route of operator.sock; a test of its own compares it with the routing table."""
 HEAVY = frozenset({"GET /api/events", "GET /metrics", "GET /metrics/sessions"})
 """Streams, and what is not JSON."""
 BODIES: dict[str, bytes] = {
@@ -60,8 +59,7 @@ class Wire:
 
 def routes() -> list[tuple[str, str]]:
     """Method and path of each route."""
-    lines = ROUTES.read_text().split("\n")
-    return [(line.split(" ")[0], line.split(" ")[1]) for line in lines if line]
+    return [(row.method, row.path) for row in sorted(ENDPOINTS, key=lambda row: (row.path, row.method))]
 
 
 def refused(wire: Wire) -> dict[str, Any]:

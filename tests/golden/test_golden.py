@@ -10,7 +10,6 @@ import pytest
 from tests.fakes.guard_room import Room
 from tests.golden import guard_lines, story, texts
 from tests.golden.__main__ import difference
-from tests.unit.supervisor.http.test_access import REFUSED, UP
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,10 +30,6 @@ def test_what_is_said_is_what_was_said(part: str) -> None:
     said = MADE[part]()
     found = [text for name, now in said.items() if (text := difference(name, now))]
     assert not found, "\n".join(found)
-
-
-def test_every_route_is_in_the_list() -> None:
-    assert {f"{method} {path}" for method, path in story.routes()} == UP | REFUSED
 
 
 def test_every_operation_of_the_guard_is_in_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

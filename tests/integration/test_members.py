@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from console.api.endpoints import ENDPOINTS
 from console.domain.roles.rights import ALLOWS, Right, Role
-from console.supervisor.http.route_rights import RIGHTS
 from tests.fakes.instance import until
 from tests.fakes.members import GROUPS, OTHER, UID, HostInstance, as_member, asked
 
@@ -64,8 +64,8 @@ def host(lasting: HostInstance) -> Iterator[HostInstance]:
 
 def requests() -> list[tuple[str, Right, str, str, Any]]:
     found: list[tuple[str, Right, str, str, Any]] = []
-    for name, right in RIGHTS.items():
-        method, path = name.split(" ")
+    for row in ENDPOINTS:
+        name, right, method, path = row.name, row.right, row.method, row.path
         if isinstance(right, Right):
             filled = path
             for part in ("{id}", "{seq}", "{agent}", "{program}"):

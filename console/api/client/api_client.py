@@ -1,4 +1,4 @@
-"""The one way from console, command line and tests to a supervisor: one method per route, views out, ConsoleError kinds raised.
+"""The one way from console, command line and tests to a supervisor: one method per endpoint, views out, ConsoleError kinds raised.
 
 Synchronous, safe to share between threads. Every method may raise Unreachable (no supervisor), TimedOut (outcome unknown) and the kind
 its answer names (Denied, NotFound, Conflict, Killed ...), with the supervisor's own words and exit code.
@@ -7,354 +7,306 @@ its answer names (Denied, NotFound, Conflict, Killed ...), with the supervisor's
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from console.api import endpoints as ep
 from console.api import ladder as la
 from console.api import messages as m
-from console.api import network as sb
-from console.api import persistence as p
-from console.api import rearm as rm
-from console.api import secrets as s
-from console.api.agents import sessions as w
-from console.api.agents.agent_types import SourcesView
-from console.api.alerts import WebhookBody, WebhookTestView, WebhookView
-from console.api.client.agent_routes import ActivityRoutes, AdoptRoutes, ProgramRoutes
-from console.api.client.limit_routes import AllowlistRoutes, BudgetRoutes, SettingsRoutes
-from console.api.client.rule_routes import ApprovalRoutes, DryRunRoutes
-from console.api.client.wire import CHANGE_S, V, Wire, segment
-from console.api.records import (
-    AcknowledgeLossBody,
-    AuditPage,
-    AuditPiece,
-    AuditVerdict,
-    RestoreBody,
-    RollbackDetailView,
-    RollbackPage,
-    RollbackRow,
-)
-from console.api.secrets import RetiredKeyView, RetireKeyBody
+from console.api.agents import programs as pm
+from console.api.agents.activity import ActivityEntryView, ActivityPage
+from console.api.agents.adopt import CandidatesView
+from console.api.agents.sessions import ContextActBody, ContextsView
+from console.api.allowlist_review import AllowlistHistoryView
+from console.api.budgets import BudgetHistoryView, BudgetNodeView, BudgetScope, BudgetsView
+from console.api.client.wire import Wire
+from console.api.network import ModeHistoryView
+from console.api.persistence import PersistenceView
+from console.api.rearm import AgainBody, RearmProof
+from console.api.records import AcknowledgeLossBody, AuditPage, AuditPiece, AuditVerdict
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
 from console.domain.process.precedence import ahead
 from console.settings.places import Places
 
-RETIRE_S = 30.0
+B = TypeVar("B")
+V = TypeVar("V", bound=BaseModel)
 
 
-class KeyRoutes:
-    """Taking a key out."""
-
-    _wire: Wire
-
-    def retire_key(self, body: RetireKeyBody) -> RetiredKeyView:
-        """POST /api/keys/retire; NotFound, Conflict (the rest could not sign any more), NotRecorded: then it is as it was."""
-        return self._wire.ask(RetiredKeyView, "POST", "/api/keys/retire", body=body, timeout_s=RETIRE_S)
-
-
-LAUNCH_S = 300.0
-"""A first container launch builds its image."""
-KILL_S = 30.0
-LADDER_S = 60.0
-"""A whole session or host, with every network looked at."""
-ROTATION_S = 120.0
-"""A plan may hold programs that take their time."""
-WEBHOOK_S = 30.0
-"""A receiver has 10 s, and a keyring 5 s before it."""
-
-
-class _FleetRoutes:
-    """Agents: list, look at one, start, act."""
-
-    _wire: Wire
-
-    def fleet(self) -> m.FleetView:
-        """GET /api/fleet."""
-        return self._wire.ask(m.FleetView, "GET", "/api/fleet")
-
-    def agent(self, agent_id: str) -> m.AgentDetailView:
-        """GET /api/agents/{id}."""
-        return self._wire.ask(m.AgentDetailView, "GET", f"/api/agents/{segment(agent_id)}")
-
-    def launch(self, body: m.LaunchBody) -> m.LaunchedView:
-        """POST /api/agents; returns once the agent runs."""
-        return self._wire.ask(m.LaunchedView, "POST", "/api/agents", body=body, timeout_s=LAUNCH_S)
-
-    def output(self, agent_id: str, offset: int = 0) -> m.OutputView:
-        """GET /api/agents/{id}/output: what it wrote from ``offset`` (bytes) on."""
-        return self._wire.ask(m.OutputView, "GET", f"/api/agents/{segment(agent_id)}/output", query={"offset": offset})
-
-    def freeze(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
-        """POST /api/agents/{id}/freeze."""
-        return self._act("freeze", agent_id, tree, reason)
-
-    def thaw(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
-        """POST /api/agents/{id}/thaw."""
-        return self._act("thaw", agent_id, tree, reason)
-
-    def isolate(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
-        """POST /api/agents/{id}/isolate: no network, until ``reconnect``."""
-        return self._act("isolate", agent_id, tree, reason)
-
-    def reconnect(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
-        """POST /api/agents/{id}/reconnect: back to what its session's mode allows."""
-        return self._act("reconnect", agent_id, tree, reason)
-
-    def ladder(self, body: la.LadderBody) -> m.ActView:
-        """POST /api/ladder: freeze, isolate, thaw or reconnect over any scope."""
-        return self._wire.ask(m.ActView, "POST", "/api/ladder", body=body, timeout_s=LADDER_S)
-
-    def kill_scope(self, scope: la.ScopeBody, reason: str = "") -> Receipt:
-        """POST /api/ladder, kill; returns the receipt once zero is proven or not. ``all`` latches."""
-        body = la.LadderBody(action="kill", scope=scope, reason=reason)
-        with ahead():
-            return _receipt(self._wire.ask(m.RawView, "POST", "/api/ladder", body=body, timeout_s=LADDER_S))
-
-    def preview(self, body: la.LadderBody) -> la.LadderPreview:
-        """POST /api/ladder/preview: what it will do; nothing is done."""
-        return self._wire.ask(la.LadderPreview, "POST", "/api/ladder/preview", body=body)
-
-    def kill(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Receipt:
-        """POST /api/agents/{id}/kill; returns the receipt once zero is proven or not."""
-        path = f"/api/agents/{segment(agent_id)}/kill"
-        with ahead():
-            return _receipt(self._wire.ask(m.RawView, "POST", path, body=m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S))
-
-    def _act(self, verb: str, agent_id: str, tree: bool, reason: str) -> m.ActView:
-        path = f"/api/agents/{segment(agent_id)}/{verb}"
-        return self._wire.ask(m.ActView, "POST", path, body=m.ActBody(tree=tree, reason=reason), timeout_s=KILL_S)
-
-
-class _SwitchRoutes:
-    """The kill switch and its receipts."""
-
-    _wire: Wire
-
-    def kill_switch(self) -> m.KillSwitchView:
-        """GET /api/kill-switch."""
-        return self._wire.ask(m.KillSwitchView, "GET", "/api/kill-switch")
-
-    def activate(self, reason: str) -> Receipt:
-        """POST /api/kill-switch, activate. The command line presses the guard itself; this is for those who cannot."""
-        with ahead():
-            return _receipt(self._switch(m.RawView, "activate", reason, ""))
-
-    def rearm(self, reason: str, kill_id: str = "", proof: rm.RearmProof | None = None) -> m.KillSwitchView:
-        """POST /api/kill-switch, rearm; refused with why while a remote order still blocks, or without a proof of who asks."""
-        return self._switch(m.KillSwitchView, "rearm", reason, kill_id, proof)
-
-    def rearm_view(self) -> rm.RearmView:
-        """GET /api/kill-switch/rearm: what a rearm would release, what it takes, who was running."""
-        return self._wire.ask(rm.RearmView, "GET", "/api/kill-switch/rearm")
-
-    def passphrase(self) -> rm.PassphraseView:
-        """GET /api/passphrase."""
-        return self._wire.ask(rm.PassphraseView, "GET", "/api/passphrase")
-
-    def change_passphrase(self, body: rm.PassphraseBody) -> rm.PassphraseView:
-        """POST /api/passphrase."""
-        return self._wire.ask(rm.PassphraseView, "POST", "/api/passphrase", body=body, timeout_s=CHANGE_S)
-
-    def again(self, agent_id: str, dangerous_ok: str = "") -> m.LaunchedView:
-        """POST /api/agents/{id}/again: the same command in the same session, once a rearm has been."""
-        body = rm.AgainBody(dangerous_ok=dangerous_ok)
-        return self._wire.ask(m.LaunchedView, "POST", f"/api/agents/{segment(agent_id)}/again", body=body, timeout_s=LAUNCH_S)
-
-    def receipts(self) -> m.ReceiptsView:
-        """GET /api/receipts, newest first."""
-        return self._wire.ask(m.ReceiptsView, "GET", "/api/receipts")
-
-    def receipt(self, kill_id: str) -> Receipt:
-        """GET /api/receipts/{id}."""
-        return _receipt(self._wire.ask(m.RawView, "GET", f"/api/receipts/{segment(kill_id)}"))
-
-    def retry_remote(self) -> m.KillSwitchView:
-        """POST /api/remote/retry."""
-        return self._wire.ask(m.KillSwitchView, "POST", "/api/remote/retry", timeout_s=CHANGE_S)
-
-    def _switch(
-        self, view: type[V], action: Literal["activate", "rearm"], reason: str, kill_id: str, proof: rm.RearmProof | None = None
-    ) -> V:
-        try:
-            body = m.KillSwitchBody(action=action, reason=reason, kill_id=kill_id, proof=proof)
-        except ValidationError as error:
-            raise UsageProblem("A kill or a rearm needs a reason of 1 to 500 characters.", "Give one with --reason.") from error
-        return self._wire.ask(view, "POST", "/api/kill-switch", body=body, timeout_s=CHANGE_S)
-
-
-class _NetworkRoutes:
-    """What sessions may reach and hold: Envoy, modes, data, workspaces, sources, and what passed."""
-
-    _wire: Wire
-
-    def envoy_config(self) -> m.EnvoyConfigView:
-        """GET /api/envoy/config."""
-        return self._wire.ask(m.EnvoyConfigView, "GET", "/api/envoy/config")
-
-    def contexts(self) -> w.ContextsView:
-        """GET /api/contexts."""
-        return self._wire.ask(w.ContextsView, "GET", "/api/contexts")
-
-    def act_on_context(self, verb: str, context_id: str, body: w.ContextActBody) -> w.ContextsView:
-        """POST /api/contexts/{id}/hold | release | delete."""
-        path = f"/api/contexts/{segment(context_id)}/{segment(verb)}"
-        return self._wire.ask(w.ContextsView, "POST", path, body=body, timeout_s=CHANGE_S)
-
-    def stricter(self, body: sb.StricterBody) -> sb.StricterView:
-        """POST /api/network/stricter; returns once it is on disk, applied and looked at."""
-        return self._wire.ask(sb.StricterView, "POST", "/api/network/stricter", body=body, timeout_s=CHANGE_S)
-
-    def register_data(self, body: sb.RegisterDataBody) -> sb.StricterView:
-        """POST /api/network/private-data; the same."""
-        return self._wire.ask(sb.StricterView, "POST", "/api/network/private-data", body=body, timeout_s=CHANGE_S)
-
-    def mode_history(self, context_id: str, agent_id: str = "") -> sb.ModeHistoryView:
-        """GET /api/contexts/{id}/modes, newest first."""
-        return self._wire.ask(sb.ModeHistoryView, "GET", f"/api/contexts/{segment(context_id)}/modes", query={"agent": agent_id or None})
-
-    def sources(self) -> SourcesView:
-        """GET /api/sources."""
-        return self._wire.ask(SourcesView, "GET", "/api/sources")
-
-    def egress(self, limit: int = 200) -> m.EgressPage:
-        """GET /api/egress, newest first."""
-        return self._wire.ask(m.EgressPage, "GET", "/api/egress", query={"limit": limit})
-
-
-class _RecordRoutes:
-    """Rollback records and the audit log."""
-
-    _wire: Wire
-
-    def rollback(self) -> RollbackPage:
-        """GET /api/rollback, newest first."""
-        return self._wire.ask(RollbackPage, "GET", "/api/rollback")
-
-    def rollback_detail(self, record_id: str) -> RollbackDetailView:
-        """GET /api/rollback/{id}."""
-        return self._wire.ask(RollbackDetailView, "GET", f"/api/rollback/{segment(record_id)}")
-
-    def restore(self, record_id: str, body: RestoreBody) -> RollbackRow:
-        """POST /api/rollback/{id}/restore; Conflict when the file is not what the operator saw."""
-        return self._wire.ask(RollbackRow, "POST", f"/api/rollback/{segment(record_id)}/restore", body=body)
-
-    def audit(self, *, before: int | None = None, limit: int = 200, q: str = "") -> AuditPage:
-        """GET /api/audit, newest first."""
-        return self._wire.ask(AuditPage, "GET", "/api/audit", query={"before": before, "limit": limit, "q": q or None})
-
-    def export_audit(self, fmt: str, after: int) -> AuditPiece:
-        """GET /api/audit/export: a part of the file, from behind record ``after``."""
-        return self._wire.ask(AuditPiece, "GET", "/api/audit/export", query={"format": fmt, "after": after}, timeout_s=CHANGE_S)
-
-    def persistence(self, session: str = "") -> p.PersistenceView:
-        """GET /api/persistence: what could bring an agent back; with a session, looked at now."""
-        return self._wire.ask(p.PersistenceView, "GET", "/api/persistence", query={"session": session or None}, timeout_s=CHANGE_S)
-
-    def verify_audit(self) -> AuditVerdict:
-        """POST /api/audit/verify."""
-        return self._wire.ask(AuditVerdict, "POST", "/api/audit/verify", timeout_s=CHANGE_S)
-
-    def acknowledge_loss(self, reason: str) -> AuditVerdict:
-        """POST /api/audit/acknowledge; Conflict when there is no loss."""
-        body = AcknowledgeLossBody(reason=reason)
-        return self._wire.ask(AuditVerdict, "POST", "/api/audit/acknowledge", body=body, timeout_s=CHANGE_S)
-
-
-class _SecretRoutes:
-    """Rotation, the API key, operator tokens, and the revocation of one agent's."""
-
-    _wire: Wire
-
-    def rotation(self) -> s.RotationView:
-        """GET /api/rotation: the plan without any value, and what the last rotation came to."""
-        return self._wire.ask(s.RotationView, "GET", "/api/rotation")
-
-    def rotate(self, body: s.RotationBody) -> s.RotationView:
-        """POST /api/rotation; also while killed."""
-        return self._wire.ask(s.RotationView, "POST", "/api/rotation", body=body, timeout_s=ROTATION_S)
-
-    def tell_value(self, body: s.RotationValueBody) -> s.RotationView:
-        """POST /api/rotation/value."""
-        return self._wire.ask(s.RotationView, "POST", "/api/rotation/value", body=body)
-
-    def new_api_key(self) -> s.ApiKeyView:
-        """POST /api/api-key: shown this once."""
-        return self._wire.ask(s.ApiKeyView, "POST", "/api/api-key")
-
-    def operator_token(self, body: s.TokenBody) -> s.TokenView:
-        """POST /api/tokens: an operator token for an API key."""
-        return self._wire.ask(s.TokenView, "POST", "/api/tokens", body=body)
-
-    def revoke_token(self, agent_id: str) -> s.RevokedView:
-        """POST /api/agents/{id}/revoke-token."""
-        return self._wire.ask(s.RevokedView, "POST", f"/api/agents/{segment(agent_id)}/revoke-token")
-
-
-class _WebhookRoutes:
-    """Where alerts go."""
-
-    _wire: Wire
-
-    def webhook(self) -> WebhookView:
-        """GET /api/webhook."""
-        return self._wire.ask(WebhookView, "GET", "/api/webhook")
-
-    def set_webhook(self, body: WebhookBody) -> WebhookView:
-        """POST /api/webhook; UsageProblem for a URL or a secret that cannot be used."""
-        return self._wire.ask(WebhookView, "POST", "/api/webhook", body=body, timeout_s=WEBHOOK_S)
-
-    def test_webhook(self) -> WebhookTestView:
-        """POST /api/webhook/test: send one alert now; NotFound when no webhook is set."""
-        return self._wire.ask(WebhookTestView, "POST", "/api/webhook/test", timeout_s=WEBHOOK_S)
-
-    def remove_webhook(self) -> WebhookView:
-        """POST /api/webhook/remove: alerts that wait are dropped."""
-        return self._wire.ask(WebhookView, "POST", "/api/webhook/remove", timeout_s=WEBHOOK_S)
-
-
-class ApiClient(
-    _FleetRoutes,
-    _SwitchRoutes,
-    _NetworkRoutes,
-    AllowlistRoutes,
-    _RecordRoutes,
-    _SecretRoutes,
-    ProgramRoutes,
-    ActivityRoutes,
-    AdoptRoutes,
-    BudgetRoutes,
-    SettingsRoutes,
-    ApprovalRoutes,
-    DryRunRoutes,
-    KeyRoutes,
-    _WebhookRoutes,
-):
-    """A supervisor, seen through operator.sock."""
+class _Asking:
+    """Asks endpoints of the table."""
 
     def __init__(self, places: Places, timeout_s: float = 10) -> None:
         self.places = places
         self._wire = Wire(places, timeout_s)
 
-    def __enter__(self) -> ApiClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         """Nothing is held between requests."""
 
-    def status(self) -> m.StatusView:
-        """GET /api/status."""
-        return self._wire.ask(m.StatusView, "GET", "/api/status")
+    def ask(
+        self,
+        endpoint: ep.Endpoint[Any, V],
+        *ids: str | int,
+        body: Any = None,
+        query: dict[str, Any] | None = None,
+        wait_s: float | None = None,
+    ) -> V:
+        """Ask an endpoint; ``ids`` fill its path in their order. ``wait_s`` replaces the endpoint's own."""
+        return self._wire.ask(endpoint, *ids, body=body, query=query, wait_s=wait_s)
 
-    def shutdown(self) -> m.DoneView:
-        """POST /api/shutdown: the supervisor ends cleanly. Denied while agents live."""
-        return self._wire.ask(m.DoneView, "POST", "/api/shutdown")
+
+def _plain(row: ep.Endpoint[None, V]) -> Callable[[_Asking], V]:
+    return lambda client: client.ask(row)
+
+
+def _one(row: ep.Endpoint[None, V]) -> Callable[[_Asking, str], V]:
+    return lambda client, one: client.ask(row, one)
+
+
+def _sends(row: ep.Endpoint[B, V]) -> Callable[[_Asking, B], V]:
+    return lambda client, body: client.ask(row, body=body)
+
+
+def _sends_to(row: ep.Endpoint[B, V]) -> Callable[[_Asking, str, B], V]:
+    return lambda client, one, body: client.ask(row, one, body=body)
+
+
+class _Stops(_Asking):
+    """Acts on agents, kills, and the kill switch."""
+
+    ladder = _sends(ep.STEP)
+    preview = _sends(ep.PREVIEW)
+    kill_switch = _plain(ep.KILL_SWITCH)
+    rearm_view = _plain(ep.REARM)
+    passphrase = _plain(ep.PASSPHRASE)
+    change_passphrase = _sends(ep.CHANGE_PASSPHRASE)
+    receipts = _plain(ep.RECEIPTS)
+    retry_remote = _plain(ep.RETRY_REMOTE)
+
+    def freeze(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
+        """Freeze an agent."""
+        return self._act("freeze", agent_id, tree, reason)
+
+    def thaw(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
+        """Thaw an agent."""
+        return self._act("thaw", agent_id, tree, reason)
+
+    def isolate(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
+        """Cut an agent's network, until ``reconnect``."""
+        return self._act("isolate", agent_id, tree, reason)
+
+    def reconnect(self, agent_id: str, *, tree: bool = False, reason: str = "") -> m.ActView:
+        """Give an agent back what its session's mode allows."""
+        return self._act("reconnect", agent_id, tree, reason)
+
+    def _act(self, verb: str, agent_id: str, tree: bool, reason: str) -> m.ActView:
+        return self.ask(ep.ACT, agent_id, verb, body=m.ActBody(tree=tree, reason=reason))
+
+    def kill(self, agent_id: str, *, tree: bool = False, reason: str = "") -> Receipt:
+        """Kill an agent; return the receipt once zero is proven or not."""
+        with ahead():
+            return _receipt(self.ask(ep.KILL_AGENT, agent_id, body=m.ActBody(tree=tree, reason=reason)))
+
+    def kill_scope(self, scope: la.ScopeBody, reason: str = "") -> Receipt:
+        """Kill a scope; return the receipt once zero is proven or not. ``all`` latches."""
+        body = la.LadderBody(action="kill", scope=scope, reason=reason)
+        with ahead():
+            return _receipt(self.ask(ep.STEP.answering(m.RawView), body=body))
+
+    def activate(self, reason: str) -> Receipt:
+        """Kill everything. The command line presses the guard itself; this is for those who cannot."""
+        body = _switch("activate", reason)
+        with ahead():
+            return _receipt(self.ask(ep.SWITCH.answering(m.RawView), body=body))
+
+    def rearm(self, reason: str, kill_id: str = "", proof: RearmProof | None = None) -> m.KillSwitchView:
+        """Rearm; refused with why while a remote order still blocks, or without a proof of who asks."""
+        return self.ask(ep.SWITCH, body=_switch("rearm", reason, kill_id, proof))
+
+    def receipt(self, kill_id: str) -> Receipt:
+        """One receipt."""
+        return _receipt(self.ask(ep.RECEIPT, kill_id))
+
+
+class _Pages(_Asking):
+    """Reads that take a query."""
+
+    def output(self, agent_id: str, offset: int = 0) -> m.OutputView:
+        """What an agent wrote from ``offset`` (bytes) on."""
+        return self.ask(ep.OUTPUT, agent_id, query={"offset": offset})
+
+    def activity(
+        self,
+        agent_id: str,
+        *,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int = 200,
+        query: str = "",
+        kinds: Sequence[str] = (),
+    ) -> ActivityPage:
+        """The newest entries, those below ``before``, or those above ``after``; oldest first."""
+        asked = {"before": before, "after": after, "limit": limit, "q": query or None, "kind": ",".join(kinds) or None}
+        return self.ask(ep.ACTIVITY, agent_id, query=asked)
+
+    def activity_entry(self, agent_id: str, seq: int) -> ActivityEntryView:
+        """One entry with all that is kept of it."""
+        return self.ask(ep.ACTIVITY_ENTRY, agent_id, seq)
+
+    def adopt_candidates(self, agent_id: str) -> CandidatesView:
+        """Processes that an observed agent may be."""
+        return self.ask(ep.CANDIDATES, query={"agent": agent_id})
+
+    def mode_history(self, context_id: str, agent_id: str = "") -> ModeHistoryView:
+        """Changes of a session's network mode, newest first."""
+        return self.ask(ep.MODES, context_id, query={"agent": agent_id or None})
+
+    def egress(self, limit: int = 200) -> m.EgressPage:
+        """Connections, newest first."""
+        return self.ask(ep.EGRESS, query={"limit": limit})
+
+    def allowlist_history(self, limit: int = 50) -> AllowlistHistoryView:
+        """Versions of the allowlist, newest first."""
+        return self.ask(ep.ALLOWLIST_HISTORY, query={"limit": limit})
+
+    def budgets(self, order: str = "time") -> BudgetsView:
+        """Every tree, the first to end first; ``order`` may be ``spend``."""
+        return self.ask(ep.BUDGETS, query={"order": order})
+
+    def budget_node(self, scope: BudgetScope, key: str = "") -> BudgetNodeView:
+        """Limits and usage of one scope."""
+        return self.ask(ep.BUDGET_NODE, query={"scope": scope, "key": key or None})
+
+    def budget_history(self, scope: str = "", key: str = "", limit: int = 50) -> BudgetHistoryView:
+        """Changes of limits, newest first."""
+        return self.ask(ep.BUDGET_HISTORY, query={"scope": scope or None, "key": key or None, "limit": limit})
+
+    def audit(self, *, before: int | None = None, limit: int = 200, q: str = "") -> AuditPage:
+        """Records of the log, newest first."""
+        return self.ask(ep.AUDIT, query={"before": before, "limit": limit, "q": q or None})
+
+    def export_audit(self, fmt: str, after: int) -> AuditPiece:
+        """A part of the log's file, from behind record ``after``."""
+        return self.ask(ep.EXPORT_AUDIT, query={"format": fmt, "after": after})
+
+    def persistence(self, session: str = "") -> PersistenceView:
+        """What could start an agent again; with a session, looked at now."""
+        return self.ask(ep.PERSISTENCE, query={"session": session or None})
 
     def events(self, last_id: int = 0) -> Iterator[m.Delta]:
-        """GET /api/events from after ``last_id`` on, until the stream breaks (Unreachable) or ends (StopIteration)."""
-        headers = {"last-event-id": str(last_id)} if last_id else {}
-        return _deltas(self._wire.stream("/api/events", headers))
+        """Changes from after ``last_id`` on, until the stream breaks (Unreachable) or ends (StopIteration)."""
+        return _deltas(self._wire.stream(ep.EVENTS.path, {"last-event-id": str(last_id)} if last_id else {}))
+
+
+class ApiClient(_Stops, _Pages):
+    """A supervisor, seen through operator.sock."""
+
+    status = _plain(ep.STATUS)
+    shutdown = _plain(ep.SHUTDOWN)
+    sources = _plain(ep.SOURCES)
+    settings = _plain(ep.CONFIG)
+    change_setting = _sends(ep.CHANGE_CONFIG)
+
+    fleet = _plain(ep.FLEET)
+    agent = _one(ep.AGENT)
+    launch = _sends(ep.LAUNCH)
+    mcp = _plain(ep.MCP)
+    programs = _plain(ep.PROGRAMS)
+    preview_programs = _sends(ep.PREVIEW_PROGRAMS)
+    start_programs = _sends(ep.START)
+    adopt = _sends(ep.ADOPT)
+
+    contexts = _plain(ep.CONTEXTS)
+    stricter = _sends(ep.STRICTER)
+    register_data = _sends(ep.REGISTER_DATA)
+    envoy_config = _plain(ep.ENVOY)
+    allowlist = _plain(ep.ALLOWLIST)
+    add_entry = _sends(ep.ADD_ENTRY)
+    change_entry = _sends_to(ep.CHANGE_ENTRY)
+    test_url = _sends(ep.TEST_URL)
+    revert_allowlist = _sends(ep.REVERT)
+    backtest = _sends(ep.BACKTEST)
+    allowlist_file = _plain(ep.ALLOWLIST_FILE)
+    import_allowlist = _sends(ep.IMPORT)
+    change_budget = _sends(ep.CHANGE_BUDGET)
+
+    approvals = _plain(ep.APPROVALS)
+    approval = _one(ep.APPROVAL)
+    decide = _sends(ep.DECIDE)
+    grants = _plain(ep.GRANTS)
+    end_grants = _sends(ep.END_GRANTS)
+    policy = _plain(ep.POLICY)
+    try_policy = _sends(ep.TRY_POLICY)
+    save_policy = _sends(ep.SAVE_POLICY)
+    profiles = _plain(ep.PROFILES)
+    choose_profile = _sends(ep.CHOOSE_PROFILE)
+    draft_rule = _one(ep.DRAFT)
+    offered_rule = _one(ep.OFFERED_RULE)
+    add_rule = _sends_to(ep.ADD_RULE)
+    remove_rule = _sends(ep.REMOVE_RULE)
+    hooks = _plain(ep.HOOKS)
+    dry_run = _sends(ep.DRY_RUN)
+    plans = _one(ep.PLANS)
+    decide_plan = _sends(ep.DECIDE_PLAN)
+
+    rollback = _plain(ep.ROLLBACK)
+    rollback_detail = _one(ep.ROLLBACK_DETAIL)
+    restore = _sends_to(ep.RESTORE)
+    verify_audit = _plain(ep.VERIFY_AUDIT)
+    rotation = _plain(ep.ROTATION)
+    rotate = _sends(ep.ROTATE)
+    tell_value = _sends(ep.TELL_VALUE)
+    new_api_key = _plain(ep.NEW_API_KEY)
+    operator_token = _sends(ep.TOKEN)
+    revoke_token = _one(ep.REVOKE_TOKEN)
+    retire_key = _sends(ep.RETIRE_KEY)
+    webhook = _plain(ep.WEBHOOK)
+    set_webhook = _sends(ep.SET_WEBHOOK)
+    test_webhook = _plain(ep.TEST_WEBHOOK)
+    remove_webhook = _plain(ep.REMOVE_WEBHOOK)
+
+    def again(self, agent_id: str, dangerous_ok: str = "") -> m.LaunchedView:
+        """Start the same command in the same session, once a rearm has been."""
+        return self.ask(ep.AGAIN, agent_id, body=AgainBody(dangerous_ok=dangerous_ok))
+
+    def say(self, agent_id: str, text: str, dangerous_ok: str = "") -> pm.SaidView:
+        """Send a message. Refused (Denied) with why; Unconfirmed when it names dangerous operations."""
+        return self.ask(ep.MESSAGE, agent_id, body=pm.SayBody(text=text, dangerous_ok=dangerous_ok))
+
+    def interrupt(self, agent_id: str) -> pm.SaidView:
+        """Interrupt a program; TimedOut when it does not confirm it."""
+        return self.ask(ep.INTERRUPT, agent_id, body=pm.InterruptBody())
+
+    def end(self, agent_id: str, reason: str = "", within_s: float = 30.0) -> pm.EndedView:
+        """Ask a program to end. Nothing is killed.
+
+        Raises Denied with the reason, or TimedOut when it is unknown whether the program ended.
+        """
+        return self.ask(ep.FINISH, agent_id, body=pm.EndBody(reason=reason, within_s=within_s), wait_s=within_s + ep.TALK_S)
+
+    def act_on_context(self, verb: str, context_id: str, body: ContextActBody) -> ContextsView:
+        """Hold, release or delete a session."""
+        return self.ask(ep.SESSION_ACT, context_id, verb, body=body)
+
+    def remove_entry(self, entry_id: str, *, reason: str, base_version: int | None = None) -> m.AllowlistChangedView:
+        """Remove an entry of the allowlist."""
+        return self.ask(ep.REMOVE_ENTRY, entry_id, query={"reason": reason, "base_version": base_version})
+
+    def acknowledge_loss(self, reason: str) -> AuditVerdict:
+        """Acknowledge a loss of the log; Conflict when there is none."""
+        return self.ask(ep.ACKNOWLEDGE, body=AcknowledgeLossBody(reason=reason))
+
+
+def _switch(action: Literal["activate", "rearm"], reason: str, kill_id: str = "", proof: RearmProof | None = None) -> la.SwitchBody:
+    try:
+        return la.SwitchBody(action=action, reason=reason, kill_id=kill_id, proof=proof)
+    except ValidationError as error:
+        raise UsageProblem("A kill or a rearm needs a reason of 1 to 500 characters.", "Give one with --reason.") from error
 
 
 def _receipt(raw: m.RawView) -> Receipt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import shlex
 import socket
 import time
@@ -35,6 +36,8 @@ from console.settings.places import Places
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from console.api.endpoints import Endpoint
 
 V = TypeVar("V", bound="BaseModel")
 
@@ -146,18 +149,17 @@ class Wire:
 
     def ask(
         self,
-        view: type[V],
-        method: str,
-        path: str,
-        *,
+        endpoint: Endpoint[Any, V],
+        *ids: str | int,
         body: BaseModel | None = None,
         query: Mapping[str, Any] | None = None,
-        timeout_s: float | None = None,
+        wait_s: float | None = None,
     ) -> V:
-        """Raises Unreachable, TimedOut, or the kind the supervisor's answer names."""
+        """Ask an endpoint; ``ids`` fill its path. Raises Unreachable, TimedOut, or the kind the supervisor's answer names."""
         content = None if body is None else body.model_dump_json().encode()
-        received, _ = self._sent(method, path, content, query, timeout_s)
-        return _read(view, path, received)
+        path = filled(endpoint.path, *ids)
+        received, _ = self._sent(endpoint.method, path, content, query, wait_s or endpoint.wait_s)
+        return _read(endpoint.answer, path, received)
 
     def look(self, view: Callable[[], type[V]], method: str, path: str, content: dict[str, Any] | None = None) -> V:
         """As `ask`, for verbs that must not wait for the messages to load: the answer's fields as they came, where its supervisor is of
@@ -245,6 +247,12 @@ def _read(view: type[V], path: str, received: bytes) -> V:
 
 def _unreadable(path: str) -> ConsoleError:
     return ConsoleError(f"The supervisor's answer to {path} cannot be read.", "Run console and supervisor of the same version.")
+
+
+def filled(path: str, *ids: str | int) -> str:
+    """The path of an endpoint with its ``{...}`` parts replaced, in their order. NotFound for an id that nothing can have."""
+    given = iter(ids)
+    return re.sub(r"\{[^}]*\}", lambda _: segment(str(next(given))), path)
 
 
 def segment(text: str) -> str:

@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-from console.api.client.agent_routes import START_S
-from console.api.client.api_client import LAUNCH_S, ApiClient
+from console.api.client.api_client import ApiClient
+from console.api.endpoints import LAUNCH_S, START_S
 from console.api.messages import LaunchBody, LaunchedView
 from console.cli.embedded import ensure_supervisor
 from console.cli.link import build

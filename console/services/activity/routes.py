@@ -8,8 +8,8 @@ from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api.agents.activity import ActivityEntryView, ActivityPage, ActivityRow, McpToolView, McpView
 from console.domain.activity import KINDS, Kept
 from console.domain.agent import AgentId
@@ -17,14 +17,14 @@ from console.domain.errors import NotFound, UsageProblem
 from console.domain.spend import NANO
 from console.policy.rules.mcp import PREFIX, readings
 from console.services.activity.service import ActivityDesk
-from console.services.routes.responses import answer, number_in
+from console.services.routes.responses import Handlers, answer, number_in
 
 _QUERY_MAX = 200
 _LIMIT_MAX = 500
 _TOOLS_MAX = 1000
 
 
-def activity_routes(desk: ActivityDesk, agent_or_404: Callable[[str], AgentId], output_dir: Path) -> list[Route]:
+def activity_routes(desk: ActivityDesk, agent_or_404: Callable[[str], AgentId], output_dir: Path) -> Handlers:
     """GET /api/agents/{id}/activity, GET /api/agents/{id}/activity/{seq}, GET /api/mcp."""
 
     async def page(request: Request) -> Response:
@@ -41,11 +41,11 @@ def activity_routes(desk: ActivityDesk, agent_or_404: Callable[[str], AgentId], 
     async def mcp(_request: Request) -> Response:
         return answer(await asyncio.to_thread(_mcp, desk))
 
-    return [
-        Route("/api/mcp", mcp, methods=["GET"]),
-        Route("/api/agents/{id}/activity", page, methods=["GET"]),
-        Route("/api/agents/{id}/activity/{seq}", one, methods=["GET"]),
-    ]
+    return {
+        ep.MCP: mcp,
+        ep.ACTIVITY: page,
+        ep.ACTIVITY_ENTRY: one,
+    }
 
 
 def _page(desk: ActivityDesk, agent_id: AgentId, output_dir: Path, request: Request) -> ActivityPage:

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api.policy import dry_run as dm
 from console.api.policy.approvals import ApprovalPart
 from console.domain.agent import Agent, AgentId
@@ -22,7 +22,7 @@ from console.killswitch.store.causes import boot_id
 from console.services.approvals.dry_run_runner import releases_of
 from console.services.fleet.core import Core, now
 from console.services.records.record_writer import Scribe
-from console.services.routes.responses import answer, body_of
+from console.services.routes.responses import Handlers, answer, body_of
 
 HOLDS = "Only calls that are put before the rules are held: what a program does without asking is bounded by its sandbox alone."
 
@@ -181,7 +181,7 @@ class DryRunDesk:
         )
 
 
-def dry_run_routes(desk: DryRunDesk, by: Callable[[Request], str]) -> list[Route]:
+def dry_run_routes(desk: DryRunDesk, by: Callable[[Request], str]) -> Handlers:
     """POST /api/dry-run, GET /api/plans/{agent}, POST /api/plans: for operators alone."""
 
     async def change(request: Request) -> Response:
@@ -193,8 +193,8 @@ def dry_run_routes(desk: DryRunDesk, by: Callable[[Request], str]) -> list[Route
     async def decide(request: Request) -> Response:
         return answer(await desk.decide(await body_of(request, dm.PlanBody), by(request)))
 
-    return [
-        Route("/api/dry-run", change, methods=["POST"]),
-        Route("/api/plans", decide, methods=["POST"]),
-        Route("/api/plans/{agent}", plans, methods=["GET"]),
-    ]
+    return {
+        ep.DRY_RUN: change,
+        ep.DECIDE_PLAN: decide,
+        ep.PLANS: plans,
+    }

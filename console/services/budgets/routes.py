@@ -7,18 +7,18 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from console.api import budgets as b
+from console.api import endpoints as ep
 from console.domain.errors import UsageProblem
 from console.services.budgets.charts import Charts
 from console.services.budgets.service import KEY_MAX, BudgetDesk
-from console.services.routes.responses import answer, body_of, number_in
+from console.services.routes.responses import Handlers, answer, body_of, number_in
 
 SCOPES: tuple[b.BudgetScope, ...] = typing.get_args(b.BudgetScope)
 
 
-def budget_routes(desk: BudgetDesk, charts: Charts, by: Callable[[Request], str]) -> list[Route]:
+def budget_routes(desk: BudgetDesk, charts: Charts, by: Callable[[Request], str]) -> Handlers:
     """GET /api/budgets, GET /api/budgets/node, GET /api/budgets/history, GET /api/budgets/pictures, POST /api/budgets."""
 
     async def page(request: Request) -> Response:
@@ -37,15 +37,15 @@ def budget_routes(desk: BudgetDesk, charts: Charts, by: Callable[[Request], str]
         return answer(await charts.view())
 
     async def change(request: Request) -> Response:
-        return answer(await desk.change(await body_of(request, b.BudgetBody), by(request)))
+        return answer(await desk.change(await body_of(request, ep.CHANGE_BUDGET.body), by(request)))
 
-    return [
-        Route("/api/budgets", page, methods=["GET"]),
-        Route("/api/budgets/node", node, methods=["GET"]),
-        Route("/api/budgets/history", history, methods=["GET"]),
-        Route("/api/budgets/pictures", drawn, methods=["GET"]),
-        Route("/api/budgets", change, methods=["POST"]),
-    ]
+    return {
+        ep.BUDGETS: page,
+        ep.BUDGET_NODE: node,
+        ep.BUDGET_HISTORY: history,
+        ep.BUDGET_PICTURES: drawn,
+        ep.CHANGE_BUDGET: change,
+    }
 
 
 def _scope(request: Request) -> typing.Any:

@@ -6,20 +6,19 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from console.api.settings import SettingBody
+from console.api import endpoints as ep
 from console.services.configuration.service import SettingsDesk
-from console.services.routes.responses import answer, body_of
+from console.services.routes.responses import Handlers, answer, body_of
 
 
-def settings_routes(desk: SettingsDesk, by: Callable[[Request], str]) -> list[Route]:
+def settings_routes(desk: SettingsDesk, by: Callable[[Request], str]) -> Handlers:
     """GET /api/settings, POST /api/settings."""
 
     async def look(_request: Request) -> Response:
         return answer(await desk.view())
 
     async def change(request: Request) -> Response:
-        return answer(await desk.change(await body_of(request, SettingBody), by(request)))
+        return answer(await desk.change(await body_of(request, ep.CHANGE_CONFIG.body), by(request)))
 
-    return [Route("/api/settings", look, methods=["GET"]), Route("/api/settings", change, methods=["POST"])]
+    return {ep.CONFIG: look, ep.CHANGE_CONFIG: change}

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api.policy.hooks import AgentHook, HookBody, HooksView, HookVerdict, ProgramHook
 from console.domain.agent import AgentId
 from console.domain.calls.permission import Decision, Verdict
@@ -29,7 +30,7 @@ from console.services.fleet.core import Core, now
 from console.services.hooks.calls import HookCall, read_call
 from console.services.hooks.program_hooks import is_judged
 from console.services.routes.request_identity import PID
-from console.services.routes.responses import answer, body_of, refusals
+from console.services.routes.responses import Handlers, answer, body_of, refusals
 
 SIGHTED_S = 5.0
 """A session's first call may come before anybody has seen it: so long it is waited for."""
@@ -207,10 +208,10 @@ def hook_app(desk: HookDesk) -> Starlette:
     return Starlette(routes=[Route("/v1/hook", hook, methods=["POST"])], exception_handlers=refusals())
 
 
-def hook_routes(desk: HookDesk) -> list[Route]:
+def hook_routes(desk: HookDesk) -> Handlers:
     """GET /api/hooks, for operators."""
 
     async def view(_request: Request) -> Response:
         return answer(desk.view())
 
-    return [Route("/api/hooks", view, methods=["GET"])]
+    return {ep.HOOKS: view}

@@ -6,13 +6,11 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from console.api import allowlist_review as r
-from console.api import messages as m
+from console.api import endpoints as ep
 from console.services.network.review import ReviewDesk
 from console.services.network.service import NetworkDesk
-from console.services.routes.responses import answer, body_of, number_in
+from console.services.routes.responses import Handlers, answer, body_of, number_in
 
 
 class AllowlistRoutes:
@@ -25,29 +23,29 @@ class AllowlistRoutes:
         self._review = review
         self._by = by
 
-    def routes(self) -> list[Route]:
-        """In the order in which they are matched."""
-        return [
-            Route("/api/allowlist", self._list, methods=["GET"]),
-            Route("/api/allowlist", self._add, methods=["POST"]),
-            Route("/api/allowlist/test", self._test, methods=["POST"]),
-            Route("/api/allowlist/history", self._history, methods=["GET"]),
-            Route("/api/allowlist/revert", self._revert, methods=["POST"]),
-            Route("/api/allowlist/backtest", self._backtest, methods=["POST"]),
-            Route("/api/allowlist/file", self._file, methods=["GET"]),
-            Route("/api/allowlist/import", self._import, methods=["POST"]),
-            Route("/api/allowlist/{id}", self._edit, methods=["PUT"]),
-            Route("/api/allowlist/{id}", self._remove, methods=["DELETE"]),
-        ]
+    def routes(self) -> Handlers:
+        """What answers each endpoint."""
+        return {
+            ep.ALLOWLIST: self._list,
+            ep.ADD_ENTRY: self._add,
+            ep.TEST_URL: self._test,
+            ep.ALLOWLIST_HISTORY: self._history,
+            ep.REVERT: self._revert,
+            ep.BACKTEST: self._backtest,
+            ep.ALLOWLIST_FILE: self._file,
+            ep.IMPORT: self._import,
+            ep.CHANGE_ENTRY: self._edit,
+            ep.REMOVE_ENTRY: self._remove,
+        }
 
     async def _list(self, _request: Request) -> Response:
         return answer(await self._network.view())
 
     async def _add(self, request: Request) -> Response:
-        return answer(await self._network.add(await body_of(request, m.AllowlistEntryBody), self._by(request)))
+        return answer(await self._network.add(await body_of(request, ep.ADD_ENTRY.body), self._by(request)))
 
     async def _edit(self, request: Request) -> Response:
-        body = await body_of(request, m.AllowlistEntryBody)
+        body = await body_of(request, ep.CHANGE_ENTRY.body)
         return answer(await self._network.edit(request.path_params["id"], body, self._by(request)))
 
     async def _remove(self, request: Request) -> Response:
@@ -57,19 +55,19 @@ class AllowlistRoutes:
         return answer(await self._network.remove(request.path_params["id"], version, self._by(request), reason))
 
     async def _test(self, request: Request) -> Response:
-        return answer(await self._network.test(await body_of(request, m.UrlTestBody)))
+        return answer(await self._network.test(await body_of(request, ep.TEST_URL.body)))
 
     async def _history(self, request: Request) -> Response:
         return answer(await self._review.history(max(1, number_in(request, "limit", 50, 200))))
 
     async def _revert(self, request: Request) -> Response:
-        return answer(await self._review.revert(await body_of(request, r.RevertBody), self._by(request)))
+        return answer(await self._review.revert(await body_of(request, ep.REVERT.body), self._by(request)))
 
     async def _backtest(self, request: Request) -> Response:
-        return answer(await self._review.backtest(await body_of(request, r.BacktestBody)))
+        return answer(await self._review.backtest(await body_of(request, ep.BACKTEST.body)))
 
     async def _file(self, _request: Request) -> Response:
         return answer(self._review.export())
 
     async def _import(self, request: Request) -> Response:
-        return answer(await self._review.take_file(await body_of(request, r.ImportBody), self._by(request)))
+        return answer(await self._review.take_file(await body_of(request, ep.IMPORT.body), self._by(request)))

@@ -10,8 +10,8 @@ from dataclasses import asdict
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api.persistence import FindingView, PersistenceReport, PersistenceView
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.ids import CONTEXT_ID
@@ -20,7 +20,7 @@ from console.rollback.persistence.differ import bounded
 from console.rollback.persistence.findings import Report, shown
 from console.services.persistence.results import Kept
 from console.services.persistence.scan import Hunt
-from console.services.routes.responses import answer
+from console.services.routes.responses import Handlers, answer
 from console.settings.places import Places
 
 FINDINGS_MAX = 1000
@@ -30,7 +30,7 @@ DOUBTS_MAX = 20
 DOUBT_MAX = 400
 
 
-def hunt_routes(hunt: Hunt, state: Callable[[], EngineState], places: Places) -> list[Route]:
+def hunt_routes(hunt: Hunt, state: Callable[[], EngineState], places: Places) -> Handlers:
     """The route, for the operator's door alone."""
     kept = Kept(places)
 
@@ -46,7 +46,7 @@ def hunt_routes(hunt: Hunt, state: Callable[[], EngineState], places: Places) ->
         found = [r for r in hunt.reports.values() if session in (None, r.context_id)]
         return answer(view_of(found))
 
-    return [Route("/api/persistence", persistence, methods=["GET"])]
+    return {ep.PERSISTENCE: persistence}
 
 
 def view_of(reports: Iterable[Report]) -> PersistenceView:

@@ -6,17 +6,16 @@ import asyncio
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from console.api.policy import page as v
+from console.api import endpoints as ep
 from console.domain.errors import UsageProblem
 from console.services.policy.page import PolicyLook
-from console.services.routes.responses import answer, body_of
+from console.services.routes.responses import Handlers, answer, body_of
 
 RULE_MAX = 1200
 
 
-def policy_page_routes(look: PolicyLook) -> list[Route]:
+def policy_page_routes(look: PolicyLook) -> Handlers:
     """GET /api/policy/lint, tools, sequences and calls, POST /api/policy/explain."""
 
     async def lint(_request: Request) -> Response:
@@ -35,12 +34,12 @@ def policy_page_routes(look: PolicyLook) -> list[Route]:
         return answer(await asyncio.to_thread(look.calls, rule, verdict))
 
     async def explain(request: Request) -> Response:
-        return answer(await look.explain(await body_of(request, v.ExplainBody)))
+        return answer(await look.explain(await body_of(request, ep.EXPLAIN.body)))
 
-    return [
-        Route("/api/policy/lint", lint, methods=["GET"]),
-        Route("/api/policy/tools", tools, methods=["GET"]),
-        Route("/api/policy/sequences", sequences, methods=["GET"]),
-        Route("/api/policy/calls", calls, methods=["GET"]),
-        Route("/api/policy/explain", explain, methods=["POST"]),
-    ]
+    return {
+        ep.LINT: lint,
+        ep.TOOLS: tools,
+        ep.SEQUENCES: sequences,
+        ep.CALLS: calls,
+        ep.EXPLAIN: explain,
+    }

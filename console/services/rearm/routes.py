@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api import messages as m
-from console.api import rearm as rm
 from console.services.fleet.core import Core
 from console.services.rearm.passphrases import Passphrases
 from console.services.rearm.relaunch import Relaunch
 from console.services.rearm.service import Rearming
 from console.services.routes.request_identity import caller_of
-from console.services.routes.responses import answer, body_of
+from console.services.routes.responses import Handlers, answer, body_of
 
 
-def rearm_routes(core: Core, rearming: Rearming, passphrases: Passphrases, relaunch: Relaunch) -> list[Route]:
+def rearm_routes(core: Core, rearming: Rearming, passphrases: Passphrases, relaunch: Relaunch) -> Handlers:
     """To be put before the routes of agents' verbs."""
 
     async def looked_at(_request: Request) -> Response:
@@ -28,12 +27,12 @@ def rearm_routes(core: Core, rearming: Rearming, passphrases: Passphrases, relau
         return answer(await passphrases.view())
 
     async def changed(request: Request) -> Response:
-        body, caller = await body_of(request, rm.PassphraseBody), caller_of(request)
+        body, caller = await body_of(request, ep.CHANGE_PASSPHRASE.body), caller_of(request)
         return answer(await passphrases.change(body, caller, f"operator:{caller.uid}"))
 
     async def again(request: Request) -> Response:
         agent_id = core.agent_or_404(request.path_params["id"])
-        body = await body_of(request, rm.AgainBody)
+        body = await body_of(request, ep.AGAIN.body)
         new_id = await relaunch.start_again(agent_id, f"operator:{caller_of(request).uid}", body.dangerous_ok)
         agent = core.state.agents[new_id]
         view = m.LaunchedView(
@@ -45,9 +44,9 @@ def rearm_routes(core: Core, rearming: Rearming, passphrases: Passphrases, relau
         )
         return answer(view)
 
-    return [
-        Route("/api/kill-switch/rearm", looked_at, methods=["GET"]),
-        Route("/api/passphrase", shown, methods=["GET"]),
-        Route("/api/passphrase", changed, methods=["POST"]),
-        Route("/api/agents/{id}/again", again, methods=["POST"]),
-    ]
+    return {
+        ep.REARM: looked_at,
+        ep.PASSPHRASE: shown,
+        ep.CHANGE_PASSPHRASE: changed,
+        ep.AGAIN: again,
+    }

@@ -8,23 +8,21 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api import messages as m
-from console.api.records import AcknowledgeLossBody, RestoreBody
-from console.api.secrets import RetireKeyBody
 from console.domain.engine.command import Record
 from console.services.records.audit_log import AuditDesk
 from console.services.records.key_retirement import apply
 from console.services.records.rollback import RollbackDesk
-from console.services.routes.responses import answer, body_of, number_in, shown_once
+from console.services.routes.responses import Handlers, answer, body_of, number_in, shown_once
 from console.settings.places import Places
 
 By = Callable[[Request], str]
 """Who asks."""
 
 
-def audit_routes(desk: AuditDesk, by: By) -> list[Route]:
+def audit_routes(desk: AuditDesk, by: By) -> Handlers:
     """GET /api/audit, GET /api/audit/export, POST /api/audit/verify, POST /api/audit/acknowledge."""
 
     async def page(request: Request) -> Response:
@@ -41,18 +39,18 @@ def audit_routes(desk: AuditDesk, by: By) -> list[Route]:
         return answer(await asyncio.to_thread(desk.verify))
 
     async def acknowledged(request: Request) -> Response:
-        body = await body_of(request, AcknowledgeLossBody)
+        body = await body_of(request, ep.ACKNOWLEDGE.body)
         return answer(await asyncio.to_thread(desk.acknowledge_loss, body.reason, by(request)))
 
-    return [
-        Route("/api/audit", page, methods=["GET"]),
-        Route("/api/audit/export", exported, methods=["GET"]),
-        Route("/api/audit/verify", verified, methods=["POST"]),
-        Route("/api/audit/acknowledge", acknowledged, methods=["POST"]),
-    ]
+    return {
+        ep.AUDIT: page,
+        ep.EXPORT_AUDIT: exported,
+        ep.VERIFY_AUDIT: verified,
+        ep.ACKNOWLEDGE: acknowledged,
+    }
 
 
-def rollback_routes(desk: RollbackDesk, by: By) -> list[Route]:
+def rollback_routes(desk: RollbackDesk, by: By) -> Handlers:
     """GET /api/rollback, GET /api/rollback/{id}, POST /api/rollback/{id}/restore."""
 
     async def listed(_request: Request) -> Response:
@@ -64,23 +62,23 @@ def rollback_routes(desk: RollbackDesk, by: By) -> list[Route]:
         return answer(await asyncio.to_thread(desk.detail, request.path_params["id"]))
 
     async def restored(request: Request) -> Response:
-        body = await body_of(request, RestoreBody)
+        body = await body_of(request, ep.RESTORE.body)
         return answer(await desk.restore(request.path_params["id"], body, by(request)))
 
-    return [
-        Route("/api/rollback", listed, methods=["GET"]),
-        Route("/api/rollback/{id}", detail, methods=["GET"]),
-        Route("/api/rollback/{id}/restore", restored, methods=["POST"]),
-    ]
+    return {
+        ep.ROLLBACK: listed,
+        ep.ROLLBACK_DETAIL: detail,
+        ep.RESTORE: restored,
+    }
 
 
-def key_routes(places: Places, record_first: Callable[[Record], None], by: By) -> list[Route]:
+def key_routes(places: Places, record_first: Callable[[Record], None], by: By) -> Handlers:
     """POST /api/keys/retire: one at a time."""
     turn = asyncio.Lock()
 
     async def retired(request: Request) -> Response:
-        body = await body_of(request, RetireKeyBody)
+        body = await body_of(request, ep.RETIRE_KEY.body)
         async with turn:
             return answer(await asyncio.to_thread(apply, places, body, by(request), record_first))
 
-    return [Route("/api/keys/retire", retired, methods=["POST"])]
+    return {ep.RETIRE_KEY: retired}

@@ -12,8 +12,10 @@ from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from console.api import messages as m
+from console.api.endpoints import ENDPOINTS, Endpoint
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 log = logging.getLogger(__name__)
@@ -21,8 +23,16 @@ B = TypeVar("B", bound=BaseModel)
 _LONE = re.compile("[\ud800-\udfff]")
 Handler = Callable[[Request], Awaitable[Response]]
 """What a route is answered by."""
+Handlers = dict[Endpoint[Any, Any], Handler]
+"""What answers each endpoint of a service."""
+
 SHOWN_ONCE = b"x-watchfloor-shown-once"
 """Header of the few answers that are asked for a secret: a new key, a new token."""
+
+
+def routed(handlers: Handlers) -> list[Route]:
+    """Routes of the endpoints, in the order in which they are matched."""
+    return [Route(row.path, handlers[row], methods=[row.method]) for row in ENDPOINTS if row in handlers]
 
 
 async def body_of(request: Request, kind: type[B]) -> B:

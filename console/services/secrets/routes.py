@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api import secrets as rm
 from console.credentials.api_key import PREFIX, ApiKey
 from console.credentials.keyring_store import Store
@@ -19,7 +19,7 @@ from console.domain.kill import Step
 from console.domain.words import counted
 from console.services.records.record_writer import Scribe
 from console.services.routes.request_identity import caller_of
-from console.services.routes.responses import answer, body_of, shown_once
+from console.services.routes.responses import Handlers, answer, body_of, shown_once
 from console.services.secrets.calls import secret_call
 from console.services.secrets.rotation_step import step_of, verdict_of
 from console.services.secrets.rotator import Rotator, in_words
@@ -44,17 +44,17 @@ class SecretRoutes:
         self._revoke_agent, self._correct = revoke, correct
         self._tokens, self._api_key = rotator.tokens, ApiKey(keyring)
 
-    def routes(self) -> list[Route]:
-        """In the order in which they are matched."""
-        return [
-            Route("/api/token-check", self._check, methods=["GET"]),
-            Route("/api/rotation", self._show, methods=["GET"]),
-            Route("/api/rotation", self._rotate, methods=["POST"]),
-            Route("/api/rotation/value", self._tell, methods=["POST"]),
-            Route("/api/api-key", self._new_api_key, methods=["POST"]),
-            Route("/api/tokens", self._token, methods=["POST"]),
-            Route("/api/agents/{id}/revoke-token", self._revoke, methods=["POST"]),
-        ]
+    def routes(self) -> Handlers:
+        """What answers each endpoint."""
+        return {
+            ep.TOKEN_CHECK: self._check,
+            ep.ROTATION: self._show,
+            ep.ROTATE: self._rotate,
+            ep.TELL_VALUE: self._tell,
+            ep.NEW_API_KEY: self._new_api_key,
+            ep.TOKEN: self._token,
+            ep.REVOKE_TOKEN: self._revoke,
+        }
 
     def _by(self, request: Request) -> str:
         return f"operator:{caller_of(request).uid}"
@@ -76,7 +76,7 @@ class SecretRoutes:
         return answer(await asyncio.to_thread(self._rotator.view))
 
     async def _rotate(self, request: Request) -> Response:
-        body = await body_of(request, rm.RotationBody)
+        body = await body_of(request, ep.ROTATE.body)
         what = f"rotate {', '.join(body.items) or 'everything'}: {body.reason}"
         await self._first(request, "secrets.rotate", what)
         result = await self._rotator.take_turn(frozenset(body.items))
@@ -89,7 +89,7 @@ class SecretRoutes:
         return answer(await asyncio.to_thread(self._rotator.view))
 
     async def _tell(self, request: Request) -> Response:
-        body = await body_of(request, rm.RotationValueBody)
+        body = await body_of(request, ep.TELL_VALUE.body)
         self._keyring.redactor.learn(body.value)
         await self._first(request, "secrets.told", f"the value in force of {body.name}")
         await asyncio.to_thread(self._rotator.tell, body.name, body.value)
@@ -100,7 +100,7 @@ class SecretRoutes:
         return shown_once(answer(rm.ApiKeyView(api_key=await secret_call(self._api_key.renew))))
 
     async def _token(self, request: Request) -> Response:
-        body = await body_of(request, rm.TokenBody)
+        body = await body_of(request, ep.TOKEN.body)
         if not await secret_call(self._api_key.accepts, body.api_key):
             raise TokenRefused("This API key is not accepted.", "watchfloor secrets rotation api-key makes a new one.")
         await self._first(request, "secrets.token", f"an operator token for {body.ttl_s} s")

@@ -11,9 +11,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.ledger.contexts import ContextRow
+from console.services.routes.responses import Handlers
 from console.services.sessions.workspaces import Contexts, Room
 
 _LABELS = ("context_id", "agent", "namespace")
@@ -70,7 +71,7 @@ def exposition(rows: list[ContextRow], room: Room, namespace: str, looks: Mappin
     return generate_latest(registry)
 
 
-def session_metrics_route(contexts: Contexts, looks: Callable[[], Mapping[str, float]]) -> Route:
+def session_metrics_routes(contexts: Contexts, looks: Callable[[], Mapping[str, float]]) -> Handlers:
     """GET /metrics/sessions, for operators. Labels hold sessions' ids and agents' names, so it is apart from /metrics."""
 
     async def served(_request: Request) -> Response:
@@ -78,4 +79,4 @@ def session_metrics_route(contexts: Contexts, looks: Callable[[], Mapping[str, f
         text = exposition(rows, contexts.room, contexts.options.namespace, looks())
         return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
-    return Route("/metrics/sessions", served, methods=["GET"])
+    return {ep.SESSION_METRICS: served}

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api import endpoints as ep
 from console.api.agents import sessions as v
 from console.domain.errors import NotFound
-from console.services.routes.responses import answer, body_of
+from console.services.routes.responses import Handlers, answer, body_of
 from console.services.sessions.workspaces import Contexts
 
 
@@ -47,7 +47,7 @@ def context_view(contexts: Contexts) -> v.ContextsView:
     )
 
 
-def context_routes(contexts: Contexts, by: Callable[[Request], str]) -> list[Route]:
+def context_routes(contexts: Contexts, by: Callable[[Request], str]) -> Handlers:
     """GET /api/contexts, POST /api/contexts/{id}/{verb}."""
 
     async def listed(_request: Request) -> Response:
@@ -58,8 +58,8 @@ def context_routes(contexts: Contexts, by: Callable[[Request], str]) -> list[Rou
         verb = acts.get(request.path_params["verb"])
         if verb is None:
             raise NotFound("There is no such route.", "hold, release or delete.")
-        body = await body_of(request, v.ContextActBody)
+        body = await body_of(request, ep.SESSION_ACT.body)
         await asyncio.to_thread(verb, request.path_params["id"], body.reason, by(request))
         return answer(await asyncio.to_thread(context_view, contexts))
 
-    return [Route("/api/contexts", listed, methods=["GET"]), Route("/api/contexts/{id}/{verb:str}", act, methods=["POST"])]
+    return {ep.CONTEXTS: listed, ep.SESSION_ACT: act}

@@ -7,13 +7,13 @@ import json
 from starlette.requests import Request
 from starlette.responses import Response
 
-from console.api import messages as m
-from console.api.ladder import LadderBody, ScopeBody
+from console.api import endpoints as ep
+from console.api.ladder import ScopeBody
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.ids import AGENT_ID
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
-from console.services.routes.responses import Handler, answer, asked_by, body_of
+from console.services.routes.responses import Handlers, answer, asked_by, body_of
 from console.services.stop.ladder import LadderDesk
 
 
@@ -37,21 +37,18 @@ class LadderRoutes:
     def __init__(self, ladder: LadderDesk) -> None:
         self._ladder = ladder
 
-    def get(self) -> list[tuple[str, Handler]]:
-        """Reads."""
-        return [("/api/ladder/preview", self._preview_by_query)]
-
-    def post(self) -> list[tuple[str, Handler]]:
-        """Acts, and the preview with a body."""
-        return [
-            ("/api/ladder", self._act),
-            ("/api/ladder/preview", self._preview),
-            ("/api/agents/{id}/kill", self._kill_agent),
-            ("/api/agents/{id}/{verb:str}", self._act_on_agent),
-        ]
+    def routes(self) -> Handlers:
+        """What answers each endpoint."""
+        return {
+            ep.STEP: self._act,
+            ep.PREVIEW_BY_QUERY: self._preview_by_query,
+            ep.PREVIEW: self._preview,
+            ep.KILL_AGENT: self._kill_agent,
+            ep.ACT: self._act_on_agent,
+        }
 
     async def _act(self, request: Request) -> Response:
-        body = await body_of(request, LadderBody)
+        body = await body_of(request, ep.STEP.body)
         return await self._do(Rung(body.action), scope_from(body.scope), body.reason, asked_by(request))
 
     async def _do(self, rung: Rung, scope: Scope, reason: str, by: str) -> Response:
@@ -62,7 +59,7 @@ class LadderRoutes:
         return receipt_answer(await self._ladder.kill(scope, reason, by))
 
     async def _preview(self, request: Request) -> Response:
-        body = await body_of(request, LadderBody)
+        body = await body_of(request, ep.PREVIEW.body)
         return answer(await self._ladder.preview(Rung(body.action), scope_from(body.scope)))
 
     async def _preview_by_query(self, request: Request) -> Response:
@@ -89,6 +86,6 @@ class LadderRoutes:
         agent_id = request.path_params["id"]
         if not AGENT_ID.match(agent_id):
             raise NotFound(f"There is no agent {agent_id[:80]!r}.", "watchfloor fleet lists the agents.")
-        body = await body_of(request, m.ActBody)
+        body = await body_of(request, ep.ACT.body)
         scope = Scope(Reach.TREE if body.tree else Reach.AGENT, agent_id)
         return await self._do(rung, scope, body.reason, asked_by(request))

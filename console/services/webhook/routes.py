@@ -6,21 +6,21 @@ from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from console.api.alerts import AlertView, WebhookBody
-from console.services.routes.responses import answer, asked_by, body_of, shown_once
+from console.api import endpoints as ep
+from console.api.alerts import AlertView
+from console.services.routes.responses import Handlers, answer, asked_by, body_of, shown_once
 from console.services.webhook.service import Webhook
 
 
-def webhook_routes(webhook: Webhook, test_alert: Callable[[], AlertView]) -> list[Route]:
+def webhook_routes(webhook: Webhook, test_alert: Callable[[], AlertView]) -> Handlers:
     """Body in, one call, view out. ``test_alert`` makes an alert that says that it is a test."""
 
     async def show(_request: Request) -> Response:
         return answer(webhook.view())
 
     async def put(request: Request) -> Response:
-        body = await body_of(request, WebhookBody)
+        body = await body_of(request, ep.SET_WEBHOOK.body)
         view = await webhook.set(body.url, body.secret, asked_by(request))
         return shown_once(answer(view)) if view.secret else answer(view)
 
@@ -30,9 +30,9 @@ def webhook_routes(webhook: Webhook, test_alert: Callable[[], AlertView]) -> lis
     async def remove(request: Request) -> Response:
         return answer(await webhook.remove(asked_by(request)))
 
-    return [
-        Route("/api/webhook", show, methods=["GET"]),
-        Route("/api/webhook", put, methods=["POST"]),
-        Route("/api/webhook/test", test, methods=["POST"]),
-        Route("/api/webhook/remove", remove, methods=["POST"]),
-    ]
+    return {
+        ep.WEBHOOK: show,
+        ep.SET_WEBHOOK: put,
+        ep.TEST_WEBHOOK: test,
+        ep.REMOVE_WEBHOOK: remove,
+    }

@@ -1,7 +1,4 @@
-"""What the operator's door lets through, and when: while killed, reads and the ways out; at no time a token that is not an operator's.
-
-A route without a decision here is refused while killed.
-"""
+"""What the operator's door lets through, and when: while killed, reads and the ways out; at no time a token that is not an operator's."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,43 +14,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api.endpoints import ENDPOINTS, TOKEN_CHECK, Endpoint
 from console.domain.engine.command import Record
 from console.domain.errors import Denied, Killed
 from console.domain.roles.rights import OWNER, Right, Standing, member, refusal, roles_of
 from console.services.routes.request_identity import GROUPS, PID, UID, person_of
-from console.services.routes.responses import Handler
+from console.services.routes.responses import Handler, Handlers, body_of, routed
 from console.services.secrets.calls import secret_call
 from console.supervisor.http.peers import Peer
 from console.supervisor.http.polkit import BOUND_S, Polkit
-from console.supervisor.http.route_rights import needed
 
-UP_WHILE_KILLED = frozenset(
-    {
-        ("POST", "/api/kill-switch"),  # activate; rearm
-        ("POST", "/api/passphrase"),  # what a rearm takes; a reset needs the owner, a terminal and the typed kill
-        ("POST", "/api/agents/{id}/kill"),
-        ("POST", "/api/ladder"),  # a kill only: the handler refuses the other rungs
-        ("POST", "/api/ladder/preview"),  # a read
-        ("POST", "/api/allowlist/test"),  # a read
-        ("POST", "/api/allowlist/backtest"),  # a read
-        ("POST", "/api/policy/backtest"),  # a read
-        ("POST", "/api/policy/explain"),  # a read
-        ("POST", "/api/programs/preview"),  # a read
-        ("POST", "/api/programs/preview-command"),  # a read
-        ("POST", "/api/audit/verify"),  # a read
-        ("POST", "/api/audit/acknowledge"),  # only a record
-        ("POST", "/api/remote/retry"),
-        ("POST", "/api/rotation"),
-        ("POST", "/api/rotation/value"),  # what a rotation needs to prove itself
-        ("POST", "/api/agents/{id}/revoke-token"),  # only tightens
-        ("POST", "/api/keys/retire"),  # only tightens: whoever has a leaked key signs no release with it
-        ("POST", "/api/webhook/test"),  # sends one alert to the receiver that is set
-        ("POST", "/api/shutdown"),  # ends the supervisor, never the latch
-    }
-)
-"""Every GET is a read and stays up; of all else only these do."""
-TOKEN_CHECK = "/api/token-check"  # noqa: S105 - a path
-"""Presents tokens in order to hear whether they are refused."""
 PAUSE_S = 10.0
 ASKERS = 1000
 _LEAF = re.compile(r"/agents/([a-z0-9][a-z0-9-]{0,62})-[0-9a-f]{8}(?:/|$)", re.MULTILINE)
@@ -107,31 +77,36 @@ class Gates:
     trespasses: Trespasses
     polkit: Polkit
 
-    def before(self, routes: Iterable[Route]) -> list[Route]:
-        """The same routes behind the gates: a body is not even read when its request is refused."""
-        return [Route(route.path, self._gated(route.path, route.endpoint), methods=sorted(route.methods or ())) for route in routes]
+    def before(self, handlers: Handlers) -> list[Route]:
+        """Routes to these handlers, behind the gates: a body is not even read when its request is refused.
 
-    def _gated(self, path: str, handler: Handler) -> Handler:
+        Raises ValueError when an endpoint of the table has no handler, or a handler has no endpoint in it.
+        """
+        if differs := handlers.keys() ^ set(ENDPOINTS):
+            raise ValueError(f"not both in the table of endpoints and served: {', '.join(sorted(row.name for row in differs))}")
+        return routed({row: self._gated(row, handler) for row, handler in handlers.items()})
+
+    def _gated(self, row: Endpoint[Any, Any], handler: Handler) -> Handler:
         async def served(request: Request) -> Response:
             header = request.headers.get("authorization")
             # The place of the secrets may be slow: asked beside the loop, judged on it.
-            good = await secret_call(self._is_good, header) if header is not None and path != TOKEN_CHECK else False
-            await self._check_right(request, path)
-            self.check(request.method, path, header, is_good=good)
+            good = await secret_call(self._is_good, header) if header is not None and row is not TOKEN_CHECK else False
+            await self._check_right(request, row)
+            self.check(row, header, is_good=good)
             return await handler(request)
 
         return served
 
-    async def _check_right(self, request: Request, path: str) -> None:
+    async def _check_right(self, request: Request, row: Endpoint[Any, Any]) -> None:
         """Raises Denied when the roles of the caller do not allow what is asked; what would change something is recorded."""
         standing = standing_of(request)
-        if standing.is_owner or (right := await needed(request, path)) in standing.rights:
+        if standing.is_owner or (right := await needed(request, row)) in standing.rights:
             return
         if right in self.polkit.grants and await self.polkit.allows(right, int(request.scope[UID]), int(request.scope[PID])):
             return
         if right not in (Right.READ, Right.EXPORT):
             person = {"needs": right.value, "path": request.url.path[:200], **await asyncio.to_thread(person_of, request)}
-            self.trespasses.note(f"operator:{person['uid']}", f"{request.method} {path}", person)
+            self.trespasses.note(f"operator:{person['uid']}", f"{request.method} {row.path}", person)
         if right in self.polkit.grants:
             words = "Only root may do this on the host's instance, and polkit did not allow it."
             raise Denied(words, f"Answer polkit's question within {BOUND_S:g} s, or ask root.")
@@ -141,13 +116,23 @@ class Gates:
         kind, _, token = authorization.partition(" ")
         return kind == "Bearer" and self.is_operators(token)
 
-    def check(self, method: str, path: str, authorization: str | None, *, is_good: bool | None = None) -> None:
+    def check(self, row: Endpoint[Any, Any], authorization: str | None, *, is_good: bool | None = None) -> None:
         """Raises Denied for a token that is not an operator's, Killed for what waits for rearm. ``is_good``: what was found out already."""
-        if authorization is not None and path != TOKEN_CHECK and not (self._is_good(authorization) if is_good is None else is_good):
-            self.trespasses.note("a token that is not an operator's", f"{method} {path}")
+        # The check presents tokens in order to hear whether they are refused.
+        if authorization is not None and row is not TOKEN_CHECK and not (self._is_good(authorization) if is_good is None else is_good):
+            self.trespasses.note("a token that is not an operator's", row.name)
             raise Denied("This token is not an operator's, or not any more.", "Ask for a new one, or use operator.sock without a token.")
-        if method not in ("GET", "HEAD") and (method, path) not in UP_WHILE_KILLED:
+        if not row.is_open:
             refuse_while(self.is_killed())
+
+
+async def needed(request: Request, row: Endpoint[Any, Any]) -> Right:
+    """The right that a request to this endpoint needs. Raises UsageProblem for a body that its handler would refuse."""
+    if isinstance(row.right, Right):
+        return row.right
+    field = row.right.field
+    word = request.path_params[field] if field in request.path_params else getattr(await body_of(request, row.body), field)
+    return row.right.rights.get(word, Right.ADMINISTER)
 
 
 def standing_of(request: Request) -> Standing:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from console.api import messages as m
+from console.api import endpoints as ep
 from console.api.client.wire import Wire, error_from, segment
-from console.api.records import AuditPage
 from console.domain.errors import (
     Conflict,
     ConsoleError,
@@ -43,7 +42,7 @@ def wire(places: Places) -> Wire:
 
 def test_without_a_socket_it_says_how_to_start_one(wire: Wire, places: Places) -> None:
     with pytest.raises(Unreachable) as caught:
-        wire.ask(m.FleetView, "GET", "/api/fleet")
+        wire.ask(ep.FLEET)
     assert str(places.state_dir) in caught.value.what
     assert caught.value.remedy.startswith(f"Start one with: watchfloor supervisor --state-dir {places.state_dir}. Agents that go on")
     assert "keep to no limit" in caught.value.remedy and "watchfloor panic" in caught.value.remedy
@@ -54,13 +53,13 @@ def test_a_socket_nobody_listens_on_is_the_same(wire: Wire, places: Places) -> N
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(places.operator_sock))
     with pytest.raises(Unreachable):
-        wire.ask(m.FleetView, "GET", "/api/fleet")
+        wire.ask(ep.FLEET)
 
 
 def test_a_supervisor_that_hangs_is_a_time_out_and_never_a_success(api: CannedApi, wire: Wire) -> None:
     api.answers["GET /api/fleet"] = (0, b"")
     with pytest.raises(TimedOut, match="not known"):
-        wire.ask(m.FleetView, "GET", "/api/fleet")
+        wire.ask(ep.FLEET)
 
 
 def test_a_connection_that_breaks_is_unreachable_and_the_outcome_unknown(wire: Wire, places: Places) -> None:
@@ -70,7 +69,7 @@ def test_a_connection_that_breaks_is_unreachable_and_the_outcome_unknown(wire: W
         thread = threading.Thread(target=lambda: listener.accept()[0].close())
         thread.start()
         with pytest.raises(Unreachable, match="broke"):
-            wire.ask(m.FleetView, "GET", "/api/fleet")
+            wire.ask(ep.FLEET)
         thread.join()
 
 
@@ -78,12 +77,12 @@ def test_a_connection_that_breaks_is_unreachable_and_the_outcome_unknown(wire: W
 def test_an_answer_that_cannot_be_read_is_an_error(api: CannedApi, wire: Wire, body: bytes) -> None:
     api.answers["GET /api/fleet"] = (200, body)
     with pytest.raises(ConsoleError, match="cannot be read"):
-        wire.ask(m.FleetView, "GET", "/api/fleet")
+        wire.ask(ep.FLEET)
 
 
 def test_what_is_not_given_is_not_asked_for(api: CannedApi, wire: Wire) -> None:
     api.say("GET /api/audit", {})
-    wire.ask(AuditPage, "GET", "/api/audit", query={"before": None, "limit": 5, "q": "a&b=c"})
+    wire.ask(ep.AUDIT, query={"before": None, "limit": 5, "q": "a&b=c"})
     assert api.asked[0].path == "/api/audit?limit=5&q=a%26b%3Dc"
 
 
@@ -126,7 +125,7 @@ def test_a_supervisor_whose_backlog_is_full_is_busy_and_not_absent(wire: Wire, p
         full.listen(0)
         waiting.connect(str(places.operator_sock))
         with pytest.raises(TimedOut, match="The supervisor is busy") as refusal:
-            wire.ask(m.StatusView, "GET", "/api/status")
+            wire.ask(ep.STATUS)
     assert refusal.value.exit_code is ExitCode.PENDING
 
 
@@ -145,5 +144,5 @@ def test_a_refusal_that_came_before_the_request_was_sent_is_heard(wire: Wire, pl
         refusing = threading.Thread(target=refuse)
         refusing.start()
         with pytest.raises(ConsoleError, match="The supervisor is busy"):
-            wire.ask(m.StatusView, "GET", "/api/status")
+            wire.ask(ep.STATUS)
         refusing.join()

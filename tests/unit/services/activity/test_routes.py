@@ -17,7 +17,7 @@ from console.domain.errors import NotFound
 from console.ledger.activity_file import Bounds
 from console.services.activity.routes import activity_routes
 from console.services.activity.service import ActivityDesk
-from console.services.routes.responses import refusals
+from console.services.routes.responses import refusals, routed
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
     assert desk.store is not None
     desk.store.add("a", [Entry(Kind.SPEND, f"{n}", 1.0, "x" * 5000, cost_nano=None if n else 10**7) for n in range(300)])
     (tmp_path / "a.log").write_text("out")
-    with TestClient(Starlette(routes=activity_routes(desk, agent_or_404, tmp_path), exception_handlers={**refusals()})) as made:
+    with TestClient(Starlette(routes=routed(activity_routes(desk, agent_or_404, tmp_path)), exception_handlers={**refusals()})) as made:
         yield made
     desk.end()
 
@@ -57,7 +57,7 @@ def test_tools_of_mcp_servers_that_were_called(tmp_path: Path) -> None:
     desk.store.add(
         "b", [Entry(Kind.TOOL_CALL, f"z{n}", 4.0, "", tool=name) for n, name in enumerate(("mcp__docs__add", "mcp__odd", "Bash"))]
     )
-    app = Starlette(routes=activity_routes(desk, AgentId, tmp_path), exception_handlers={**refusals()})
+    app = Starlette(routes=routed(activity_routes(desk, AgentId, tmp_path)), exception_handlers={**refusals()})
     with TestClient(app) as client:
         seen = client.get("/api/mcp").json()
     desk.end()

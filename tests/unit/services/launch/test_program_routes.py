@@ -14,7 +14,7 @@ from console.services.launch.program_ending import Endings
 from console.services.launch.program_routes import program_routes
 from console.services.launch.programs import Programs
 from console.services.policy.dangerous_operations import DangerDesk
-from console.services.routes.responses import refusals
+from console.services.routes.responses import refusals, routed
 from tests.fakes.program_stage import Stage
 
 
@@ -24,7 +24,7 @@ def client(tmp_path: Path) -> TestClient:
     programs = Programs(stage.outlooks(), it.sandboxes, dangers, talk, lambda _agent: ("", ""))
     endings = Endings(it.core, SimpleNamespace(), it.scribe, it.notice, talk)  # type: ignore[arg-type]
     routes = program_routes(programs, endings, lambda body: preview_command(stage.outlooks(), it.sandboxes, body, dangers))
-    app = Starlette(routes=routes, exception_handlers=refusals())
+    app = Starlette(routes=routed(routes), exception_handlers=refusals())
     return TestClient(app, raise_server_exceptions=False)
 
 

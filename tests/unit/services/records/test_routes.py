@@ -12,7 +12,7 @@ from console.credentials.host_key import ensure_host_key
 from console.domain.engine.command import Record
 from console.services.records.key_retirement import host_key_id
 from console.services.records.routes import key_routes
-from console.services.routes.responses import refusals
+from console.services.routes.responses import refusals, routed
 from console.settings.places import Places
 
 
@@ -21,7 +21,7 @@ def test_a_retired_key_is_recorded_by_who_asked_and_another_is_not_found(tmp_pat
     AuditLog(places.audit_db).close()
     ensure_host_key(places.keys_dir)
     kept = list[Record]()
-    app = Starlette(routes=key_routes(places, kept.append, lambda _request: "operator:7"), exception_handlers=refusals())
+    app = Starlette(routes=routed(key_routes(places, kept.append, lambda _request: "operator:7")), exception_handlers=refusals())
     old = host_key_id(places)
     with TestClient(app) as client:
         for body in ({"key_id": "0" * 16, "reason": "r"}, {"key_id": old, "reason": ""}, {"key_id": old, "reason": "r", "more": 1}, {}):

@@ -14,8 +14,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
+from console.api.endpoints import ENDPOINTS
 from console.domain.agent import Agent, AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.engine import command as c
 from console.domain.errors import ConsoleError, TimedOut
@@ -167,7 +167,7 @@ def test_a_token_at_the_operators_door_is_looked_at_beside_the_loop(slow: SlowSt
         return Response(b"in")
 
     gates = Gates(lambda: False, slow.answer, SimpleNamespace(), SimpleNamespace())  # type: ignore[arg-type]
-    app = Starlette(routes=gates.before([Route("/api/fleet", handler)]))
+    app = Starlette(routes=gates.before(dict.fromkeys(ENDPOINTS, handler)))
     sent: list[Any] = []
 
     async def receive() -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import fields
+import re
+from dataclasses import fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,66 +13,52 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
+from console.api import endpoints as ep
+from console.api.endpoints import ENDPOINTS
 from console.domain.agent import AgentId
 from console.domain.engine.command import Record
 from console.domain.errors import Denied, Killed
+from console.domain.roles.rights import Right
 from console.services.configuration.routes import settings_routes
 from console.services.hooks.service import HookDesk, hook_routes
 from console.services.launch.program_routes import program_routes
 from console.services.policy.page_routes import policy_page_routes
 from console.services.policy.routes import policy_routes
 from console.services.routes.request_identity import UID
+from console.services.routes.responses import Handlers, routed
 from console.services.secrets.routes import SecretRoutes
-from console.services.sessions.metrics import session_metrics_route
+from console.services.sessions.metrics import session_metrics_routes
 from console.services.webhook.routes import webhook_routes
 from console.supervisor.agent_door import AgentRoutes
 from console.supervisor.first_run import first_run_routes
-from console.supervisor.http.access import ASKERS, UP_WHILE_KILLED, Gates, Trespasses, standing_of
+from console.supervisor.http.access import ASKERS, Gates, Trespasses, needed, standing_of
 from console.supervisor.http.peers import Peer
 from console.supervisor.http.polkit import Polkit
-from console.supervisor.http.route_rights import RIGHTS
 from console.supervisor.metrics import metrics_routes
 from console.supervisor.operator_routes import OperatorRoutes
 
-UP = {
-    # reads
-    "GET /api/status", "GET /api/fleet", "GET /api/agents/{id}", "GET /api/agents/{id}/output", "GET /api/kill-switch",
-    "GET /api/agents/{id}/activity", "GET /api/agents/{id}/activity/{seq}",
-    "GET /api/receipts", "GET /api/receipts/{id}", "GET /api/allowlist", "GET /api/allowlist/history", "GET /api/allowlist/file",
-    "GET /api/envoy/config", "GET /api/egress", "GET /api/rollback", "GET /api/rollback/{id}", "GET /api/audit", "GET /api/events",
-    "GET /api/audit/export", "GET /api/webhook", "POST /api/webhook/test",
-    "GET /api/token-check", "GET /api/ladder/preview", "POST /api/ladder/preview", "POST /api/allowlist/test",
-    "POST /api/allowlist/backtest", "POST /api/audit/verify", "POST /api/audit/acknowledge",
-    # kill, rearm, release, kill stray, quarantine, rotation, remote retry, export; and the end of the supervisor itself
-    "POST /api/kill-switch", "POST /api/agents/{id}/kill", "POST /api/ladder", "POST /api/remote/retry", "POST /api/shutdown",
-    "GET /api/kill-switch/rearm", "GET /api/passphrase", "POST /api/passphrase", "GET /api/persistence", "GET /api/contexts",
-    "GET /api/settings", "GET /api/rotation", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
-    "POST /api/keys/retire",
-    "GET /api/contexts/{id}/modes", "GET /api/sources", "GET /api/programs", "POST /api/programs/preview",
-    "POST /api/programs/preview-command",
-    "GET /api/budgets", "GET /api/budgets/node", "GET /api/budgets/history", "GET /api/budgets/pictures",
-    "GET /api/adopt/candidates", "GET /api/approvals", "GET /api/approvals/{id}", "GET /api/approvals/grants",
-    "GET /api/approvals/{id}/draft", "GET /api/approvals/{id}/rule", "GET /api/policy", "POST /api/policy/backtest",
-    "GET /api/policy/profiles", "GET /api/policy/profiles/compare",
-    "GET /api/policy/lint", "GET /api/policy/tools", "GET /api/policy/sequences", "GET /api/policy/calls", "POST /api/policy/explain",
-    "GET /api/hooks", "GET /api/first-run", "GET /api/hooks/{program}/preview", "GET /api/plans/{agent}",
-    "GET /api/mcp", "GET /metrics", "GET /metrics/sessions",
+CHANGES_WHILE_KILLED = {
+    # a kill, and what a rearm takes; of the steps a kill only, which the handler decides
+    "POST /api/kill-switch", "POST /api/passphrase", "POST /api/agents/{id}/kill", "POST /api/ladder", "POST /api/remote/retry",
+    # reads that take a body
+    "POST /api/ladder/preview", "POST /api/allowlist/test", "POST /api/allowlist/backtest", "POST /api/policy/backtest",
+    "POST /api/policy/explain", "POST /api/programs/preview", "POST /api/programs/preview-command", "POST /api/audit/verify",
+    # records, a rotation, what only tightens, one alert, and the end of the supervisor, which is never that of the latch
+    "POST /api/audit/acknowledge", "POST /api/rotation", "POST /api/rotation/value", "POST /api/agents/{id}/revoke-token",
+    "POST /api/keys/retire", "POST /api/webhook/test", "POST /api/shutdown",
 }  # fmt: skip
-"""Stays up while killed. A new route belongs here or below, by decision."""
-REFUSED = {
-    "POST /api/agents", "POST /api/agents/{id}/{verb:str}", "POST /api/allowlist", "PUT /api/allowlist/{id}", "DELETE /api/allowlist/{id}",
-    "POST /api/allowlist/revert", "POST /api/allowlist/import", "POST /api/rollback/{id}/restore", "POST /api/agents/{id}/again",
-    "POST /api/webhook", "POST /api/webhook/remove",
-    "POST /api/contexts/{id}/{verb:str}", "POST /api/api-key", "POST /api/tokens", "POST /api/network/stricter",
-    "POST /api/network/private-data", "POST /api/budgets", "POST /api/adopt", "POST /api/approvals", "POST /api/policy",
-    "POST /api/policy/profiles", "POST /api/approvals/{id}/rule", "POST /api/policy/exact/remove",
-    "POST /api/approvals/grants/end", "POST /api/dry-run", "POST /api/plans", "POST /api/programs",
-    "POST /api/agents/{id}/message", "POST /api/agents/{id}/interrupt",
-    "POST /api/agents/{id}/end", "POST /api/settings", "POST /api/kill-switch/test",
+"""Beside every GET nothing else stays up while killed. A new endpoint is refused, unless it is added here, by decision."""
+UP = {row.name for row in ENDPOINTS if row.method == "GET"} | CHANGES_WHILE_KILLED
+REFUSED = {row.name for row in ENDPOINTS} - UP
+OF_READERS = {
+    "POST /api/ladder/preview", "POST /api/allowlist/test", "POST /api/allowlist/backtest", "POST /api/policy/backtest",
+    "POST /api/policy/explain", "POST /api/audit/verify",
 }  # fmt: skip
-"""503 while killed."""
+"""Who may only read can ask for these as well: they change nothing."""
+BY_NAME = {row.name: row for row in ENDPOINTS}
+OF_RESPONDERS = {"POST /api/kill-switch/test", "POST /api/agents/{id}/kill", "POST /api/remote/retry"}
 
 
 class Anything:
@@ -107,11 +95,10 @@ def operator_app(killed: bool, book: Book, notices: list[str]) -> Any:
     desks["core"] = core
     desks["tokens"] = SimpleNamespace(accepts=lambda token, audience: (token, audience) == ("good", "operator"))
     desks["trespasses"] = Trespasses(book, notices.append)
-    more = [*SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes(), *program_routes(nothing, nothing, nothing)]
-    more += [*metrics_routes(nothing), *webhook_routes(nothing, nothing), *settings_routes(nothing, nothing)]
-    more += [session_metrics_route(nothing, nothing)]
-    more += first_run_routes(nothing, nothing, nothing, nothing, nothing)
-    more += [*hook_routes(nothing), *policy_routes(nothing, nothing, nothing, nothing), *policy_page_routes(nothing)]
+    more = SecretRoutes(nothing, nothing, nothing, nothing, nothing, nothing).routes() | program_routes(nothing, nothing, nothing)
+    more |= metrics_routes(nothing) | webhook_routes(nothing, nothing) | settings_routes(nothing, nothing)
+    more |= session_metrics_routes(nothing, nothing) | first_run_routes(nothing, nothing, nothing, nothing, nothing)
+    more |= hook_routes(nothing) | policy_routes(nothing, nothing, nothing, nothing) | policy_page_routes(nothing)
     return OperatorRoutes(**desks | {"more": more}).app()
 
 
@@ -122,16 +109,63 @@ def request(method: str, path: str, **headers: str) -> Request:
     )
 
 
-def test_every_route_has_a_decision() -> None:
+def test_every_endpoint_is_routed_and_what_stays_up_is_decided_here() -> None:
     found = names(routes_of(operator_app(True, Book(), [])))
-    assert len(found) == len(set(found))
-    assert set(found) == UP | REFUSED, f"decide: {set(found) ^ (UP | REFUSED)}"
-    assert {f"{m} {p}" for m, p in UP_WHILE_KILLED} <= UP
+    assert found == [row.name for row in ENDPOINTS] and len(found) == len(set(found))
+    assert {row.name for row in ENDPOINTS if row.is_open} == UP
 
 
-def test_every_route_has_a_right_and_no_right_is_of_a_route_that_is_gone() -> None:
-    found = set(names(routes_of(operator_app(True, Book(), []))))
-    assert set(RIGHTS) == found, f"decide in route_rights.py: {set(RIGHTS) ^ found}"
+@pytest.mark.parametrize("change", ["missing", "unknown"])
+def test_what_is_not_in_the_table_is_not_routed_and_the_other_way_round(change: str) -> None:
+    async def handler(_request: Request) -> Response:
+        return Response()
+
+    handlers: Handlers = dict.fromkeys(ENDPOINTS, handler)
+    if change == "missing":
+        del handlers[ep.FLEET]
+    else:
+        handlers[replace(ep.FLEET, path="/api/new")] = handler
+    with pytest.raises(ValueError, match="/api/fleet" if change == "missing" else "/api/new"):
+        gates(False).before(handlers)
+
+
+def test_no_endpoint_hides_a_later_one() -> None:
+    routes = routed(dict.fromkeys(ENDPOINTS, Anything()))
+    for row in ENDPOINTS:
+        path = re.sub(r"\{[^}]*\}", "one", row.path)
+        matched = [r.path for r in routes if r.matches({"type": "http", "method": row.method, "path": path})[0] is Match.FULL]
+        assert matched[0] == row.path
+
+
+def test_who_may_change_something_is_decided_here() -> None:
+    changes = {row.name: row.right for row in ENDPOINTS if row.method != "GET"}
+    assert {name for name, right in changes.items() if right is Right.READ} == OF_READERS
+    assert {name for name, right in changes.items() if right is Right.KILL} == OF_RESPONDERS
+    assert not [name for name, right in changes.items() if right is Right.EXPORT]
+
+
+@pytest.mark.parametrize(
+    ("row", "word", "right"),
+    [
+        *((ep.ACT, word, Right.KILL) for word in ("freeze", "isolate", "kill")),
+        *((ep.ACT, word, Right.OPERATE) for word in ("thaw", "reconnect")),
+        *((ep.STEP, word, Right.KILL) for word in ("freeze", "isolate", "kill")),
+        *((ep.STEP, word, Right.OPERATE) for word in ("thaw", "reconnect")),
+        (ep.SWITCH, "activate", Right.KILL),
+        *((ep.SWITCH, word, Right.REARM) for word in ("rearm", "deactivate")),
+        *((ep.SESSION_ACT, word, Right.OPERATE) for word in ("hold", "delete")),
+        (ep.SESSION_ACT, "release", Right.RELEASE),
+        *((row, word, Right.ADMINISTER) for row in (ep.ACT, ep.SESSION_ACT) for word in ("", "Freeze", "anything")),
+    ],
+)
+async def test_an_endpoint_that_does_several_things_needs_the_right_of_the_word(row: Any, word: str, right: Right) -> None:
+    body = {"action": word, "reason": "r", "scope": {"reach": "all"}}
+    scope = {"type": "http", "method": "POST", "path": row.path, "headers": [], "path_params": {"verb": word} if "verb" in row.path else {}}
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": json.dumps(body).encode()}
+
+    assert await needed(Request(scope, receive), row) is right
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED))
@@ -151,19 +185,12 @@ def gates(killed: bool, book: Book | None = None, notices: list[str] | None = No
 
 @pytest.mark.parametrize("name", sorted(UP | REFUSED))
 def test_the_gate_decides_as_the_table_says(name: str) -> None:
-    method, path = name.split(" ", 1)
-    gates(False).check(method, path, None)
+    gates(False).check(BY_NAME[name], None)
     if name in UP:
-        gates(True).check(method, path, None)
+        gates(True).check(BY_NAME[name], None)
     else:
         with pytest.raises(Killed):
-            gates(True).check(method, path, None)
-
-
-def test_a_route_nobody_decided_on_is_refused_while_killed() -> None:
-    for method in ("POST", "PUT", "PATCH", "DELETE"):
-        with pytest.raises(Killed):
-            gates(True).check(method, "/api/new", None)
+            gates(True).check(BY_NAME[name], None)
 
 
 @pytest.mark.parametrize(
@@ -172,22 +199,22 @@ def test_a_route_nobody_decided_on_is_refused_while_killed() -> None:
 @pytest.mark.parametrize("name", sorted(UP | REFUSED))
 def test_a_token_that_is_not_an_operators_is_refused_everywhere_recorded_and_shown(name: str, header: str) -> None:
     """K6: an agent's token, an expired one, a forged role: 403, audited, an alarm; killed or not."""
-    method, path = name.split(" ", 1)
+    path = BY_NAME[name].path
     for killed in (True, False):
         book, notices = Book(), list[str]()
         if path == "/api/token-check":
-            gates(killed, book, notices).check(method, path, header)  # it is there to hear the refusal itself
+            gates(killed, book, notices).check(BY_NAME[name], header)  # it is there to hear the refusal itself
             continue
         with pytest.raises(Denied) as refusal:
-            gates(killed, book, notices).check(method, path, header)
+            gates(killed, book, notices).check(BY_NAME[name], header)
         assert refusal.value.http_status == 403
         assert [(r.kind, r.verdict, r.must) for r in book.records] == [("route.refused", "deny", True)]
         assert path in book.records[0].what and notices
 
 
 def test_an_operators_token_passes_and_no_header_needs_none() -> None:
-    gates(False).check("POST", "/api/agents", "Bearer good")
-    gates(False).check("POST", "/api/agents", None)
+    gates(False).check(ep.LAUNCH, "Bearer good")
+    gates(False).check(ep.LAUNCH, None)
 
 
 def test_a_flood_leaves_one_record_and_a_bounded_memory() -> None:
