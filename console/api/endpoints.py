@@ -5,7 +5,8 @@ What is not in it is not routed. Of two rows that fit a path the first one answe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
@@ -44,7 +45,9 @@ ROOT = Right.ADMINISTER
 CHANGE_S = 60.0
 """Envoy validates before it applies, agents may be halted, a whole session or host is looked at."""
 TALK_S = 30.0
-"""A program answers, an agent is killed, a policy is tried; a receiver has 10 s, and a keyring 5 s before it."""
+"""A program answers, an agent is killed; a receiver has 10 s, and a keyring 5 s before it."""
+TRY_S = 120.0
+"""All recorded calls are judged again."""
 LAUNCH_S = 300.0
 """A first container launch builds its image."""
 ROTATION_S = 120.0
@@ -83,6 +86,11 @@ class Endpoint(Generic[B, V]):
     def name(self) -> str:
         """Method and path."""
         return f"{self.method} {self.path}"
+
+    def at(self, segment: Callable[[str], str], *ids: str | int) -> str:
+        """The path with its parts replaced, in their order; ``segment`` makes one segment of an id, which may be hostile."""
+        given = iter(ids)
+        return re.sub(r"\{[^}]*\}", lambda _: segment(str(next(given))), self.path)
 
     def answering(self, answer: type[W]) -> Endpoint[B, W]:
         """The same endpoint where it answers with another message: a kill with its receipt."""
@@ -151,10 +159,10 @@ PREVIEW_PROGRAMS = _post(
     "/api/programs/preview", pm.ProgramsBody, pm.ProgramPreviews, "What a start would do.", OPERATE, START_S, is_open=True
 )
 PREVIEW_COMMAND = _post(
-    "/api/programs/preview-command", m.LaunchBody, pm.ProgramPreview, "What the start of a command would do.", is_open=True
+    "/api/programs/preview-command", m.LaunchBody, pm.ProgramPreview, "What the start of a command would do.", OPERATE, TALK_S, is_open=True
 )
 CANDIDATES = _get("/api/adopt/candidates", ad.CandidatesView, "Processes that an observed agent may be.", wait_s=TALK_S)
-ADOPT = _post("/api/adopt", ad.AdoptBody, ad.AdoptedView, "Take an observed agent over.", OPERATE, TALK_S)
+ADOPT = _post("/api/adopt", ad.AdoptBody, ad.AdoptedView, "Take an observed agent over.", OPERATE, CHANGE_S)
 
 # --- stop
 STEP = _post("/api/ladder", la.LadderBody, m.ActView, "Freeze, isolate, kill, thaw or reconnect a scope. While killed: kill only.",
@@ -164,7 +172,7 @@ PREVIEW = _post("/api/ladder/preview", la.LadderBody, la.LadderPreview, "What a 
 KILL_SWITCH = _get("/api/kill-switch", m.KillSwitchView, "State of the kill switch.")
 SWITCH = _post("/api/kill-switch", la.SwitchBody, m.KillSwitchView, "Kill a scope (the answer is the receipt), or rearm.",
                ByWord("action", {"activate": KILL, "rearm": Right.REARM, "deactivate": Right.REARM}), CHANGE_S, is_open=True)  # fmt: skip
-SELF_TEST = _do("/api/kill-switch/test", fr.SelfTestView, "Kill a process of the supervisor's own, as a test.", KILL)
+SELF_TEST = _do("/api/kill-switch/test", fr.SelfTestView, "Kill a process of the supervisor's own, as a test.", KILL, TALK_S)
 REARM = _get("/api/kill-switch/rearm", rm.RearmView, "What a rearm would release, what it takes, and who was running.")
 PASSPHRASE = _get("/api/passphrase", rm.PassphraseView, "Whether a rearm takes a passphrase.")
 # A rearm takes it, so it stays up; a reset needs the owner, a terminal and the typed kill.
@@ -209,25 +217,25 @@ CHANGE_BUDGET = _post("/api/budgets", b.BudgetBody, b.BudgetSetView, "Change lim
 
 # --- policy and approvals
 APPROVALS = _get("/api/approvals", a.ApprovalsView, "Pending approvals, and what was decided.")
-DECIDE = _post("/api/approvals", a.DecideBody, a.DecideView, "Approve or deny.")
+DECIDE = _post("/api/approvals", a.DecideBody, a.DecideView, "Approve or deny.", OPERATE, CHANGE_S)
 GRANTS = _get("/api/approvals/grants", a.GrantsView, "Standing approvals.")
-END_GRANTS = _post("/api/approvals/grants/end", a.EndGrantBody, a.GrantsView, "End standing approvals.")
+END_GRANTS = _post("/api/approvals/grants/end", a.EndGrantBody, a.GrantsView, "End standing approvals.", OPERATE, CHANGE_S)
 APPROVAL = _get("/api/approvals/{id}", a.ApprovalDetailView, "One approval with all that is known of it.")
 DRAFT = _get("/api/approvals/{id}/draft", p.DraftView, "A policy rule that would answer this call.")
 OFFERED_RULE = _get("/api/approvals/{id}/rule", p.ExactOffer, "The exact rule that would allow this call.")
-ADD_RULE = _post("/api/approvals/{id}/rule", p.ExactBody, p.ExactRule, "Allow this exact call from now on.")
+ADD_RULE = _post("/api/approvals/{id}/rule", p.ExactBody, p.ExactRule, "Allow this exact call from now on.", OPERATE, CHANGE_S)
 POLICY = _get("/api/policy", p.PolicyView, "The policy and its rules.")
-SAVE_POLICY = _post("/api/policy", p.PolicySaveBody, p.PolicyView, "Replace the policy.")
-TRY_POLICY = _post("/api/policy/backtest", p.PolicyTryBody, p.PolicyTryView, "What a policy would change.", READ, TALK_S, is_open=True)
-REMOVE_RULE = _post("/api/policy/exact/remove", p.ExactRemoveBody, p.PolicyView, "Remove an exact rule.")
+SAVE_POLICY = _post("/api/policy", p.PolicySaveBody, p.PolicyView, "Replace the policy.", OPERATE, CHANGE_S)
+TRY_POLICY = _post("/api/policy/backtest", p.PolicyTryBody, p.PolicyTryView, "What a policy would change.", READ, TRY_S, is_open=True)
+REMOVE_RULE = _post("/api/policy/exact/remove", p.ExactRemoveBody, p.PolicyView, "Remove an exact rule.", OPERATE, CHANGE_S)
 PROFILES = _get("/api/policy/profiles", p.ProfilesView, "The profiles, and which one holds.")
-COMPARE_PROFILES = _get("/api/policy/profiles/compare", p.ProfilesTriedView, "How each profile would have answered recent calls.")
-CHOOSE_PROFILE = _post("/api/policy/profiles", p.ProfileBody, p.ProfilesView, "Choose a profile.")
+COMPARE_PROFILES = _get("/api/policy/profiles/compare", p.ProfilesTriedView, "How each profile would have answered.", wait_s=TRY_S)
+CHOOSE_PROFILE = _post("/api/policy/profiles", p.ProfileBody, p.ProfilesView, "Choose a profile.", OPERATE, CHANGE_S)
 LINT = _get("/api/policy/lint", pg.LintView, "Mistakes in the policy.")
 TOOLS = _get("/api/policy/tools", pg.ToolsView, "Tools, and how the policy answers each.")
 SEQUENCES = _get("/api/policy/sequences", pg.SequencesView, "Sequences of calls that the policy watches for.")
 CALLS = _get("/api/policy/calls", pg.JudgedView, "Recent calls by rule and verdict.")
-EXPLAIN = _post("/api/policy/explain", pg.ExplainBody, pg.ExplainView, "Why a call would be answered so.", READ, is_open=True)
+EXPLAIN = _post("/api/policy/explain", pg.ExplainBody, pg.ExplainView, "Why a call would be answered so.", READ, TALK_S, is_open=True)
 HOOKS = _get("/api/hooks", ho.HooksView, "Programs and agents whose hook was heard.")
 HOOK_PREVIEW = _get("/api/hooks/{program}/preview", fr.HookPreview, "What install-hook would write into root's files.", ROOT)
 DRY_RUN = _post("/api/dry-run", dm.DryRunBody, dm.DryRunView, "Turn an agent's dry run on or off.", OPERATE, TALK_S)
@@ -243,7 +251,7 @@ ACKNOWLEDGE = _post(
 )
 ROLLBACK = _get("/api/rollback", rc.RollbackPage, "Snapshots, newest first.")
 ROLLBACK_DETAIL = _get("/api/rollback/{id}", rc.RollbackDetailView, "One snapshot with its difference.")
-RESTORE = _post("/api/rollback/{id}/restore", rc.RestoreBody, rc.RollbackRow, "Restore a file, as long as it is what was shown.", ROOT)
+RESTORE = _post("/api/rollback/{id}/restore", rc.RestoreBody, rc.RollbackRow, "Restore a file that is what was shown.", ROOT, CHANGE_S)
 
 # --- secrets and alerts
 ROTATION = _get("/api/rotation", s.RotationView, "The plan of the rotation without any value, and its last result.")

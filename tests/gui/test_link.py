@@ -11,7 +11,8 @@ import pytest
 from PySide6.QtCore import QEventLoop
 from pytestqt.qtbot import QtBot
 
-from console.api.messages import FleetView, StatusView
+from console.api import endpoints as ep
+from console.api.messages import StatusView
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
 from console.gui.link import http
 from console.gui.link.http import AT_ONCE, Link
@@ -28,13 +29,13 @@ def test_after_a_burst_of_requests_to_nobody_the_next_supervisor_is_heard(
 ) -> None:
     link, failed, came = Link(places.operator_sock), list[ConsoleError](), list[StatusView]()
     for _ in range(BURST):
-        link.get("/api/status", StatusView).failed(failed.append)
+        link.ask(ep.STATUS).failed(failed.append)
     assert link.in_flight == BURST
     qtbot.waitUntil(lambda: len(failed) == BURST)
     assert all(isinstance(error, Unreachable) for error in failed) and link.in_flight == 0
     make_house("1")
     for _ in range(BURST):
-        link.get("/api/status", StatusView).then(came.append)
+        link.ask(ep.STATUS).then(came.append)
     qtbot.waitUntil(lambda: len(came) == BURST)
     link.close()
 
@@ -42,7 +43,7 @@ def test_after_a_burst_of_requests_to_nobody_the_next_supervisor_is_heard(
 def test_a_link_that_nobody_needs_is_gone_before_qt_deletes_its_answers(places: Places, qtbot: QtBot) -> None:
     assert qtbot
     link, loop = Link(places.operator_sock), QEventLoop()
-    link.get("/api/status", StatusView).failed(lambda _error: loop.quit())
+    link.ask(ep.STATUS).failed(lambda _error: loop.quit())
     loop.exec()  # ends with the answer: nothing was deleted yet
     gone = weakref.ref(link)
     del link
@@ -58,7 +59,7 @@ def test_a_window_finds_the_supervisor_again_however_long_it_was_gone(
     house.stop()
     failed = list[ConsoleError]()
     for _ in range(BURST):  # what pages ask for in the meantime
-        window.wires.link.get("/api/fleet", FleetView).failed(failed.append)
+        window.wires.link.ask(ep.FLEET).failed(failed.append)
     qtbot.waitUntil(lambda: len(failed) == BURST)
     gone_at = window.desk.clock()
     house.start()
@@ -82,8 +83,8 @@ def test_what_a_person_does_goes_before_what_is_read_and_what_waited_too_long_is
 
     monkeypatch.setattr(link, "manager", SimpleNamespace(sendCustomRequest=take))
     for _ in range(AT_ONCE + 2):
-        link.get("/api/status", StatusView).failed(refused.append)
-    link.send("POST", "/api/agents/a/kill", StatusView).failed(refused.append)
+        link.ask(ep.STATUS).failed(refused.append)
+    link.ask(ep.KILL_AGENT, "a").failed(refused.append)
     assert sent == ["GET"] * AT_ONCE
     link._open.pop()
     link._next()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import shlex
 import socket
 import time
@@ -157,7 +156,7 @@ class Wire:
     ) -> V:
         """Ask an endpoint; ``ids`` fill its path. Raises Unreachable, TimedOut, or the kind the supervisor's answer names."""
         content = None if body is None else body.model_dump_json().encode()
-        path = filled(endpoint.path, *ids)
+        path = endpoint.at(segment, *ids)
         received, _ = self._sent(endpoint.method, path, content, query, wait_s or endpoint.wait_s)
         return _read(endpoint.answer, path, received)
 
@@ -247,12 +246,6 @@ def _read(view: type[V], path: str, received: bytes) -> V:
 
 def _unreadable(path: str) -> ConsoleError:
     return ConsoleError(f"The supervisor's answer to {path} cannot be read.", "Run console and supervisor of the same version.")
-
-
-def filled(path: str, *ids: str | int) -> str:
-    """The path of an endpoint with its ``{...}`` parts replaced, in their order. NotFound for an id that nothing can have."""
-    given = iter(ids)
-    return re.sub(r"\{[^}]*\}", lambda _: segment(str(next(given))), path)
 
 
 def segment(text: str) -> str:

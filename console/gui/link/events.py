@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtNetwork import QNetworkReply
 
 from console.api.agents.fleet_changes import FleetChanges
+from console.api.endpoints import EVENTS
 from console.gui.link.decode import Decoder, Read
 from console.gui.link.http import Link
 
@@ -68,7 +69,7 @@ class Events(QObject):
     def _open(self) -> None:
         if not self._running or self._reply is not None:
             return
-        request = self._link.request_for("/api/events")
+        request = self._link.request_for(EVENTS.path)
         request.setRawHeader(b"Accept", b"text/event-stream")
         request.setRawHeader(b"Cache-Control", b"no-cache")
         if self._last_id:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from PySide6.QtCore import QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
+from console.api.endpoints import Endpoint
 from console.api.messages import ErrorView
 from console.domain import errors
 from console.domain.errors import ConsoleError
@@ -114,15 +115,35 @@ class Link(QObject):
         request.setRawHeader(b"Accept", b"application/json")
         return request
 
-    def get(self, path: str, view: type[V], **query: Any) -> Pending[V]:
-        """GET; the answer as ``view``."""
-        return self._send("GET", path, query, None, view)
-
-    def send(
-        self, verb: str, path: str, view: type[V], body: BaseModel | None = None, *, timeout_s: float = TIMEOUT_S, **query: Any
+    def ask(
+        self, endpoint: Endpoint[Any, V], *ids: str | int, body: BaseModel | None = None, wait_s: float | None = None, **query: Any
     ) -> Pending[V]:
-        """POST, PUT or DELETE; the answer as ``view``."""
-        return self._send(verb, path, query, body, view, timeout_s)
+        """Ask an endpoint; ``ids`` fill its path in their order. ``wait_s`` replaces the endpoint's own."""
+        timeout_s = wait_s or endpoint.wait_s or TIMEOUT_S
+        pending: Pending[V] = Pending()
+        if self._socket is None:
+            pending.reject(errors.Unreachable("No supervisor runs here.", _START))
+            return pending
+        given = {k: v for k, v in query.items() if v not in (None, "")}
+        request = self.request_for(endpoint.at(segment, *ids) + (f"?{urlencode(given)}" if given else ""))
+        request.setTransferTimeout(int(timeout_s * 1000))
+        data = b""
+        if body is not None:
+            request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
+            data = body.model_dump_json().encode()
+
+        def start() -> None:
+            reply = self.manager.sendCustomRequest(request, endpoint.method.encode(), data)
+            self._open.add(reply)
+            reply.finished.connect(lambda: self._finish(reply, endpoint.answer, pending))
+
+        asked = _Asked(start, pending.reject, monotonic() + timeout_s)
+        if endpoint.method == "GET":
+            self._waiting.append(asked)
+        else:
+            self._waiting.appendleft(asked)  # what a person does goes before what is only read
+        self._next()
+        return pending
 
     def lead_to(self, socket: Path) -> None:
         """An instance appeared: requests go there from now on."""
@@ -132,34 +153,6 @@ class Link(QObject):
     def exists(self) -> bool:
         """Whether there is a socket to talk to."""
         return self._socket is not None
-
-    def _send(
-        self, verb: str, path: str, query: dict[str, Any], body: BaseModel | None, view: type[V], timeout_s: float = TIMEOUT_S
-    ) -> Pending[V]:
-        pending: Pending[V] = Pending()
-        if self._socket is None:
-            pending.reject(errors.Unreachable("No supervisor runs here.", _START))
-            return pending
-        given = {k: v for k, v in query.items() if v not in (None, "")}
-        request = self.request_for(path + (f"?{urlencode(given)}" if given else ""))
-        request.setTransferTimeout(int(timeout_s * 1000))
-        data = b""
-        if body is not None:
-            request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
-            data = body.model_dump_json().encode()
-
-        def start() -> None:
-            reply = self.manager.sendCustomRequest(request, verb.encode(), data)
-            self._open.add(reply)
-            reply.finished.connect(lambda: self._finish(reply, view, pending))
-
-        asked = _Asked(start, pending.reject, monotonic() + timeout_s)
-        if verb == "GET":
-            self._waiting.append(asked)
-        else:
-            self._waiting.appendleft(asked)  # what a person does goes before what is only read
-        self._next()
-        return pending
 
     def failed(self, reply: QNetworkReply) -> None:
         """A connection failed: whatever follows is asked of a new manager."""

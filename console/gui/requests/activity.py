@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from console.api import endpoints as ep
 from console.api.agents.activity import ActivityEntryView, ActivityPage
-from console.gui.link.http import Link, segment
+from console.gui.link.http import Link
 from console.gui.link.pending import Pending
 
 
@@ -17,9 +18,8 @@ class ActivityRequests:
         self, agent_id: str, *, before: int | None = None, after: int | None = None, limit: int = 200, query: str = "", kinds: str = ""
     ) -> Pending[ActivityPage]:
         """Oldest first; ``kinds``: with commas between, empty: all."""
-        path = f"/api/agents/{segment(agent_id)}/activity"
-        return self._link.get(path, ActivityPage, before=before, after=after, limit=limit, q=query, kind=kinds)
+        return self._link.ask(ep.ACTIVITY, agent_id, before=before, after=after, limit=limit, q=query, kind=kinds)
 
     def entry(self, agent_id: str, seq: int) -> Pending[ActivityEntryView]:
         """All that is kept of one entry."""
-        return self._link.get(f"/api/agents/{segment(agent_id)}/activity/{seq:d}", ActivityEntryView)
+        return self._link.ask(ep.ACTIVITY_ENTRY, agent_id, seq)

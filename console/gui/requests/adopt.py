@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from console.api import endpoints as ep
 from console.api.agents.adopt import AdoptBody, AdoptedView, CandidatesView
 from console.gui.link.http import Link
 from console.gui.link.pending import Pending
-
-ADOPT_S = 60.0
 
 
 class AdoptRequests:
@@ -17,8 +16,8 @@ class AdoptRequests:
 
     def candidates(self, agent_id: str) -> Pending[CandidatesView]:
         """Nothing is moved."""
-        return self._link.get("/api/adopt/candidates", CandidatesView, agent=agent_id[:80])
+        return self._link.ask(ep.CANDIDATES, agent=agent_id[:80])
 
     def adopt(self, body: AdoptBody) -> Pending[AdoptedView]:
         """Refused when the process is not what was shown."""
-        return self._link.send("POST", "/api/adopt", AdoptedView, body, timeout_s=ADOPT_S)
+        return self._link.ask(ep.ADOPT, body=body)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from console.api import budgets as b
+from console.api import endpoints as ep
 from console.gui.link.http import Link
 from console.gui.link.pending import Pending
-
-CHANGE_S = 60.0
-"""Longest wait for a change: it may halt agents."""
 
 
 class BudgetRequests:
@@ -18,16 +16,16 @@ class BudgetRequests:
 
     def page(self, order: str = "time", limit: int = b.ROWS) -> Pending[b.BudgetsView]:
         """The trees, the first to end first; ``order`` may be ``spend``, ``limit`` bounds each list."""
-        return self._link.get("/api/budgets", b.BudgetsView, order=order, limit=limit)
+        return self._link.ask(ep.BUDGETS, order=order, limit=limit)
 
     def node(self, scope: str, key: str) -> Pending[b.BudgetNodeView]:
         """One agent, tree, session, project or day: every limit, who spends it, the last changes."""
-        return self._link.get("/api/budgets/node", b.BudgetNodeView, scope=scope, key=key)
+        return self._link.ask(ep.BUDGET_NODE, scope=scope, key=key)
 
     def pictures(self) -> Pending[b.BudgetPictures]:
         """Today's burn, cost by model and day, windows of subscriptions."""
-        return self._link.get("/api/budgets/pictures", b.BudgetPictures)
+        return self._link.ask(ep.BUDGET_PICTURES)
 
     def change(self, body: b.BudgetBody) -> Pending[b.BudgetSetView]:
         """Sets and clears limits; with ``dry_run`` it only says what that would do."""
-        return self._link.send("POST", "/api/budgets", b.BudgetSetView, body, timeout_s=CHANGE_S)
+        return self._link.ask(ep.CHANGE_BUDGET, body=body)

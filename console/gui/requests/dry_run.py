@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from console.api import endpoints as ep
 from console.api.policy import dry_run as dm
-from console.gui.link.http import Link, segment
+from console.gui.link.http import Link
 from console.gui.link.pending import Pending
-
-CHANGE_S = 30.0
 
 
 class DryRunRequests:
@@ -17,12 +16,12 @@ class DryRunRequests:
 
     def plans(self, agent_id: str) -> Pending[dm.PlansView]:
         """The plans that its calls are in."""
-        return self._link.get(f"/api/plans/{segment(agent_id)}", dm.PlansView)
+        return self._link.ask(ep.PLANS, agent_id)
 
     def change(self, body: dm.DryRunBody) -> Pending[dm.DryRunView]:
         """Into it or out of it."""
-        return self._link.send("POST", "/api/dry-run", dm.DryRunView, body, timeout_s=CHANGE_S)
+        return self._link.ask(ep.DRY_RUN, body=body)
 
     def decide(self, body: dm.PlanBody) -> Pending[dm.PlanDecidedView]:
         """Conflict when the plan is not the one that was shown."""
-        return self._link.send("POST", "/api/plans", dm.PlanDecidedView, body, timeout_s=CHANGE_S)
+        return self._link.ask(ep.DECIDE_PLAN, body=body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from console.api import endpoints as ep
 from console.api.settings import SettingBody, SettingsView
 from console.gui.link.http import Link
 from console.gui.link.pending import Pending
@@ -15,8 +16,8 @@ class SettingsRequests:
 
     def view(self) -> Pending[SettingsView]:
         """Every setting with value, origin and lock."""
-        return self._link.get("/api/settings", SettingsView)
+        return self._link.ask(ep.CONFIG)
 
     def change(self, body: SettingBody) -> Pending[SettingsView]:
         """On record first; it takes effect at the next start."""
-        return self._link.send("POST", "/api/settings", SettingsView, body)
+        return self._link.ask(ep.CHANGE_CONFIG, body=body)
