@@ -253,7 +253,14 @@ def test_agents_that_start_are_seen_though_the_pointer_is_over_the_list(make_hou
     page.table._held.aimed_at = lambda: 2  # type: ignore[method-assign]
     start("a-4", "a-1")
     qtbot.waitUntil(page.table.bar.moved.isVisible)
-    assert page.table.model.rows[2].id == "a-2", "the row under the pointer stays there"
+    rows = page.table.model.rows
+    assert [row.id for row in rows] == ["a-1", "a-3", "a-2", "a-4"], "no row moves, and none is hidden"
+    assert [row.indent for row in rows] == [0, 1, 0, 0], "what stands apart from its parent is nobody else's child"
+    start("a-5", "a-4")
+    qtbot.waitUntil(lambda: [row.indent for row in page.table.model.rows] == [0, 1, 0, 0, 1])
+    page.table._held.aimed_at = lambda: -1  # type: ignore[method-assign]
+    qtbot.waitUntil(lambda: [row.id for row in page.table.model.rows] == ["a-1", "a-3", "a-4", "a-5", "a-2"])
+    assert [row.indent for row in page.table.model.rows] == [0, 1, 1, 2, 0]
 
 
 def test_budgets_and_inbox_hold_still_under_the_pointer(qtbot: QtBot) -> None:

@@ -38,6 +38,18 @@ def _urgent(rows: dict[str, Row]) -> dict[str, int]:
     return found
 
 
+def indent_again(rows: list[Row]) -> None:
+    """Indents rows that no longer stand as the tree does: one that is not below its own parent must not look like another's child."""
+    line, places = list[str](), dict[str, int]()
+    for row in rows:
+        parent = row.view.parent_id or ""
+        place = places.get(parent, len(line))
+        row.indent = place + 1 if place < len(line) and line[place] == parent else 0
+        del line[row.indent :]
+        line.append(row.id)
+        places[row.id] = row.indent
+
+
 def children_of(rows: dict[str, Row]) -> dict[str, list[Row]]:
     """Children by parent in the order they came; roots under "". Parents that lead in a circle would hide their rows: those are roots."""
     children: dict[str, list[Row]] = {"": []}

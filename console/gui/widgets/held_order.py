@@ -79,7 +79,7 @@ class HeldOrder(QObject):
         fresh = {self._key(row): row for row in rows}
         self.moved = list(fresh) != keys
         still = [fresh.pop(key, row) for key, row in zip(keys, shown, strict=True)]
-        return still if self._keep is not None else [*still, *fresh.values()]
+        return [*still, *fresh.values()]
 
     def _chosen(self, row: object) -> None:
         self.is_chosen = row is not None and not self._by_itself

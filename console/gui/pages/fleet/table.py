@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.gui.models.fleet import SORTS, Fleet, Row
+from console.gui.models.order import indent_again
 from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
 from console.gui.theme import fonts
@@ -135,6 +136,8 @@ class FleetTable(QWidget):
         began = monotonic()
         if (fleet.structure_changed or self._held.moved) and began >= self._arrange_after:
             self._held.show(fleet.arrange())
+            if self._held.moved:
+                indent_again(self.model.rows)
             self._arrange_after = monotonic() + 20 * (monotonic() - began)
         self.bar.moved.setVisible(self._held.moved)
         began = monotonic()
