@@ -131,7 +131,7 @@ class _Joining:
 
     def _row(self, one: Sighting, owner: AgentId | None) -> Row | None:
         """Where it is shown; None: nowhere."""
-        if one.agent_id and owner is None:
+        if one.agent_id and owner is None and one.status != GONE:
             return None  # left of an agent of ours that has ended: what became of it is the guard's to say
         if one.source == "docker" and owner is not None:
             return None  # its own row says all of it

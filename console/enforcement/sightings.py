@@ -28,6 +28,8 @@ LAG_S = 10.0
 """How long the stream of a conversation may take to tell what its transcript says."""
 _PARTS = 5000
 """Sessions and sub-agents of one agent of ours whose usage is told apart; earlier ones are one sum."""
+_ENDED = 500
+"""Agents that have ended, whose usage is told apart still."""
 _LINKED = 10_000
 """Sessions of telemetry that others saw, which are kept in mind."""
 
@@ -98,11 +100,21 @@ def _looked_at(
 
 def _late(state: EngineState, event: e.Sighted, row: Row, names: dict[str, AgentId]) -> Iterator[c.Command]:
     """What one that is gone had used to its end is charged as before; whether it has ended is not concluded from it."""
-    agent_id = state.rows.get(name_of(row.first))
+    agent_id = AgentId(row.first.agent_id) if row.first.agent_id else state.rows.get(name_of(row.first))
     agent = state.agents.get(agent_id) if agent_id is not None else None
-    if agent is not None and agent.control_level is ControlLevel.OBSERVED:
+    if agent is None:
+        return
+    if agent.control_level is ControlLevel.OBSERVED:
         names.setdefault(name_of(row.first), agent.agent_id)
         yield from _used(state, event, row, agent.agent_id)
+    elif agent.control_level is not ControlLevel.ADOPTED and started_as(agent.argv) is None:  # a conversation's stream was read to its end
+        seen, left = state.seen.get(agent.agent_id), state.ended_parts.get(agent.agent_id, ())
+        parts = _parts(left if seen is None else seen.parts, [row.first])
+        if seen is not None:
+            state.seen[agent.agent_id] = replace(seen, parts=parts)
+        else:
+            _leave(state, agent.agent_id, parts)
+        yield from _metered(state, event, agent.agent_id, _sum(parts), row.first.action)
 
 
 def _link(state: EngineState, row: Row) -> None:
@@ -177,6 +189,21 @@ def _parts(had: tuple[tuple[str, Usage], ...], sightings: list[Sighting]) -> tup
     return tuple(parts.items())
 
 
+def _sum(parts: Iterable[tuple[str, Usage]]) -> Usage:
+    total = Usage()
+    for _, part in parts:
+        total = total.plus(part)
+    return total
+
+
+def _leave(state: EngineState, agent_id: AgentId, parts: tuple[tuple[str, Usage], ...]) -> None:
+    """Keep what one that has ended used: its last answer may be priced after that."""
+    state.ended_parts.pop(agent_id, None)
+    state.ended_parts[agent_id] = parts
+    while len(state.ended_parts) > _ENDED:
+        del state.ended_parts[next(iter(state.ended_parts))]
+
+
 def _larger(one: Usage, other: Usage) -> Usage:
     return Usage(
         iterations=max(one.iterations, other.iterations),
@@ -192,9 +219,7 @@ def _ours(state: EngineState, event: e.Sighted, row: Row, agent_id: AgentId, ins
     """
     had, now = state.seen.get(agent_id), _seen(state, agent_id, row, inside)
     state.seen[agent_id] = now
-    total = Usage()
-    for _, part in now.parts:
-        total = total.plus(part)
+    total = _sum(now.parts)
     if started_as(state.agents[agent_id].argv) is not None:
         # Its stream tells each answer as well: transcripts count only what that has not told in a while, else a race counts twice.
         since, told = had.lag if had is not None and had.lag is not None else (event.boot_s, Usage())
@@ -294,7 +319,9 @@ def _gone(state: EngineState, event: e.Sighted, gone: set[AgentId]) -> Iterator[
     for agent_id in sorted(gone):
         yield from _end(state, event, agent_id, "no longer seen")
     for agent_id in state.seen.keys() - state.live:
-        del state.seen[agent_id]
+        parts, agent = state.seen.pop(agent_id).parts, state.agents.get(agent_id)
+        if agent is not None and agent.control_level is not ControlLevel.OBSERVED:
+            _leave(state, agent_id, parts)
         state.same.pop(agent_id, None)
         state.taken_in.pop(agent_id, None)
 

@@ -216,6 +216,8 @@ class EngineState:
     """Sessions that any agent, dead or alive, has worked in."""
     taken_in: dict[AgentId, tuple[AgentId, Usage]] = field(default_factory=dict)
     """Rows that run inside an adopted agent: that agent, and how much of their use counts as its own and is not charged again."""
+    ended_parts: dict[AgentId, tuple[tuple[str, Usage], ...]] = field(default_factory=dict)
+    """``Seen.parts`` of agents that have ended, the latest last."""
     press_observed: set[AgentId] = field(default_factory=set)
     """Observed agents that a press of everything signals as well, as a best effort."""
     kill_observed: set[AgentId] = field(default_factory=set)

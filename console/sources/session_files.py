@@ -11,7 +11,7 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -50,6 +50,20 @@ class Written(NamedTuple):
     """Why its files do not tell yet what it uses now, or empty."""
 
 
+@dataclass(slots=True)
+class _Shown:
+    """A process as it was shown last."""
+
+    row: Sighting
+    one: Running
+    homes: list[Path]
+    """Where its session is still looked for; none: it is known."""
+    beside: list[Running] = field(default_factory=list)
+    """Those in the same folder."""
+    gone_at: float = 0.0
+    """Seconds since the epoch; 0: it runs."""
+
+
 Find = Callable[[Path, str, int], Iterable[Written]]
 """(a home, the folder of a process, its uid) -> the sessions written there."""
 
@@ -78,7 +92,7 @@ class SessionFiles:
         self._watched: tuple[Path, ...] = ()
         self._known: dict[str, tuple[float, Written | None]] = {}
         """By row: when it was looked for last, and what was found."""
-        self._shown: dict[str, tuple[Sighting, int]] = {}
+        self._shown: dict[str, _Shown] = {}
         self._farewells = Farewells()
         self._can_see = (
             f"Processes of {program.title}, the session that each writes, its tokens and cost after the fact"
@@ -108,6 +122,8 @@ class SessionFiles:
         places: dict[Path, None] = {}
         for one, written in self._sessions(running):
             found += self._rows(one, written)
+            if not found[-1].session:
+                self._shown[_key(one)].beside = [other for other in running if other.facts.cwd == one.facts.cwd]
             if written is not None and written.place is not None:
                 places[written.place] = None
         self._watched = tuple(places)[:MAX_SIGHTINGS]
@@ -130,12 +146,13 @@ class SessionFiles:
         self._known = {key: had for key, had in self._known.items() if key in known}
         due = [one for key, one in known.items() if tick - self._known.get(key, (-1e9, None))[0] >= LOOK_S]
         for one in due:
-            written = self._of(one, [other for other in running if other.facts.cwd == one.facts.cwd])
+            beside = [other for other in running if other.facts.cwd == one.facts.cwd]
+            written = self._of(one, beside, self._homes(one, one.facts.uids[1]))
             self._known[_key(one)] = tick, written
         for key, one in known.items():
             yield one, self._known[key][1]
 
-    def _of(self, one: Running, beside: list[Running]) -> Written | None:
+    def _of(self, one: Running, beside: list[Running], homes: list[Path]) -> Written | None:
         """The newest session that this process, and none of those beside it, may have written."""
         began, cwd, uid = began_at(one), one.facts.cwd, one.facts.uids[1]
         if not cwd.startswith("/"):
@@ -144,7 +161,7 @@ class SessionFiles:
         until = min(later, default=9e18)
         found = [
             written
-            for home in self._homes(one, uid)
+            for home in homes
             for written in self._find(home, cwd, uid)
             if written.changed >= began - EARLY_S and (not written.began or written.began < until)
         ]
@@ -186,7 +203,7 @@ class SessionFiles:
             if part:
                 below = replace(row, key=f"{row.key}-{part}", part=part, name=f"sub-agent {part[-8:]}", process=None, parent_key=row.key)
                 rows.append(_with(below, used))
-        self._shown[row.key] = rows[0], facts.uids[1]
+        self._shown[row.key] = _Shown(rows[0], one, [] if session else self._homes(one, facts.uids[1]))
         return rows
 
     def _spent(self, uid: int, session: str) -> dict[str, Spent]:
@@ -195,18 +212,24 @@ class SessionFiles:
         spend: SessionSpend | None = self._given.spend
         return spend.of(uid, self._name, session) if spend is not None and session else {}
 
-    def _gone(self, before: dict[str, tuple[Sighting, int]]) -> list[Sighting]:
+    def _gone(self, before: dict[str, _Shown]) -> list[Sighting]:
         """Those of the look before that are not in this one, and others that left just now."""
         for key in before.keys() - self._shown.keys():
-            self._farewells.add(key, partial(self._again, *before[key]))
+            before[key].gone_at = time.time()
+            self._farewells.add(key, partial(self._again, before[key]))
             if self._given.spend is not None:
                 self._given.spend.look_soon()  # what it wrote last may not have been told
         for key in self._shown.keys() - before.keys():
             self._farewells.drop(key)
         return self._farewells.now()
 
-    def _again(self, row: Sighting, uid: int) -> list[Sighting]:
-        return [_with(row, self._spent(uid, row.session).get(""))]
+    def _again(self, left: _Shown) -> list[Sighting]:
+        """What it used to its end. One that was gone before its session was found may have written that since."""
+        written = self._of(left.one, left.beside, left.homes) if left.homes and not left.row.session else None
+        taken = {shown.row.session for shown in self._shown.values()}
+        if written is not None and written.session not in taken and (written.began or written.changed) <= left.gone_at:
+            left.row = replace(left.row, session=written.session, unread="")
+        return [_with(left.row, self._spent(left.one.facts.uids[1], left.row.session).get(""))]
 
 
 def _with(row: Sighting, used: Spent | None) -> Sighting:

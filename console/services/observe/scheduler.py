@@ -204,17 +204,18 @@ class Lookout:
         self._taken = time.monotonic()
         core, event = self._core, e.Sighted(*now(), reports)
         agents = core.state.agents
-        before = {i: agents[i] for i in core.state.seen}
+        before = {i: agents[i] for i in (*core.state.seen, *core.state.ended_parts) if i in agents}
         core.post(event)
-        for agent_id in [i for i, agent in before.items() if agents[i] is not agent and i in core.state.seen]:
-            self._meter(agent_id, event.at, before[agent_id].usage)
+        for agent_id, agent in before.items():
+            if agents.get(agent_id, agent) is not agent:
+                self._meter(agent_id, event.at, agent.usage)
 
     def _meter(self, agent_id: AgentId, at: float, before: Usage) -> None:
-        agent, seen = self._core.state.agents[agent_id], self._core.state.seen[agent_id]
+        agent, seen = self._core.state.agents[agent_id], self._core.state.seen.get(agent_id)
         spent = agent.usage.cost_usd - before.cost_usd
         if spent <= 0 or agent.source == OtlpSource.name:  # what telemetry alone says is in its row, and in no sum
             return
-        if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or seen.inside is not None:
+        if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or (seen is not None and seen.inside is not None):
             tell_spend(self._core, self._scribe, agent_id, at, spent, agent.usage.tokens - before.tokens)
         elif before.cost_usd > 0:  # the first sum is the session's history, which burnt at other times
             self._core.meters.add_seen(agent_id, at, spent)

@@ -9,6 +9,7 @@ import pytest
 
 from console.domain.agent import AgentId, AgentState, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Usage
+from console.domain.conversation import Program, command_line
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
@@ -110,6 +111,24 @@ def test_our_own_process_is_not_shown_twice() -> None:
     assert process is not None
     see(book, Sighting("codex", "k", "n", process, "s", "/", 1.0))
     assert set(book.state.agents) == {AgentId("a")}
+
+
+def test_what_is_priced_after_the_end_of_an_agent_of_ours_is_charged_to_it_with_what_its_sessions_used_before() -> None:
+    book = Playbook().run("a")
+    first, second = (replace(sighting(name), process=None, agent_id="a") for name in ("s1", "s2"))
+    see(see(book, spent(first, 5.0)), spent(second, 3.0), spent(first, 5.0, "gone"))
+    assert book.agent("a").usage.cost_usd == 8.0
+    see(book, spent(second, 3.0), spent(first, 6.0, "gone"))
+    assert book.agent("a").usage.cost_usd == 9.0, "its own program ended, the agent goes on"
+    book >> e.AgentExited(book.at, book.boot, AgentId("a"), 0)
+    see(book, spent(second, 4.0, "gone"))
+    see(book, spent(second, 4.5, "gone"), replace(spent(second, 9.0), key="s3"))
+    assert book.agent("a").usage.cost_usd == 10.5 and book.agent("a").state is AgentState.ENDED
+    assert book.state.tree_usage[AgentId("a")].cost_usd == 10.5 and set(book.state.agents) == {AgentId("a")}
+    talks = Playbook().run("a", argv=command_line(Program.CODEX, "p", "/usr/bin/codex", (), talks=True))
+    see(talks, first) >> e.AgentExited(talks.at, talks.boot, AgentId("a"), 0)
+    see(talks, spent(first, 4.0, "gone"))
+    assert not talks.agent("a").usage.cost_usd, "its stream told what it used: a race would count it twice"
 
 
 def test_sub_agents_hang_under_their_session_and_waiting_shows() -> None:

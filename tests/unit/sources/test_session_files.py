@@ -116,3 +116,20 @@ def test_who_ends_is_told_of_for_a_moment_longer_without_a_process(host: Host) -
     while (rows := host.look()) and rows[0].process is not None:
         assert time.monotonic() < end
     assert [(row.session, row.status, row.process) for row in rows] == [("one", GONE, None)] and FAREWELL_S > 1
+
+
+def test_one_that_ended_before_its_session_was_found_is_told_of_with_it_and_never_with_a_later_ones(host: Host) -> None:
+    host.process(10, ago_s=5)
+    assert [row.session for row in host.look()] == [""]
+    shutil.rmtree(host.proc.root / "10")
+    end = time.monotonic() + 30
+    while not any(row.status == GONE for row in host.look()):
+        assert time.monotonic() < end
+    host.session("later", ago_s=-60)
+    assert [row.session for row in host.look() if row.status == GONE] == [""], "it began after that one had ended"
+    host.session("short", ago_s=4)
+    (gone,) = [row for row in host.look() if row.status == GONE]
+    assert (gone.session, gone.unread) == ("short", "")
+    while (used := next(row for row in host.look() if row.status == GONE).usage) is None:
+        assert time.monotonic() < end
+    assert used.cost_usd == 0.25

@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-from console.domain.agent import Sighting, SourceReport
+from console.domain.agent import AgentId, Sighting, SourceReport
 from console.domain.budget import Usage
+from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.enforcement.engine import Engine
 from console.services.fleet.meters import Meters
 from console.services.observe import scheduler
 from console.services.observe.scheduler import Lookout
 from console.sources import folder_watch
-from console.sources.interface import Source
+from console.sources.interface import GONE, Source
 from console.sources.kinds import VENDORS
 from console.sources.otlp import source as otlp
 from console.sources.otlp.source import OtlpSource
@@ -29,6 +30,7 @@ from console.sources.plain_processes import ProcessSource
 from console.sources.programs import Programs
 from console.sources.spend.rates import RateBook
 from tests.fakes.instance import free_port
+from tests.fakes.playbook import Playbook
 
 
 class Fake:
@@ -61,12 +63,13 @@ class Room:
     def __init__(self, *sources: Source, spend: Any = None) -> None:
         self.said: list[str] = []
         self.recorded: list[Record] = []
+        self.spent: list[float] = []
         self.meters = Meters()
         self.engine = Engine()
         core = SimpleNamespace(state=self.engine.state, meters=self.meters, post=self.engine.step)
         own = SimpleNamespace(update=lambda _state: None)
         parts: Any = SimpleNamespace(
-            scribe=SimpleNamespace(record=self.recorded.append),
+            scribe=SimpleNamespace(record=self.recorded.append, spend=lambda _id, _root, _at, usd, _tokens: self.spent.append(usd)),
             sources=sources,
             core=core,
             spend=spend,
@@ -215,6 +218,18 @@ def test_what_telemetry_alone_tells_burns_in_no_sum() -> None:
         room.lookout.take((SourceReport("otlp", True, "", (one,)),))
     (agent,) = room.engine.state.agents.values()
     assert agent.usage.cost_usd == 3.0 and room.meters.by_agent == {}
+
+
+def test_what_an_agent_of_ours_used_last_counts_today_though_it_has_ended() -> None:
+    room = Room()
+    book = Playbook().run("a")
+    book >> e.AgentExited(book.at, book.boot, AgentId("a"), 0)
+    room.engine.state.put(book.agent("a"))
+    room.engine.state.ended_parts[AgentId("a")] = ()
+    for cost in (1.0, 3.0):
+        one = Sighting("gemini", "k", "n", None, "s", "", 1.0, usage=Usage(cost_usd=cost), status=GONE, agent_id="a")
+        room.lookout.take((SourceReport("gemini", True, "", (one,)),))
+    assert room.meters.spent_today(time.time()) == pytest.approx(3.0) and room.spent == [1.0, 2.0]
 
 
 def test_while_nobody_looks_nothing_that_was_said_is_said_on() -> None:
