@@ -245,7 +245,7 @@ DECIDE_PLAN = _post("/api/plans", dm.PlanBody, dm.PlanDecidedView, "Approve or d
 # --- records
 AUDIT = _get("/api/audit", rc.AuditPage, "Records of the log, newest first.")
 EXPORT_AUDIT = _get("/api/audit/export", rc.AuditPiece, "A part of the log's file, as it is.", EXPORT, CHANGE_S)
-VERIFY_AUDIT = _do("/api/audit/verify", rc.AuditVerdict, "Verify the log.", READ, CHANGE_S, is_open=True)
+VERIFY_AUDIT = _post("/api/audit/verify", rc.VerifyBody, rc.AuditVerdict, "Verify the log.", READ, CHANGE_S, is_open=True)
 ACKNOWLEDGE = _post(
     "/api/audit/acknowledge", rc.AcknowledgeLossBody, rc.AuditVerdict, "Acknowledge a loss of the log.", ROOT, CHANGE_S, is_open=True
 )

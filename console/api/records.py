@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from console.api.bodies import SCHEMA_VERSION, Reason, Request, View
 
@@ -104,6 +106,21 @@ class AcknowledgeLossBody(Request):
     """POST /api/audit/acknowledge: an operator takes note of records that were lost."""
 
     reason: Reason
+
+
+RECEIPT_MAX = 200_000
+"""Letters of a sealed receipt that is sent. A body has room for it with its quotation marks escaped."""
+
+
+class VerifyBody(Request):
+    """POST /api/audit/verify: what the asker kept elsewhere and the log must still lead to. Empty: nothing more than the host has."""
+
+    receipt: Annotated[str, Field(max_length=RECEIPT_MAX)] = ""
+    """A sealed receipt, letter for letter."""
+    name: Annotated[str, Field(max_length=255)] = ""
+    """Its file's name."""
+    anchors: Annotated[list[Annotated[str, Field(max_length=90)]], Field(max_length=100)] = []
+    """``N:HASH``."""
 
 
 class AuditVerdict(View):

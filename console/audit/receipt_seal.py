@@ -24,6 +24,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from console.domain.errors import UsageProblem
+
 SUFFIX = ".sealed.json"
 ALGORITHM = "Ed25519"
 _CONTEXT = b"watchfloor-receipt-seal-1\n"
@@ -67,6 +69,32 @@ def seal(receipt_json: Mapping[str, Any], private: Ed25519PrivateKey, signed_at:
     return _canonical({"receipt": receipt_json, "seal": {**head, "sig": signature}}) + b"\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A sealed receipt that was handed over instead of a file's place."""
+
+    name: str
+    raw: bytes
+
+
+def read_given(path: Path, limit: int) -> Given:
+    """Read a sealed receipt to hand it over. Raises UsageProblem for a file that is no plain one of at most ``limit`` bytes."""
+    try:
+        return Given(path.name, _read(path, limit))
+    except _Bad as bad:
+        raise UsageProblem(str(bad), "Name a sealed receipt: KILL.sealed.json.") from bad
+
+
+def verify_given(given: Given, public_key_path: Path | None, retired: Mapping[str, bytes] | None = None) -> SealVerdict:
+    """As `verify_file`."""
+    if public_key_path is None:
+        return SealVerdict(False, "no public key was named.")
+    try:
+        return _judged(given.raw, _public(public_key_path), given.name, retired or {})
+    except _Bad as bad:
+        return SealVerdict(False, str(bad))
+
+
 def verify_file(path: Path, public_key_path: Path | None = None, retired: Mapping[str, bytes] | None = None) -> SealVerdict:
     """Verifies a sealed receipt; never raises on what the files hold.
 
@@ -74,11 +102,15 @@ def verify_file(path: Path, public_key_path: Path | None = None, retired: Mappin
     raw public key of keys of before; one that such a key sealed is ``retired``, and then ``good`` says only that its signature fits.
     """
     try:
-        raw = _read(path, _LIMIT)
-        public = _public(public_key_path or path.absolute().parent.parent / "keys" / "host-key.pub")
-        return _judged(raw, public, path.name, retired or {})
+        given = Given(path.name, _read(path, _LIMIT))
     except _Bad as bad:
         return SealVerdict(False, str(bad))
+    return verify_given(given, public_key_path or key_beside(path), retired)
+
+
+def key_beside(path: Path) -> Path:
+    """The public key of the instance whose ``receipts`` folder the file lies in."""
+    return path.absolute().parent.parent / "keys" / "host-key.pub"
 
 
 def _judged(raw: bytes, public: Ed25519PublicKey, name: str, retired: Mapping[str, bytes]) -> SealVerdict:

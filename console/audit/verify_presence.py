@@ -17,7 +17,7 @@ from pathlib import Path
 
 from console.audit.anchors import Anchor, broken
 from console.audit.database import open_reader, reason
-from console.audit.receipt_seal import verify_file
+from console.audit.receipt_seal import Given, verify_file, verify_given
 from console.audit.retirement import HOST, KIND, Retirement, retirement_of, worth
 from console.audit.set_aside import PUT_BACK, Losses, few, moment, not_proven, older_logs, read_losses
 
@@ -71,7 +71,7 @@ class _Missing(_Bad):
     """A receipt that this host sealed, and that is not on record."""
 
 
-def compare(log: Path, receipts: Iterable[Path], public_key: Path | None = None, anchors: Sequence[Anchor] = ()) -> Compared:
+def compare(log: Path, receipts: Iterable[Path | Given], public_key: Path | None = None, anchors: Sequence[Anchor] = ()) -> Compared:
     """Looks for each sealed receipt and anchor in the log; never raises on what the files hold.
 
     A receipt of before the log's first record is looked for in the logs that were set aside, and what is found only there, or
@@ -86,7 +86,7 @@ def compare(log: Path, receipts: Iterable[Path], public_key: Path | None = None,
     return found
 
 
-def _compared(log: Path, paths: list[Path], public_key: Path | None, anchors: Sequence[Anchor]) -> Compared:
+def _compared(log: Path, paths: list[Path | Given], public_key: Path | None, anchors: Sequence[Anchor]) -> Compared:
     older = older_logs(log)
     unknown, losses = [not_proven(path) for path in older], Losses()
     books, retired = list[_Book](), list[str]()
@@ -112,10 +112,10 @@ def _compared(log: Path, paths: list[Path], public_key: Path | None, anchors: Se
     return Compared(len(paths), "", tuple(unknown), tuple(retired), losses)
 
 
-def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path, public_key: Path | None) -> list[str]:
+def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path | Given, public_key: Path | None) -> list[str]:
     """Return what cannot be checked of one receipt. Raises _Bad when this host did not sign it, or the log does not lead to it."""
     keys = {key: found[2].raw() for book in books for key, found in book.retired.items() if found[2].role == HOST}
-    seal = verify_file(path, public_key, keys)
+    seal = verify_given(path, public_key, keys) if isinstance(path, Given) else verify_file(path, public_key, keys)
     if not seal.good:
         raise _Bad(f"the sealed receipt {path.name} is not what this host signed: {seal.why}")
     digest, own = _digest(path), books[-1]
@@ -187,8 +187,8 @@ def _fields(data: bytes) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path | Given) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(path.raw if isinstance(path, Given) else path.read_bytes()).hexdigest()
     except OSError:
         return "unreadable"

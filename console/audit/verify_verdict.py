@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.audit.anchors import SHOWN, Anchor, broken_in, noted_in
-from console.audit.receipt_seal import SUFFIX
+from console.audit.receipt_seal import SUFFIX, Given
 from console.audit.rollback_rows import compare_rows
 from console.audit.verify import Verdict
 from console.audit.verify_anchors import foreign
@@ -32,7 +32,7 @@ class Judged:
         return f"{self.verdict.records}:{self.verdict.head[:SHOWN]}"
 
 
-def beside(places: Places, verdict: Verdict, kept: Sequence[Path] = (), anchors: Sequence[Anchor] = ()) -> Judged:
+def beside(places: Places, verdict: Verdict, kept: Sequence[Path | Given] = (), anchors: Sequence[Anchor] = ()) -> Judged:
     """Compares a log that is whole in itself with receipts, anchors, rollback records and the instance. Never raises on content. Blocks."""
     noted = noted_in(places.ledger_db)  # before the log is read: what is noted is on disk there
     own = sorted(path for path in places.receipts_dir.glob(f"*{SUFFIX}") if path.is_file())

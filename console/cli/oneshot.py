@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from console.cli.handover import become, folded, folder_arguments
-from console.cli.options import Json, Reason, StateDir
+from console.cli.options import Json, Reason, StateDir, only_root, seek_places
 from console.cli.syntax import Argument, Option, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
@@ -13,11 +13,26 @@ from console.domain.errors import UsageProblem
 from console.wording.agent_kinds import PLACES
 
 keys_app = Verbs("The keys that sign and release remote kill orders.")
+_OF_FILES = {
+    "cost": ("cost", "watchfloor budget list shows what the host's agents used; of your own: WATCHFLOOR_INSTANCE=own watchfloor cost"),
+    "keys": ("secrets keys", ""),
+    "release": ("remote release", ""),
+    "watch": ("remote watch", "watchfloor status shows the remote kill"),
+    "tools": ("policy tools", ""),
+    "install-hook": (
+        "install-hook",
+        "For your own programs: WATCHFLOOR_INSTANCE=own watchfloor install-hook PROGRAM",
+    ),
+}
+"""Verbs that read or write the instance's files themselves: how root types each, and what helps a member instead."""
 hooks_app = Verbs("Hooks of Watchfloor in the settings of programs.")
 
 
 def oneshot(verb: str, *arguments: str, state_dir: str | None, as_json: bool) -> int:
-    """Runs ``python -m console.supervisor oneshot VERB ...`` in our place."""
+    """Runs ``python -m console.supervisor oneshot VERB ...`` in our place. Raises Denied for a member whose verb reads root's files."""
+    if verb in _OF_FILES:
+        typed, instead = _OF_FILES[verb]
+        only_root(seek_places(state_dir), typed, instead)
     return become("console.supervisor", "oneshot", verb, *arguments, *folder_arguments(state_dir), *(["--json"] if as_json else []))
 
 

@@ -7,7 +7,8 @@ import pwd
 from typing import Annotated
 
 from console.cli.syntax import Option
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, Denied
+from console.domain.roles.rights import Right, refusal
 from console.settings.places import Places, choose_state_dir, find_places
 
 StateDir = Annotated[str | None, Option("--state-dir", metavar="DIR", help="State directory of the instance (or $WATCHFLOOR_STATE_DIR).")]
@@ -35,6 +36,13 @@ def existing_places(state_dir: str | None) -> Places:
 
         raise why_no_instance(choose_state_dir(state_dir)[0])
     return places
+
+
+def only_root(places: Places | None, verb: str, instead: str = "") -> None:
+    """Raises Denied for a member of the roles' groups, where ``verb`` needs files of the host's instance. ``instead``: what helps."""
+    if places is not None and places.by_role:
+        denied = refusal(Right.ADMINISTER, f"sudo watchfloor {verb}")
+        raise Denied(denied.what, f"{denied.remedy}{f'. {instead}' if instead else ''}")
 
 
 def operator() -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from console.cli.embedded import ensure_supervisor
 from console.cli.handover import become, folder_arguments
-from console.cli.options import StateDir
+from console.cli.options import StateDir, only_root
 from console.cli.syntax import Argument, Option, Rest
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
 from console.domain.process.assets import resource
@@ -143,4 +143,5 @@ def supervisor(rest: Rest, state_dir: StateDir = None) -> int:
     Takes the daemon's own options too, kept for the next start: --engine-socket, --discover-root, --remote-bucket, --remote-key,
     --remote-endpoint, --remote-fleet, --remote-poll-s, --host-name, --heartbeat-s, --egress-netns, --egress-hosts.
     """
+    only_root(find_places(state_dir, create=False), "supervisor", "Its service: systemctl start watchfloor")
     return become("console.supervisor", "serve", *folder_arguments(state_dir), *rest)

@@ -62,7 +62,7 @@ runuser -u the-viewer -- watchfloor fleet --json | grep -q "$agent"
 runuser -u the-viewer -- watchfloor status | grep -q 'your role: viewer'
 refused the-viewer 'the role responder' watchfloor kill "$agent" --reason trial
 runuser -u the-auditor -- watchfloor receipt list >/dev/null
-runuser -u the-auditor -- watchfloor audit verify | grep -q '^whole: '
+runuser -u the-auditor -- watchfloor audit verify | grep -q '^log intact: '
 runuser -u the-auditor -- sh -c 'cd /home/the-auditor && watchfloor audit export log.jsonl'
 [ -s /home/the-auditor/log.jsonl ]
 refused the-viewer 'watchfloor-auditor' sh -c 'cd /home/the-viewer && watchfloor audit export log.jsonl'

@@ -25,7 +25,7 @@ from console.api.client.wire import Wire
 from console.api.network import ModeHistoryView
 from console.api.persistence import PersistenceView
 from console.api.rearm import AgainBody, RearmProof
-from console.api.records import AcknowledgeLossBody, AuditPage, AuditPiece, AuditVerdict
+from console.api.records import AcknowledgeLossBody, AuditPage, AuditPiece, AuditVerdict, VerifyBody
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
 from console.domain.process.precedence import ahead
@@ -194,6 +194,10 @@ class _Pages(_Asking):
         """A part of the log's file, from behind record ``after``."""
         return self.ask(ep.EXPORT_AUDIT, query={"format": fmt, "after": after})
 
+    def verify_audit(self, kept: VerifyBody | None = None) -> AuditVerdict:
+        """Verify the log. ``kept``: what it must still lead to."""
+        return self.ask(ep.VERIFY_AUDIT, body=kept or VerifyBody())
+
     def persistence(self, session: str = "") -> PersistenceView:
         """What could start an agent again; with a session, looked at now."""
         return self.ask(ep.PERSISTENCE, query={"session": session or None})
@@ -210,6 +214,7 @@ class ApiClient(_Stops, _Pages):
     shutdown = _plain(ep.SHUTDOWN)
     sources = _plain(ep.SOURCES)
     settings = _plain(ep.CONFIG)
+    sequences = _plain(ep.SEQUENCES)
     change_setting = _sends(ep.CHANGE_CONFIG)
 
     fleet = _plain(ep.FLEET)
@@ -257,7 +262,6 @@ class ApiClient(_Stops, _Pages):
     rollback = _plain(ep.ROLLBACK)
     rollback_detail = _one(ep.ROLLBACK_DETAIL)
     restore = _sends_to(ep.RESTORE)
-    verify_audit = _plain(ep.VERIFY_AUDIT)
     rotation = _plain(ep.ROTATION)
     rotate = _sends(ep.ROTATE)
     tell_value = _sends(ep.TELL_VALUE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from console.api.client.api_client import ApiClient
 from console.api.policy import policy_data
 from console.cli.options import Json, StateDir, seek_places
 from console.cli.syntax import Option, Verbs
@@ -13,6 +14,7 @@ from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, ExitCode, NotFound
 from console.policy.sequences.find import Matcher, Pattern
 from console.policy.sequences.sequence_file import BYTES_MAX, GONE, in_force, read_sequences
+from console.settings.places import Places
 
 
 def add_sequences(app: Verbs) -> None:
@@ -28,6 +30,8 @@ def sequences(
     """Forbidden sequences in force: built-in and own. Ends with 1 when the file is broken or gone (then the last good one is shown)."""
     patterns, problem = policy_data.sequences(), ""
     places = seek_places(state_dir) if not file else None
+    if places is not None and places.by_role:
+        return _of_host(places, as_json)
     if file and not Path(file).is_file():
         raise NotFound(f"There is no file {file}.", "Name one that is there.")
     own = Path(file) if file else None if places is None else places.state_dir / "sequences.yaml"
@@ -51,6 +55,20 @@ def sequences(
     return int(ExitCode.FAILURE if problem else ExitCode.DONE)
 
 
+def _of_host(places: Places, as_json: bool) -> int:
+    """Those of the host's instance, as its supervisor gives them: a member reads no file of it."""
+    with ApiClient(places) as client:
+        view = client.sequences()
+    if as_json:
+        out.emit({"problem": view.problem, "patterns": [row.model_dump(exclude={"marks"}) for row in view.patterns]})
+        return int(ExitCode.FAILURE if view.problem else ExitCode.DONE)
+    for row in view.patterns:
+        _say_row(row.name, row.built_in, row.same, row.tighten, row.why, [(step.name, step.takes) for step in row.steps])
+    if view.problem:
+        out.say(f"{plain(view.problem, 400)} ({'what is shown stays in force' if view.patterns else 'nothing is allowed'})")
+    return int(ExitCode.FAILURE if view.problem else ExitCode.DONE)
+
+
 def _own(path: Path | None) -> tuple[Pattern, ...]:
     if path is None or not path.exists():
         return policy_data.sequences()
@@ -67,11 +85,16 @@ def _last_good(path: Path) -> tuple[Pattern, ...]:
 
 
 def _say(pattern: Pattern) -> None:
-    more = f", the same {pattern.same}" if pattern.same else ""
-    more += f", network {pattern.tighten} with the first step" if pattern.tighten else ""
-    out.say(f"{pattern.name} ({'built in' if pattern.built_in else 'own'}{more}): {plain(pattern.why, 300)}")
-    for number, step in enumerate(pattern.steps, 1):
-        out.say(f"  {number}. {plain(step.name, 300)}: {plain('; or '.join(_words(one) for one in step.any), 2000)}")
+    steps = [(step.name, "; or ".join(_words(one) for one in step.any)) for step in pattern.steps]
+    _say_row(pattern.name, pattern.built_in, pattern.same, pattern.tighten, pattern.why, steps)
+
+
+def _say_row(name: str, built_in: bool, same: str, tighten: str, why: str, steps: list[tuple[str, str]]) -> None:
+    more = f", the same {same}" if same else ""
+    more += f", network {tighten} with the first step" if tighten else ""
+    out.say(f"{plain(name, 100)} ({'built in' if built_in else 'own'}{plain(more, 200)}): {plain(why, 300)}")
+    for number, (step, takes) in enumerate(steps, 1):
+        out.say(f"  {number}. {plain(step, 300)}: {plain(takes, 2000)}")
 
 
 def _words(one: Matcher) -> str:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, Annotated
 
 from console.api.client.api_client import ApiClient
-from console.audit.anchors import Anchor, anchor_of, differs
+from console.audit.anchors import Anchor, anchor_of
 from console.audit.reading import PAGE_MAX, AuditReader, not_intact
+from console.audit.receipt_seal import read_given
 from console.audit.record import Record
 from console.audit.verify import Verdict, verify_file
 from console.audit.verify_verdict import Judged, beside
@@ -76,8 +77,6 @@ def verify(
     places = existing_places(state_dir)
     path = places.audit_db
     given = [anchor_of(text) for text in anchors or ()]
-    if places.by_role and receipts:
-        raise UsageProblem("Only root can compare receipts: the key that sealed them is root's.", "Leave --receipt out, or use --anchor.")
     if not places.by_role and not path.exists():
         raise NotFound(f"There is no audit log at {path}.", "Name the state directory with --state-dir.")
     for file in receipts or ():
@@ -212,7 +211,7 @@ def _show(record: Record, as_json: bool) -> None:
 def judge(places: Places, kept: Sequence[Path], anchors: Sequence[Anchor]) -> Judged:
     """Check the log file first, then compare it with what is known elsewhere. Never raises because of the content."""
     if places.by_role:
-        return _judged_by_supervisor(places, anchors)
+        return _judged_by_supervisor(places, kept, anchors)
     # The file alone proves little: a writer of the file and its checkpoints can restore old copies of both, or rewrite both.
     verdict = verify_file(places.audit_db)
     compared = [f"its checkpoints (the newest at record {verdict.checkpoint_seq})"]
@@ -231,17 +230,21 @@ def judge(places: Places, kept: Sequence[Path], anchors: Sequence[Anchor]) -> Ju
     return replace(found, compared=(*compared, *found.compared))
 
 
-def _judged_by_supervisor(places: Places, anchors: Sequence[Anchor]) -> Judged:
-    """The supervisor's own word, and the anchors, which it does not know. Raises what the client raises."""
-    client = ApiClient(places)
-    said = client.verify_audit()
-    verdict = Verdict(said.whole, said.records, said.first_bad, said.why, said.head)
-    for anchor in anchors if verdict.whole else ():
-        rows = client.audit(before=anchor.seq + 1, limit=1).rows if anchor.seq else []
-        if why := differs(next((row.hash for row in rows if row.seq == anchor.seq), ""), anchor):
-            verdict = replace(verdict, whole=False, why=why)
-    compared = ("what the running supervisor remembers", *said.compared_with, *([counted(len(anchors), "anchor")] if anchors else []))
-    return Judged(verdict, compared, tuple(said.unknown), tuple(said.retired))
+def _judged_by_supervisor(places: Places, kept: Sequence[Path], anchors: Sequence[Anchor]) -> Judged:
+    """The supervisor's own word, with each receipt and all anchors. Raises what the client raises, and UsageProblem for a file."""
+    from console.api.records import RECEIPT_MAX, VerifyBody
+
+    sent = [str(anchor) for anchor in anchors]
+    given = [read_given(file, RECEIPT_MAX) for file in kept]
+    with ApiClient(places) as client:
+        asked = [VerifyBody(receipt=one.raw.decode(errors="replace"), name=one.name, anchors=sent) for one in given]
+        answers = [client.verify_audit(body) for body in asked or [VerifyBody(anchors=sent)]]
+    # The first that is not whole counts. What one answer could not tell stays unknown.
+    worst = next((one for one in answers if not one.whole), answers[-1])
+    verdict = Verdict(worst.whole, worst.records, worst.first_bad, worst.why, worst.head)
+    lists = [[words for one in answers for words in getattr(one, name)] for name in ("compared_with", "unknown", "retired")]
+    compared, unknown, retired = (tuple(dict.fromkeys(words)) for words in lists)
+    return Judged(verdict, ("what the running supervisor remembers", *compared), unknown, retired)
 
 
 def exit_code(seen: Judged) -> ExitCode:

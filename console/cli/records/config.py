@@ -7,10 +7,11 @@ import os
 from collections import deque
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
+from console.api.client.api_client import ApiClient
 from console.cli.link import build, connect
-from console.cli.options import Json, StateDir, existing_places, seek_places
+from console.cli.options import Json, StateDir, existing_places, only_root, seek_places
 from console.cli.shaping import shaped
 from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
@@ -18,7 +19,18 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ConsoleError, ExitCode, NotFound
 from console.settings.admin_files import Fault, shown
-from console.settings.layers import Effective, Setting, check_file, in_force, own_values, parse_value, read_administrated
+from console.settings.layers import (
+    Effective,
+    Layer,
+    Origin,
+    Setting,
+    check_file,
+    in_force,
+    own_values,
+    parse_value,
+    read_administrated,
+)
+from console.settings.options import Options
 from console.settings.places import Places
 from console.settings.table import KEYS
 
@@ -37,7 +49,7 @@ def show(
 ) -> int:
     """Show each setting with its value and default, and which ones the administrator of this host locks."""
     places = seek_places(state_dir)
-    now = in_force(places)
+    now = _of_host(places) if places is not None and places.by_role else in_force(places)
     rows = [row for key, row in now.settings.items() if key.startswith(name)]
     if not rows:
         raise NotFound(f"There is no setting {plain(name, 80)}.", "watchfloor config show lists them.")
@@ -49,9 +61,26 @@ def show(
         table.add_row(*_cells(row), *([out.words(row.origin, limit=120)] if origin else []))
     out.show(shaped(table, shape))
     _say_faults(now)
-    if places is not None and not now.faults:
+    if places is not None and not places.by_role and not now.faults:
         out.say_folded(f"Settings of this account are in {plain(places.settings_file, 500)}. They take effect when the supervisor starts.")
     return 0
+
+
+def _of_host(places: Places) -> Effective:
+    """The settings of the host's instance as its supervisor gives them: a member reads no file of it. Raises what the client raises."""
+    with ApiClient(places) as client:
+        view = client.settings()
+    if view.trouble:
+        out.note(plain(view.trouble, 1000))
+    rows = {}
+    for row in view.rows:
+        file, _, line = row.origin.rpartition(":")
+        is_place = bool(file) and line.isascii() and line.isdigit()
+        origin = Origin(cast(Layer, row.layer), file if is_place else row.origin, int(line) if is_place else 0)
+        lock = Origin("administrator", row.locked_by) if row.locked_by else None
+        if row.key in KEYS:
+            rows[row.key] = Setting(KEYS[row.key], row.value, origin, lock)
+    return Effective(Options(), rows)
 
 
 def _cells(row: Setting) -> list[Text]:
@@ -167,7 +196,9 @@ def logs(
     as_json: Json = False,
 ) -> int:
     """Print the newest lines of the supervisor's log and of the guard's, oldest first."""
-    found = {name: _newest(file, rows, text) for name, file in _files(existing_places(state_dir)).items()}
+    places = existing_places(state_dir)
+    only_root(places, "logs", "watchfloor audit tail shows what is on record")
+    found = {name: _newest(file, rows, text) for name, file in _files(places).items()}
     if as_json:
         out.emit(found)
         return 0

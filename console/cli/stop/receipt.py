@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
-from console.audit.receipt_seal import SealVerdict, verify_file
+from console.audit.receipt_seal import SealVerdict, key_beside, verify_file
 from console.audit.retirement import HOST, worth
 from console.audit.verify_presence import compare, retired_keys
 from console.cli.link import connect
@@ -15,7 +16,7 @@ from console.cli.shaping import shaped
 from console.cli.stop import receipt_text
 from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
-from console.cli.terminal.plain import moment
+from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ExitCode, NotFound
 
@@ -35,6 +36,10 @@ def verify(
     """Is this receipt, byte for byte, what the host signed? Exit 0: yes, 1: no, with why."""
     if not path.exists():
         raise NotFound(f"There is no file {path}.", "Sealed receipts are in the state directory: receipts/KILL.sealed.json.")
+    if public is None and not os.access(key_beside(path), os.R_OK):
+        # Nothing was found out about the receipt: that is not "not good".
+        words = f"There is no public key beside the receipt that you can read: {plain(key_beside(path), 300)}."
+        raise NotFound(words, "Name a copy of the host's with --public-key. Or ask its supervisor: watchfloor audit verify --receipt FILE")
     verdict = _judged(path, public)
     if as_json:
         out.emit({"file": str(path), **asdict(verdict)})

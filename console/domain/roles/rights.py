@@ -94,6 +94,8 @@ def refusal(right: Right, command: str = "") -> Denied:
     """The one sentence for a role that is missing. ``command``: root's, where only root may."""
     role = GIVEN_BY.get(right)
     if role is None:
-        return Denied("Only root may do this on the host's instance.", f"Ask root to run: {command or 'sudo watchfloor'}")
+        return Denied(
+            "Only root may do this on the host's instance.", f"Ask root to run: {command or 'sudo watchfloor, with the same words'}"
+        )
     words = f"This needs the role {role.value}: you are not in the group {role.group}."
     return Denied(words, f"Ask root for: usermod --append --groups {role.group} YOU. Then log in again.")

@@ -12,7 +12,16 @@ from console.api import rearm as rm
 from console.api import secrets as ro
 from console.api.agents import agent_types as so
 from console.api.agents import sessions as w
-from console.api.records import AcknowledgeLossBody, AuditPage, AuditVerdict, RestoreBody, RollbackDetailView, RollbackPage, RollbackRow
+from console.api.records import (
+    AcknowledgeLossBody,
+    AuditPage,
+    AuditVerdict,
+    RestoreBody,
+    RollbackDetailView,
+    RollbackPage,
+    RollbackRow,
+    VerifyBody,
+)
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.link.http import Link
@@ -189,7 +198,7 @@ class AuditRequests:
         return self._link.ask(ep.AUDIT, before=before, limit=limit, q=query)
 
     def verify(self) -> Pending[AuditVerdict]:
-        return self._link.ask(ep.VERIFY_AUDIT)
+        return self._link.ask(ep.VERIFY_AUDIT, body=VerifyBody())
 
     def acknowledge(self, reason: str) -> Pending[AuditVerdict]:
         body = AcknowledgeLossBody(reason=reason)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from console.api.records import AuditPage, AuditPiece, AuditRow, AuditVerdict
+from console.audit.anchors import Anchor
 from console.audit.reading import AuditReader
+from console.audit.receipt_seal import Given
 from console.audit.set_aside import ACKNOWLEDGED, losses_of
 from console.audit.verify_verdict import Judged, beside
 from console.domain.engine.command import Record
@@ -60,13 +63,13 @@ class AuditDesk:
         self.losses = losses_of(self._places.audit_db)
         return self.verify()
 
-    def verify(self) -> AuditVerdict:
-        """Checks the whole chain, and what else here remembers it. Blocks."""
+    def verify(self, receipts: Sequence[Given] = (), anchors: Sequence[Anchor] = ()) -> AuditVerdict:
+        """Checks the whole chain, what else here remembers it, and what the asker kept elsewhere. Blocks."""
         self._scribe.settle(5.0)
         found = self._scribe.audit.verify()
-        judged = beside(self._places, found) if found.whole else Judged(found, ())
+        judged = beside(self._places, found, receipts, anchors) if found.whole else Judged(found, ())
         found = judged.verdict
-        self.verdict = AuditVerdict(
+        verdict = AuditVerdict(
             whole=found.whole,
             records=found.records,
             first_bad=found.first_bad,
@@ -77,4 +80,6 @@ class AuditDesk:
             compared_with=list(judged.compared),
             retired=list(judged.retired),
         )
-        return self.verdict
+        if not receipts and not anchors:  # what one asker brings along says nothing to the others
+            self.verdict = verdict
+        return verdict

@@ -11,6 +11,8 @@ from starlette.responses import Response
 
 from console.api import endpoints as ep
 from console.api import messages as m
+from console.audit.anchors import anchor_of
+from console.audit.receipt_seal import Given
 from console.domain.engine.command import Record
 from console.services.records.audit_log import AuditDesk
 from console.services.records.key_retirement import apply
@@ -35,8 +37,10 @@ def audit_routes(desk: AuditDesk, by: By) -> Handlers:
         # As it is: a word that became a secret later would not fit the hashes. What was known is in no record.
         return shown_once(answer(await asyncio.to_thread(desk.piece, fmt, after)))
 
-    async def verified(_request: Request) -> Response:
-        return answer(await asyncio.to_thread(desk.verify))
+    async def verified(request: Request) -> Response:
+        body = await body_of(request, ep.VERIFY_AUDIT.body)
+        receipts = [Given(body.name, body.receipt.encode(errors="replace"))] if body.receipt else []
+        return answer(await asyncio.to_thread(desk.verify, receipts, [anchor_of(text) for text in body.anchors]))
 
     async def acknowledged(request: Request) -> Response:
         body = await body_of(request, ep.ACKNOWLEDGE.body)
