@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
 from console.domain.process.durable import replace_file
+from console.domain.roles.rights import Role
 from console.settings.admin_files import LOCKED, AdminFile, Fault, Refused, find_files, folder, read_file, shown
 from console.settings.options import ENGINE, MODE, Options, docker_host, load_options, save_options
 from console.settings.places import Places
@@ -26,6 +27,8 @@ from console.settings.table import KEYS, SECTIONS, Key, flat, nested
 Layer = Literal["default", "administrator", "account", "environment", "last"]
 _WORDS = {"default": "built-in default", "last": "last good settings"}
 _ENGINE_KEY = "engine_socket"
+_OF_OPERATORS = {"policy": "rules and profiles are", "allowlist": "entries of the allowlist are"}
+"""What is no setting, by the word that a person would try to lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +270,9 @@ def _lock(found: Administrated, patterns: Any, origin: Origin) -> None:
         names = [name for name in KEYS if fnmatchcase(name, pattern)]
         if not names:
             words = f"locked names {pattern[:80]!r}, and there is no such setting."
-            found.faults.append(Fault(origin.file, words, _nearest(pattern) or "watchfloor config show lists them.", origin.line))
+            elsewhere = _elsewhere(origin.file, pattern, origin.line)
+            hint = _nearest(pattern) or "watchfloor config show lists them."
+            found.faults.append(elsewhere or Fault(origin.file, words, hint, origin.line))
         for name in names:
             found.locks.setdefault(name, origin)
 
@@ -275,7 +280,19 @@ def _lock(found: Administrated, patterns: Any, origin: Origin) -> None:
 def _unknown(file: str, dotted: str, line: int) -> Fault:
     if dotted in SECTIONS:
         return Fault(file, f"{dotted} is a section, not a setting.", f"[{dotted}] on a line of its own begins it.", line)
+    if (elsewhere := _elsewhere(file, dotted, line)) is not None:
+        return elsewhere
     return Fault(file, f"there is no setting {dotted[:80]!r}.", _nearest(dotted) or "watchfloor config show lists them.", line)
+
+
+def _elsewhere(file: str, name: str, line: int) -> Fault | None:
+    """The fault of a name that stands for what operators change at work; None: it stands for nothing of the kind."""
+    what = _OF_OPERATORS.get(name.partition(".")[0])
+    if what is None:
+        return None
+    # A nearest name would be wrong here: who wants to lock the policy must not lock the panic, and believe it done.
+    words = f"{name[:80]!r}: {what} no settings. These files neither set nor lock them."
+    return Fault(file, words, f"Let root run the host's instance: there only root and the group {Role.OPERATOR.group} change them.", line)
 
 
 def _nearest(name: str) -> str:

@@ -126,6 +126,9 @@ def test_the_accounts_broken_file_is_still_an_error(etc: Path, places: Places) -
         ("[agents]\nuid = 0\n", "agents.uid takes a whole number of at least 1, not 0", "config show", 2),
         ("locked = 'panic.*'\n", "locked takes a list of keys", "locked = [", 1),
         ("locked = ['panik.*']\n", "no such setting", "Did you mean panic.*?", 1),
+        ("locked = ['policy.*']\n", "'policy.*': rules and profiles are no settings", "watchfloor-operator", 1),
+        ("[policy]\nprofile = 'strict'\n", "'policy': rules and profiles are no settings", "watchfloor-operator", 1),
+        ("locked = ['allowlist.*']\n", "neither set nor lock them", "watchfloor-operator", 1),
         ("locked = ['panic']\n", "no such setting", "Did you mean panic.*?", 1),
     ],
 )
