@@ -27,7 +27,7 @@ _PASSPHRASE = {
     "not_set": "no passphrase is set for rearm: the typed id of the kill is enough; set one: watchfloor secrets passphrase set",
     "broken": "the passphrase for rearm cannot be checked; the owner resets it at a terminal: watchfloor secrets passphrase reset",
 }
-_PATH_STYLES = {"proven": "green", "in_doubt": "yellow", "not_configured": "dim", "unavailable": "bold red"}
+_PATH_STYLES = {"proven": "green", "in_doubt": "yellow", "not_configured": "dim", "unavailable": "dim"}
 
 
 def status(state_dir: StateDir = None, as_json: Json = False) -> int:

@@ -195,7 +195,8 @@ def test_each_path_says_how_it_was_proven_how_long_ago_and_why_it_is_amber(make_
         name="local", state="in_doubt", detail="the last canary was proven 300 s ago", proof_age_s=300.0, period_s=60, how="a canary"
     )
     remote = PathView(name="remote", state="proven", proof_age_s=4.0, worst_s=12.0, lease_left_s=56, facts=[("Epoch", "8")])
-    paths = [local, remote]
+    absent = PathView(name="engine", state="unavailable", detail="not available, because no Docker engine listens on /run/x")
+    paths = [local, absent, remote]
     why = ["local: the last canary was proven 300 s ago"]
     house.supervisor.status = house.supervisor.status.model_copy(update={"armed": ArmedView(state="in_doubt", why=why, paths=paths)})
     house.supervisor.switch = house.supervisor.switch.model_copy(update={"state": "in_doubt", "paths": paths})
@@ -206,6 +207,8 @@ def test_each_path_says_how_it_was_proven_how_long_ago_and_why_it_is_amber(make_
     assert "tried every 60 s" in path_words(local) and "56 s were left" in path_words(remote)
     qtbot.waitUntil(lambda: page.cards["local"]._kind == "warn")
     assert "300 s ago" in page.cards["local"].accessibleName()
+    engine = page.cards["engine"]
+    assert engine._kind == "plain" and "Not on this host. not available" in engine.accessibleName(), "what a host lacks is no alarm"
     qtbot.waitUntil(lambda: why[0] in page._mode.text() and page._mode.isVisible())
     page.grab()
 

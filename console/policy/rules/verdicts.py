@@ -11,6 +11,8 @@ from console.domain.calls.permission import Verdict, rank_of, worst_of
 _RANK = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 NO_RULE = "no rule"
 """The rule's name where no rule covers a call: a person is asked."""
+RUN_BY_OPTION = "programs in options"
+"""The same where an argument names a program that would be run: it is denied."""
 BY_RULE = {"deny": "blocked by rule", "ask": "a rule asks a person", "allow": "allowed by rule"}
 """List of the policy -> why a rule in it decided."""
 

@@ -38,6 +38,8 @@ from console.policy.shell.lines import Simple, simple_commands
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
 
+_WORDS = 20
+"""Words of one command that are named where no description covers them."""
 _APPLETS = frozenset({"busybox", "toybox", "coreutils"})
 
 
@@ -207,7 +209,7 @@ class ShellJudge:
     def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
         """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
         shallow = described.shallow and not reading.deep
-        found = [(use, self._uses.judge(use, self._base(use, reading, place), shallow)) for use in reading.uses]
+        found = [(use, self._uses.judge(use, self._base(use, reading, place), shallow)) for use in _joined(reading.uses)]
         return [part for use, part in found if not (shallow and use.why == HERE and part.rule == NO_RULE)]
 
     def _base(self, use: Use, reading: Reading, place: Place) -> str:
@@ -282,6 +284,17 @@ class ShellJudge:
         parts = self._used(reading, described, place)
         parts += [part for inner in reading.inners for part in self._inner(inner, reading, place)]
         return [part for part in parts if part.verdict is Verdict.DENY]
+
+
+def _joined(uses: list[Use]) -> list[Use]:
+    """All words that no description covers as one use: a person reads one line about them, not one for each."""
+    asked: dict[str, list[str]] = {}
+    for use in uses:
+        if use.kind == "ask":
+            asked.setdefault(use.why, []).append(use.value)
+    more = {why: f" and {len(words) - _WORDS} more" if len(words) > _WORDS else "" for why, words in asked.items()}
+    joined = [Use("ask", " ".join(words[:_WORDS]) + more[why], why) for why, words in asked.items()]
+    return [use for use in uses if use.kind != "ask"] + joined
 
 
 def _source(text: str, simple: Simple) -> str:

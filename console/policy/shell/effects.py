@@ -12,7 +12,7 @@ from console.policy.git.index import index_of
 from console.policy.git.repository import repository_of
 from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
-from console.policy.rules.verdicts import NO_RULE, Part, no_looser_than, worst
+from console.policy.rules.verdicts import NO_RULE, RUN_BY_OPTION, Part, no_looser_than, worst
 from console.policy.shell.argv import Use
 
 _REQUIREMENT = re.compile(
@@ -67,7 +67,7 @@ class UseRules:
             case "package":
                 return self._package(use.value)
             case "run":
-                return Part(use.value, Verdict.DENY, "programs in options", "options", use.why)
+                return Part(use.value, Verdict.DENY, RUN_BY_OPTION, "options", use.why)
             case _:
                 return Part(use.value, Verdict.ASK, "not described", "options", use.why)
 
@@ -138,7 +138,7 @@ class UseRules:
         if found := _SCP.match(value):
             value = f"ssh://{found.group(1)}/{found.group(2)}"
         if "::" in value:
-            return Part(value, Verdict.DENY, "programs in options", "options", "git would run a helper program for this address")
+            return Part(value, Verdict.DENY, RUN_BY_OPTION, "options", "git would run a helper program for this address")
         if "://" not in value:
             return self._rules.judge("read", value, cwd, self._files)
         plain = re.sub(r"^(ssh|https?)://[A-Za-z0-9._-]+@", r"\1://", value) if value.startswith("ssh://") else value

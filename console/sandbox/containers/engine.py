@@ -64,7 +64,7 @@ class Engine:
                 version = str(client.version().get("Version", ""))
                 lacks = engine_lacks(client.info())
         except ConsoleError as error:
-            return Availability(False, error.what, error.remedy)
+            return Availability(False, error.what[:1].lower() + error.what[1:].rstrip("."), error.remedy)
         without = f" It cannot give: {', '.join(lacks)}." if lacks else ""
         return Availability(True, f"Docker {version[:40]} answers on {find_socket(self._socket)}.{without}")
 
@@ -106,7 +106,10 @@ class Engine:
 
 
 def _knock(path: str, timeout_s: int) -> None:
-    """Raises OSError when nothing listens there: docker-py would leave its own attempt's socket open."""
+    """Raises OSError or ConsoleError when nothing listens there: docker-py would leave its own attempt's socket open."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(timeout_s)
-        sock.connect(path)
+        try:
+            sock.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise ConsoleError(f"No Docker engine listens on {path}.", _REMEDY) from error

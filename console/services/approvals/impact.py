@@ -8,6 +8,7 @@ from console.api.policy.approvals import BlastLine
 from console.domain.agent import Agent
 from console.domain.calls.approval import Approval, AskedPart
 from console.domain.network import Sensitivity
+from console.policy.rules.verdicts import RUN_BY_OPTION
 
 _FILES = frozenset({"file", "redirect"})
 _REVERSIBLE = frozenset({"write_file", "delete_file"})
@@ -19,7 +20,7 @@ def blast_of(approval: Approval, agent: Agent | None) -> list[BlastLine]:
     """Return the lines on files, hosts, programs, data class and undo. An unknown part is shown as unknown, in amber."""
     files = [p for p in approval.parts if p.step in _FILES]
     hosts = [p for p in approval.parts if p.step == "network"]
-    programs = [p for p in approval.parts if p.step in ("program", "options")]
+    programs = [p for p in approval.parts if p.step == "program" or (p.step == "options" and p.rule == RUN_BY_OPTION)]
     unknown = _unknown(approval, files, hosts)
     lines = [
         BlastLine(kind="files", words=unknown, level="warn") if unknown else _line("files", files, "No file found in the command"),
@@ -46,9 +47,10 @@ def _unknown(approval: Approval, files: list[AskedPart], hosts: list[AskedPart])
 def _line(kind: Literal["files", "hosts", "programs"], parts: list[AskedPart], none: str) -> BlastLine:
     if not parts:
         return BlastLine(kind=kind, words=none)
-    # Nobody hides what matters behind harmless parts.
-    named = ", ".join(p.text[:120] for p in sorted(parts, key=lambda p: _WORST.get(p.verdict, 0))[:NAMED])
-    more = f" and {len(parts) - NAMED} more" if len(parts) > NAMED else ""
+    # What matters is never hidden behind harmless parts.
+    texts = list(dict.fromkeys(p.text[:120] for p in sorted(parts, key=lambda p: _WORST.get(p.verdict, 0))))
+    named = ", ".join(texts[:NAMED])
+    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
     worst = {p.verdict for p in parts}
     return BlastLine(kind=kind, words=named + more, level="danger" if "deny" in worst else "warn" if "ask" in worst else "plain")
 

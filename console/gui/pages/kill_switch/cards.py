@@ -76,13 +76,13 @@ class PathCard(Card):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__("plain", parent)
         self.setFixedHeight(176)
-        self._path = PathView(name=name, state="unavailable", detail="not known yet")
+        self._path = PathView(name=name, state="in_doubt", detail="not known yet")
         self._now, self._seen, self._old = 0.0, 0.0, False
 
     def say(self, path: PathView, now: float, seen: float, *, old: bool = False) -> None:
         """``seen``: when the supervisor said so; ages count on from there. Both in seconds since the epoch. ``old``: it is silent now."""
         self._path, self._now, self._seen, self._old = path, now, seen, old
-        self.set_kind("warn" if path.state in ("in_doubt", "unavailable") else "plain")
+        self.set_kind("warn" if path.state == "in_doubt" else "plain")
         word = state_words(path.state, old)[0]
         self.setAccessibleName(f"{PATHS.get(path.name, (path.name, ''))[0]}: {word}. {safe_text(path.detail)}")
         self.setToolTip(tooltip(path_words(path)))
@@ -105,9 +105,9 @@ class PathCard(Card):
         draw_text(painter, QRectF(42 + width, 36, right - 130 - width, 18), proof, fonts.ui(12), colours.text2)
         self._paint_worst(painter, right)
         painter.fillRect(QRectF(14, 62, right - 14, 1), QColor(colours.line))
-        doubtful = path.state in ("in_doubt", "unavailable")
+        doubtful = path.state == "in_doubt"
         first = 68.0
-        if doubtful or not path.facts:
+        if doubtful or path.state == "unavailable" or not path.facts:
             # why it is amber stands before any fact; two lines of it when there are facts below
             room = QRectF(14, 70, right - 14, 34 if path.facts else 98)
             face = fonts.ui(12, fonts.MEDIUM if doubtful else fonts.REGULAR)

@@ -15,7 +15,7 @@ PATH_STATES = {
     "proven": ("Ready", "check", "ok"),
     "in_doubt": ("Not ready", "triangle", "warn"),
     "not_configured": ("Not configured", "ring", "text2"),
-    "unavailable": ("Unavailable", "triangle", "warn"),
+    "unavailable": ("Not on this host", "ring", "text2"),
 }
 LEVELS = {
     "contained": ("container cgroup, engine", "confirmed dead"),

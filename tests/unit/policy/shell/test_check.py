@@ -48,6 +48,14 @@ def shell(text: str, **lists: list[str]) -> Verdict:
     return ShellJudge(Policy(rules(**lists), catalogue()), PolicyDisk()).text(text).verdict
 
 
+def test_words_that_no_description_covers_are_one_part() -> None:
+    found = ShellJudge(Policy(rules(ask=["shell(git push:*)"]), catalogue()), PolicyDisk()).text(
+        "git push " + " ".join("abcdefghijklmnopqrstuvw")
+    )
+    unknown = [part.text for part in found.parts if part.rule == "not described"]
+    assert unknown == ["push", "a b c d e f g h i j k l m n o p q r s t and 3 more"] and found.verdict is Verdict.ASK
+
+
 def test_marked_unconfined_allows_but_never_over_a_denial() -> None:
     lists = {
         "allow": ["shell(bash:*)", "shell(sudo:*)"],

@@ -10,6 +10,7 @@ from console.domain.agent import Agent, AgentId, ContextId
 from console.domain.calls.approval import Approval, AskedPart
 from console.domain.calls.permission import PermissionRequest
 from console.domain.network import NetworkMode, Sensitivity
+from console.policy.rules.verdicts import RUN_BY_OPTION
 from console.services.approvals.impact import blast_of
 from tests.fakes.playbook import Playbook
 
@@ -93,3 +94,11 @@ def test_harmless_parts_in_front_hide_no_worse_one() -> None:
 )
 def test_that_data_stays_is_said_only_where_there_is_no_network(level: Sensitivity, mode: NetworkMode, words: str, colour: str) -> None:
     assert told(AskedPart("./a.out", "ask", "rule", "program"), who=agent(level, mode))["data"] == (words, colour)
+
+
+def test_programs_are_named_once_and_words_that_are_not_described_are_none() -> None:
+    twice = [AskedPart("git push origin x", "ask", rule, "program") for rule in ("shell(git push:*)", "no rule")]
+    unknown = AskedPart("push", "ask", "not described", "options")
+    assert told(*twice, unknown)["programs"] == ("git push origin x", "warn")
+    helper = AskedPart("ext::sh", "deny", RUN_BY_OPTION, "options")
+    assert told(*twice, helper)["programs"] == ("ext::sh, git push origin x", "danger")
