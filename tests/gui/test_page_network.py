@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import Delta, EgressView
+from console.gui.pages.interface import Badge
 from console.gui.pages.network.draft import asked_for, offer, probe_url
 from console.gui.pages.network.drawer import Judged
 from console.gui.pages.network.editor import RemoveDialog
@@ -132,7 +133,10 @@ def test_lists_of_any_length(number: int, rooms: FakeRooms, open_window: Opener,
     assert page.tabs.empty.isVisible() == (number == 0) and page.tabs.log.empty.isVisible() == (number == 0)
     assert number or page.tabs.empty.text().endswith("Press N, or “Allow this…” on a blocked request below.")
     qtbot.waitUntil(lambda: page.header.facts.envoy[0] == "Healthy" and page.header.modes["FULL"] == 1)
-    assert page.badge() is not None
+    assert page.badge() is None, "the whole network alone is no alarm"
+    row = next(row for row in page.desk.fleet.rows.values() if "full" in row.tags)
+    page.desk.fleet.upsert(row.view.model_copy(update={"sensitivity": "SECRET"}))
+    assert page.badge() == Badge("1", "warn", "warning")
 
 
 def test_ten_thousand_requests_leave_the_window_responsive(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:

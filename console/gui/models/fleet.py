@@ -225,7 +225,7 @@ class Fleet:
         return out
 
     def count(self, name: str) -> int:
-        """How many rows a filter of FILTERS would keep."""
+        """How many rows a filter of FILTERS would keep, or are ``exposed``."""
         return self._tally[name]
 
     def states(self) -> dict[str, int]:

@@ -73,7 +73,8 @@ class Row:
         self.attends = needs_attention(self)
         self.rank = urgency(self)
         """0 is the most urgent, CALM wants nothing; by state alone, so that rows do not change places with every number."""
-        self.tags: tuple[str, ...] = _tags(self.attends, is_full(self), self.is_live and self.view.depth >= DEEP, self.is_live)
+        deep = self.is_live and self.view.depth >= DEEP
+        self.tags: tuple[str, ...] = _tags(self.attends, is_full(self), is_exposed(self.view), deep, self.is_live)
         """The filters that keep it, counted by the fleet as it changes."""
 
     def see(self) -> None:
@@ -112,9 +113,9 @@ def _safe_action(words: str) -> str:
     return safe_text(words, 160)
 
 
-@lru_cache(maxsize=16)
-def _tags(attends: bool, full: bool, deep: bool, live: bool) -> tuple[str, ...]:
-    named = (("attention", attends), ("full", full), ("deep", deep), ("live", live))
+@lru_cache(maxsize=32)
+def _tags(attends: bool, full: bool, exposed: bool, deep: bool, live: bool) -> tuple[str, ...]:
+    named = (("attention", attends), ("full", full), ("exposed", exposed), ("deep", deep), ("live", live))
     return ("all", *(name for name, holds in named if holds))
 
 

@@ -110,8 +110,8 @@ class NetworkPage(Page):
     def badge(self) -> Badge | None:
         if self.reader.list is not None and self.reader.list.envoy == "failed":
             return Badge("Envoy", "danger", "alert")
-        full = self.desk.fleet.count("full")
-        return Badge(f"{full:,}", "warn", "warning") if full else None
+        exposed = self.desk.fleet.count("exposed")  # the whole network alone is no alarm
+        return Badge(f"{exposed:,}", "warn", "warning") if exposed else None
 
     def is_ready(self) -> bool:
         return self.reader.list is not None and self.reader.has_egress
