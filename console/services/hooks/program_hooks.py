@@ -11,7 +11,7 @@ from console.domain.conversation import HOOKED, PLUGIN, SERVERS, Started
 from console.domain.process.durable import replace_file
 from console.services.hooks.installation import GRACE_S, HOOK_FILE, SOURCE
 from console.sources.hook_settings import HookCommand
-from console.sources.kind import Servers
+from console.sources.kind import Kind, Lacks, Servers
 from console.sources.kinds import STARTS
 
 PYTHON = "/usr/bin/python3"
@@ -22,6 +22,12 @@ def is_judged(started: Started) -> bool:
     """Whether it was started so; on record with its command line."""
     words = STARTS[started.program.value].judged
     return any(started.words[at : at + len(words)] == words for at in range(len(started.words)))
+
+
+def own_servers(kind: Kind) -> str:
+    """That the MCP servers of a program which was started as a command pass no list of ours, for people."""
+    instead = "Watchfloor cannot restrict them" if isinstance(kind.start, Lacks) else f"run --agent {kind.start.name} restricts them"
+    return f"it starts the MCP servers that its own settings name, because programs.mcp holds for run --agent alone; {instead}"
 
 
 def furnish(started: Started, folder: Path, socket: Path, ttl_s: float, servers: Servers, *, boxed: bool) -> None:

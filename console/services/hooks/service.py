@@ -28,9 +28,10 @@ from console.domain.ids import ControlLevel
 from console.killswitch.kernel import processes
 from console.services.fleet.core import Core, now
 from console.services.hooks.calls import HookCall, read_call
-from console.services.hooks.program_hooks import is_judged
+from console.services.hooks.program_hooks import is_judged, own_servers
 from console.services.routes.request_identity import PID
 from console.services.routes.responses import Handlers, answer, body_of, refusals
+from console.sources.kinds import KINDS
 
 SIGHTED_S = 5.0
 """A session's first call may come before anybody has seen it: so long it is waited for."""
@@ -42,6 +43,8 @@ BROKEN_OFF = (
     "not surely enforced: the hook of {broken_off} was ended before its answer. A program goes on when the shell of its hook is killed. "
     "{calls} tool calls were checked"
 )
+
+NO_HOOK = "not checked: no hook of it has asked Watchfloor"
 
 
 @dataclass(slots=True)
@@ -134,6 +137,18 @@ class HookDesk:
 
     def words_of(self, agent_id: AgentId) -> str:
         """Whether this agent's tool calls are judged before they happen, as far as was seen; empty: nothing was promised."""
+        said, servers = self._judged(agent_id), self._servers(agent_id)
+        return f"{said or NO_HOOK}. {servers[0].upper()}{servers[1:]}" if servers else said
+
+    def _servers(self, agent_id: AgentId) -> str:
+        """That the MCP servers of an agent of ours are its own, where a known program was started as a command."""
+        agent, seen = self._core.state.agents[agent_id], self._core.state.seen.get(agent_id)
+        if seen is None or agent.control_level is ControlLevel.OBSERVED or started_as(agent.argv) is not None:
+            return ""
+        kind = next((one for one in KINDS if one.name.replace("-", "_") in seen.sources), None)
+        return own_servers(kind) if kind is not None else ""
+
+    def _judged(self, agent_id: AgentId) -> str:
         heard = self._agents.get(agent_id)
         if heard is not None:
             if heard.broken_off:

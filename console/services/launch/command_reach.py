@@ -13,6 +13,7 @@ from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.errors import ConsoleError, Unavailable
 from console.sandbox.interface import Sandbox
 from console.services.budgets import measurable
+from console.services.hooks.program_hooks import own_servers
 from console.services.launch.program_reach import Outlooks
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import request_from
@@ -34,6 +35,7 @@ async def preview_command(
         measurable.check(request, await asyncio.to_thread(measurable.why_unmeasured, request))
         shaped = outlooks.core.admitted(request)
         seen = await asyncio.to_thread(outlooks.of, shaped, _line(request))
+        servers = await asyncio.to_thread(servers_of, request)
         named = await asyncio.to_thread(dangers.of_launch, shaped) if dangers is not None else ()
     except ConsoleError as error:
         return pm.ProgramPreview(agent=COMMAND, why_not=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
@@ -43,9 +45,15 @@ async def preview_command(
         network_enforced=seen.enforced,
         sensitivity=seen.level.value,
         cost_cap_usd=request.limits.cost_usd,
-        reach=seen.reach,
+        reach=[*seen.reach, *([pm.ReachView(what="servers", words=servers, amber=True)] if servers else [])],
         dangers=[one.line() for one in named],
     )
+
+
+def servers_of(request: LaunchRequest) -> str:
+    """That a known program starts MCP servers of its own choice, or empty. Blocks."""
+    kind = measurable.kind_of(request.argv, looks_here=request.sandbox in (SandboxKind.NONE, SandboxKind.BUBBLEWRAP))
+    return own_servers(kind) if kind is not None else ""
 
 
 def _line(request: LaunchRequest) -> pm.ReachView:

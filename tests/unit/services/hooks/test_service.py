@@ -11,6 +11,7 @@ import pytest
 
 from console.domain.agent import AgentId, ProcessIdentity
 from console.domain.calls.permission import Decision, Verdict
+from console.domain.conversation import Program, command_line
 from console.domain.engine import command as c
 from console.domain.ids import ControlLevel
 from console.enforcement.engine import Engine
@@ -132,6 +133,19 @@ async def test_the_engines_word_is_the_answer_and_whoever_hangs_up_is_not_waited
     assert (await desk.ask(call(), AgentId("own"), gone)).rule == "asker"
     # A program whose hook's shell is killed goes on: that it may have is said, and counted.
     assert desk.view().agents["own"].broken_off == 1 and desk.words_of(AgentId("own")).startswith("not surely enforced: the hook of 1 ")
+
+
+def test_a_known_program_that_was_started_as_a_command_is_shown_with_servers_that_no_list_holds(desk: HookDesk, state: EngineState) -> None:
+    def words(source: str, name: str = "own") -> str:
+        state.seen[AgentId(name)] = replace(state.seen[AgentId(name)], sources=(source, "processes"))
+        return desk.words_of(AgentId(name))
+
+    assert words("gemini").startswith("not checked: ") and words("gemini").endswith("Watchfloor cannot restrict them")
+    assert words("claude_code").endswith("; run --agent claude-code restricts them")
+    assert words("docker") == "" and words("gemini", "seen") == "", "nothing is promised of what Watchfloor did not start"
+    argv = command_line(Program.CODEX, "p", "/usr/bin/codex", (), talks=True)
+    state.put(replace(state.agents[AgentId("own")], argv=argv))
+    assert "programs.mcp" not in words("codex"), "it gets the servers of its list and no others"
 
 
 def test_what_is_remembered_of_sessions_is_bounded(desk: HookDesk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,10 @@ async def test_a_commands_worst_case_is_said_and_nothing_is_started(tmp_path: Pa
     assert lines["program"].amber and "no kind of effect is granted" in lines["scopes"].words
     unknown = await preview_command(stage.outlooks(), stage.parts.sandboxes, LaunchBody(argv=["no-such-program-here"]))
     assert unknown.reach[0].amber and "usual folders" in unknown.reach[0].words
+    assert "servers" not in lines
+    known = await preview_command(stage.outlooks(), stage.parts.sandboxes, LaunchBody(argv=["gemini", "-p", "x"]))
+    (servers,) = [line for line in known.reach if line.what == "servers"]
+    assert servers.amber and "programs.mcp holds for run --agent alone" in servers.words
 
 
 async def test_a_refusal_is_told_with_its_remedy(tmp_path: Path) -> None:
