@@ -13,10 +13,11 @@ from pytestqt.qtbot import QtBot
 
 from console.api.agents.daemons import DaemonView
 from console.api.ladder import ScopeBody
-from console.gui.models.fleet import Fleet
+from console.gui.models.fleet import Fleet, Row
+from console.gui.pages.fleet.acts import FleetActs
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.kill_switch.rung import RungDialog
-from console.gui.pages.kill_switch.rung_words import target_words
+from console.gui.pages.kill_switch.rung_words import refusals, target_words
 from console.gui.pages.kill_switch.several import SeveralDialog
 from console.gui.window.main import Window
 from tests.fakes.operator_server import FakeHouse
@@ -331,3 +332,83 @@ def test_each_target_is_put_into_words_once(make_house: Make, open_window: Open,
     qtbot.waitUntil(dialog.main.isHidden)
     assert len(counted) == len(set(counted)) == 11
     dialog.cancel.click()
+
+
+def acts_on(make_house: Make, open_window: Open, fleet: str = "mockup", **changed: dict[str, object]) -> tuple[Window, FleetActs]:
+    """A window on a fleet in which some agents are otherwise."""
+    house = make_house(fleet)
+    for name, update in changed.items():
+        agent_id = name.replace("_", "-")
+        house.supervisor.agents[agent_id] = house.supervisor.agents[agent_id].model_copy(update=update)
+    window = open_window("fleet")
+    return window, fleet_of(window).acts
+
+
+def test_no_agent_is_lost_where_parents_lead_in_a_circle(make_house: Make, open_window: Open) -> None:
+    window, acts = acts_on(make_house, open_window, "40")
+    for name, parent in (("a-1", "a-2"), ("a-2", "a-1"), ("a-3", "a-2")):
+        window.fleet.upsert(window.fleet.rows[name].view.model_copy(update={"parent_id": parent}))
+    for ids, kept in (
+        (["a-1", "a-2", "a-20"], {"a-1", "a-20"}),
+        (["a-3", "a-1", "a-20"], {"a-1", "a-20"}),
+        (["a-3", "a-20"], {"a-3", "a-20"}),
+        (["a-12", "a-13", "a-20"], {"a-12"}),
+        (["a-13", "a-20", "a-12"], {"a-12"}),
+    ):
+        scopes = acts.scopes_of([window.fleet.rows[one] for one in ids], "tree")
+        assert {scope.target for scope in scopes} == kept, ids
+        covered = {row.id for scope in scopes for row in window.fleet.tree(scope.target)}
+        assert covered >= {row.id for one in ids for row in window.fleet.tree(one)}, "none that was selected is left out"
+
+
+def test_a_row_without_a_session_is_not_dropped_silently(make_house: Make, open_window: Open) -> None:
+    window, acts = acts_on(make_house, open_window, data_sync={"session": ""})
+    rows = [window.fleet.rows[name] for name in ("support-triage", "data-sync")]
+    assert acts.why_not(rows, "fleet.kill-session", None) == "1 of 2 agents selected: no session."
+    assert acts.why_not(rows[1:], "fleet.kill-session", None) == "It has no session." and not acts.why_not(rows, "fleet.kill-agent", None)
+    acts.act(rows, "fleet.kill-session")
+    assert not window.findChildren(SeveralDialog) and not window.findChildren(RungDialog)
+    assert window.notices.all[-1].text == "1 of 2 agents selected: no session."
+
+
+def test_the_bound_counts_what_a_person_reads(make_house: Make, open_window: Open) -> None:
+    window, acts = acts_on(make_house, open_window, "900")
+    rows = list(window.fleet.rows.values())
+    refused = {reach: acts.why_not(rows, f"fleet.kill-{reach}", None) for reach in ("agent", "tree", "session", "host")}
+    assert "More than 200 agents" in refused["agent"] and "More than 200 agents" in refused["tree"]
+    assert "More than 200 sessions" in refused["session"] and not refused["host"]
+    assert not acts.why_not(rows[:590], "fleet.kill-session", None), "197 sessions"
+    acts.act(rows, "fleet.kill-host")
+    question = next(d for d in window.findChildren(RungDialog) if d.isVisible())
+    assert question.title.text() == "Kill everything on this host?"
+    question.reject()
+
+
+def test_a_menu_of_many_looks_at_each_agent_once_for_each_reach(
+    make_house: Make, open_window: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[int] = []
+    walked: list[str] = []
+
+    def counting(rows: list[Row], *, killed: bool) -> dict[str, str]:
+        judged.append(len(rows))
+        return refusals(rows, killed=killed)
+
+    def walking(fleet: Fleet, agent_id: str) -> list[Row]:
+        walked.append(agent_id)
+        return tree(fleet, agent_id)
+
+    tree = Fleet.tree
+    window, acts = acts_on(make_house, open_window, "10000")
+    monkeypatch.setattr("console.gui.pages.fleet.acts.refusals", counting)
+    monkeypatch.setattr(Fleet, "tree", walking)
+    rows = [window.fleet.rows[f"a-{number}"] for number in range(200)]
+    menu = acts.menu(rows, None)
+    assert [one.text() for one in menu.actions()][:4] == [
+        "200 agents alone",
+        "17 agents and all below them",
+        "67 sessions",
+        "everything on this host",
+    ]
+    assert judged == [200, 204, 201, 10_000] and len(walked) < 200
+    menu.deleteLater()

@@ -20,6 +20,7 @@ from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, refusals, scope_rows, scope_words
 from console.gui.pages.kill_switch.several import MOST, SeveralDialog, several_words
 from console.gui.widgets.safe_text import safe_text, tooltip
+from console.gui.widgets.words import plural
 
 Reach = Literal["agent", "tree", "session", "host"]
 REACHES: dict[Reach, str] = {
@@ -46,90 +47,107 @@ class FleetActs:
     def __init__(self, desk: Desk, page: QWidget) -> None:
         self._desk, self._page = desk, page
 
-    def rung_of(self, row: Row, action_id: str) -> tuple[Action, Reach] | None:
-        """The rung and reach an action means for that row now."""
+    def rung_of(self, rows: list[Row], action_id: str) -> tuple[Action, Reach] | None:
+        """The rung and reach an action means for these rows now: the one that tightens, unless that was done to each of them."""
         if action_id == "fleet.pause":
-            return ("thaw" if row.view.state == "frozen" else "freeze"), "tree"
+            return ("thaw" if all(row.view.state == "frozen" for row in rows) else "freeze"), "tree"
         if action_id == "fleet.isolate":
-            return ("reconnect" if is_isolated(row) else "isolate"), "tree"
+            return ("reconnect" if all(map(is_isolated, rows)) else "isolate"), "tree"
         return ("kill", "tree") if action_id == "fleet.stop-tree" else _RUNGS.get(action_id)
 
-    def scope_of(self, row: Row, reach: Reach) -> ScopeBody:
-        """The scope of a reach, from that row."""
-        target = {"agent": row.id, "tree": row.id, "session": row.view.session}.get(reach, "")
-        return ScopeBody(reach=reach, target=target[:63])
+    def why_not(self, rows: list[Row], action_id: str, detail: AgentDetailView | None) -> str:
+        """Empty when it can be asked for; the preview has the last word, and names what is left alone of several."""
+        rung = self.rung_of(rows, action_id)
+        return self.refused(rows, rung[1], detail)[rung[0]] if rung is not None else ""
 
-    def why_not(self, row: Row, action_id: str, detail: AgentDetailView | None) -> str:
-        """Empty when it can be asked for; the preview has the last word."""
-        rung = self.rung_of(row, action_id)
-        if rung is None:
-            return ""
-        action, reach = rung
-        if reach == "session" and not row.view.session:
-            return "It has no session."
-        rows = scope_rows(self.scope_of(row, reach), self._desk.fleet)
-        return self._refusal(row, action, rows, refusals(rows, killed=self._desk.switch.is_killed), detail)
+    def refused(self, rows: list[Row], reach: Reach, detail: AgentDetailView | None) -> dict[str, str]:
+        """Rung -> why it cannot be asked for over a reach from these rows; empty when it can. Each agent is looked at once."""
+        if unfit := self._unfit(rows, reach):
+            return dict.fromkeys(ACTIONS, unfit)
+        meant = self._meant(self.scopes_of(rows, reach))
+        plain = refusals(meant, killed=self._desk.switch.is_killed)
+        if detail is not None and [row.id for row in meant] == [detail.agent.id]:
+            plain = {action: why or detail.can.get(action, "") for action, why in plain.items()}
+        rights = self._desk.switch.rights
+        return {action: why_not_by_role(f"fleet.{action}", rights) or why for action, why in plain.items()}
 
     def of_tree(self, row: Row, detail: AgentDetailView | None) -> dict[str, str]:
-        """The same for what the detail pane offers; the tree is walked once."""
-        rows = self._desk.fleet.tree(row.id)
-        plain = refusals(rows, killed=self._desk.switch.is_killed)
-        asked = {name: self.rung_of(row, name) for name in ("fleet.pause", "fleet.stop-tree", "fleet.isolate")}
-        return {name: self._refusal(row, rung[0], rows, plain, detail) for name, rung in asked.items() if rung is not None}
+        """Action -> why not, of what the detail pane offers; the tree is walked once."""
+        refused = self.refused([row], "tree", detail)
+        asked = {name: self.rung_of([row], name) for name in ("fleet.pause", "fleet.stop-tree", "fleet.isolate")}
+        return {name: refused[rung[0]] for name, rung in asked.items() if rung is not None}
 
-    def _refusal(self, row: Row, action: Action, rows: list[Row], plain: dict[str, str], detail: AgentDetailView | None) -> str:
-        if by_role := why_not_by_role(f"fleet.{action}", self._desk.switch.rights):
-            return by_role
-        if plain[action] or detail is None or detail.agent.id != row.id or len(rows) != 1:
-            return plain[action]
-        return detail.can.get(action, "")
+    def _unfit(self, rows: list[Row], reach: Reach) -> str:
+        """Why one question cannot be about these rows; empty when it can."""
+        lacking = sum(not row.view.session for row in rows) if reach == "session" else 0
+        if lacking:
+            return "It has no session." if len(rows) == 1 else f"{lacking:,} of {plural(len(rows), 'agent')} selected: no session."
+        number = len(rows) if reach in ("agent", "tree") else len(self.scopes_of(rows, reach))
+        if number <= MOST:
+            return ""
+        if reach == "session":
+            return f"More than {MOST} sessions are selected. Choose fewer, or this host."
+        return f"More than {MOST} agents are selected. Choose fewer, a session or this host."
 
-    def why_not_all(self, rows: list[Row], action_id: str) -> str:
-        """Empty when it can be asked for one of several rows at least; the question names those that are left alone."""
-        if len(rows) > MOST:
-            return f"More than {MOST} agents are selected. Choose a tree, a session or this host."
-        refused = ""
-        for row in rows:
-            refused = self.why_not(row, action_id, None)
-            if not refused:
-                break
-        return refused
+    def _meant(self, scopes: list[ScopeBody]) -> list[Row]:
+        """The rows of scopes of one reach; the fleet is passed through once."""
+        if scopes[0].reach != "session":
+            return [row for scope in scopes for row in scope_rows(scope, self._desk.fleet)]
+        sessions = {scope.target for scope in scopes}
+        return [row for row in self._desk.fleet.rows.values() if row.view.session in sessions]
 
     def act(self, rows: list[Row], action_id: str) -> None:
         """Asks first, with the supervisor's preview; once, however many rows are meant."""
-        rungs = [rung for row in rows if (rung := self.rung_of(row, action_id)) is not None]
-        if not rungs:
+        rung = self.rung_of(rows, action_id)
+        if rung is None:
             return
-        action = next((action for action, _reach in rungs if action not in ("thaw", "reconnect")), rungs[0][0])
-        scopes = self.scopes_of(rows, rungs[0][1])
+        action, reach = rung
+        if unfit := self._unfit(rows, reach):
+            self._desk.notices.say("amber", unfit)
+            return
+        scopes = self.scopes_of(rows, reach)
         if len(scopes) == 1:
             RungDialog(self._desk, action, scopes[0], self._page.window()).open()
-        elif scopes:
+        else:
             SeveralDialog(self._desk, action, scopes, self._page.window()).open()
 
     def scopes_of(self, rows: list[Row], reach: Reach) -> list[ScopeBody]:
-        """Each scope once. An agent below another that is selected is in that one's tree already."""
-        if reach == "tree":
-            below = {one.id for row in rows for one in self._desk.fleet.tree(row.id)[1:]}
-            rows = [row for row in rows if row.id not in below] or rows[:1]  # parents in a circle are below each other
-        scopes = {(scope := self.scope_of(row, reach)).target: scope for row in rows if reach != "session" or row.view.session}
-        return list(scopes.values())
+        """Each scope once. An agent in the tree of another that is selected is in that one's scope already."""
+        if reach == "host":
+            return [ScopeBody(reach=reach)]
+        targets = (
+            [row.view.session for row in rows]
+            if reach == "session"
+            else [row.id for row in (self._tops(rows) if reach == "tree" else rows)]
+        )
+        return [ScopeBody(reach=reach, target=target[:63]) for target in dict.fromkeys(targets)]
+
+    def _tops(self, rows: list[Row]) -> list[Row]:
+        """Those of the rows that are in the tree of no other one. Of parents in a circle, which are below each other, one is kept."""
+        kept: dict[str, Row] = {}
+        covered: set[str] = set()
+        for row in sorted(rows, key=lambda row: row.view.depth):  # from above, so that a tree in a tree is not walked again
+            if row.id not in covered:
+                tree = {one.id for one in self._desk.fleet.tree(row.id)}
+                kept = {name: top for name, top in kept.items() if name not in tree} | {row.id: row}
+                covered |= tree
+        return [row for row in rows if row.id in kept]
 
     def menu(self, rows: list[Row], detail: AgentDetailView | None) -> QMenu:
         """Every rung over every reach; what cannot be done now is off, with why."""
-        menu, row = QMenu(self._page), rows[0]
+        menu = QMenu(self._page)
         menu.setToolTipsVisible(True)
-        for reach, words in REACHES.items():
-            title = self._title(rows, reach) or words
+        for reach in REACHES:
+            title = self._title(rows, reach)
             part = menu.addMenu(_plain(f"{title} alone" if reach == "agent" else title))
             part.setToolTipsVisible(True)
             part.menuAction().setToolTip(tooltip(title))  # without one Qt shows the title, and guesses whether it is rich text
+            refused = self.refused(rows, reach, detail)
             for action in ACTIONS:
                 name = f"fleet.{action}-{reach}"
                 entry = part.addAction(f"{VERBS[action]}…")
-                refused = self.why_not(row, name, detail) if len(rows) == 1 else self.why_not_all(rows, name)
-                entry.setEnabled(not refused)
-                entry.setToolTip(tooltip(refused or f"{VERBS[action]}: what it will do is shown first."))
+                entry.setEnabled(not refused[action])
+                entry.setToolTip(tooltip(refused[action] or f"{VERBS[action]}: what it will do is shown first."))
                 entry.triggered.connect(lambda _on=False, name=name: self.act(rows, name))
         many = len(rows) > 1
         sessions = list(dict.fromkeys(one.view.session for one in rows if one.view.session))
@@ -143,11 +161,11 @@ class FleetActs:
         return menu
 
     def _title(self, rows: list[Row], reach: Reach) -> str:
-        """What a reach means for these rows; empty: they have no session."""
+        """What a reach means for these rows."""
         scopes = self.scopes_of(rows, reach)
         if len(scopes) > 1:
             return several_words(scopes)
-        return scope_words(scopes[0], self._desk.fleet) if scopes else ""
+        return scope_words(scopes[0], self._desk.fleet) if scopes[0].target or reach == "host" else REACHES[reach]
 
     def show_menu(self, rows: list[Row], detail: AgentDetailView | None, at: QPoint) -> None:
         """Opens it at a point of the screen."""

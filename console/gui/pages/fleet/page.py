@@ -153,7 +153,7 @@ class FleetPage(Page):
             rows = self.view.picked_rows()
             if row is None:
                 return "No agent is selected."
-            return self.acts.why_not_all(rows, action_id) if len(rows) > 1 else self.acts.why_not(row, action_id, self._detail)
+            return self.acts.why_not(rows, action_id, self._detail if len(rows) == 1 else None)
         if action_id == "fleet.adopt" and self.desk.fleet.rows:
             killed = self.desk.switch.is_killed
             return "No agent is selected." if row is None else "Killed: nothing changes until you rearm." if killed else why_not_adopt(row)
