@@ -42,7 +42,10 @@ class DesktopSession:
             with os.fdopen(read) as pipe:
                 display = pipe.readline().strip()
             rules = self.folder / "dunstrc"
-            rules.write_text('[global]\nmarkup = full\nformat = "<b>%s</b>\\n%b"\n')
+            menu = self.folder / "menu"  # dunst shows the choices of its notifications in a menu program: here a person who knows the label
+            menu.write_text(f'#!/bin/sh\ntee -a {self.folder}/offered | grep -F -m1 "$(cat {self.folder}/label)"\n')
+            menu.chmod(0o700)
+            rules.write_text(f'[global]\nmarkup = full\nformat = "<b>%s</b>\\n%b"\ndmenu = {menu}\n')
             self._start({"DISPLAY": f":{display}", "HOME": str(self.folder)}, "dunst", "-config", str(rules))
             until(self._answers, words="dunst has its name on the bus")
         return self
@@ -67,6 +70,14 @@ class DesktopSession:
     def click(self, place: int = 0) -> None:
         """A person clicks a notification that is on the screen; 0: the first."""
         self._ask("NotificationAction", "u", place)
+
+    def choose(self, label: str) -> str:
+        """A person opens the menu of what is on the screen, and takes the first choice of that label. Returns what the menu offered."""
+        (self.folder / "label").write_text(label)
+        (self.folder / "offered").write_text("")
+        self._ask("ContextMenuCall")
+        until(lambda: (self.folder / "offered").read_text() != "", words="the menu opens")
+        return (self.folder / "offered").read_text()
 
     def forge(self, path: str, member: str, signature: str, *body: object) -> None:
         """Another program sends a signal to each on the bus, as if it were the daemon. No match rule keeps such a one away."""

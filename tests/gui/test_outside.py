@@ -11,18 +11,24 @@ from pathlib import Path
 from socket import socket
 from threading import Event, Thread
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
 from console.api.alerts import AlertKind, AlertsView, AlertView, WebhookView
 from console.api.messages import Delta
-from console.api.policy.approvals import ApprovalRow
+from console.api.policy.approvals import ApprovalDetailView, ApprovalRow
 from console.gui.models.fleet import NEWS, Fleet, Row
 from console.gui.models.switch import Switch
+from console.gui.pages.approvals.answers import Answers
+from console.gui.pages.approvals.book import Book, Entry
+from console.gui.pages.approvals.notified import Notified
+from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.pages.approvals.words import call_line
+from console.gui.requests.approvals import ApprovalRequests
 from console.gui.window import desktop
 from console.gui.window import tray as tray_module
 from console.gui.window.alerts import Alerts, asked_alert, kill_alert, state_alert
@@ -371,6 +377,141 @@ def test_readiness_lost_and_a_return_are_notifications_and_each_kind_can_be_turn
     fleet.upsert(views[1].model_copy(update={"state": "lost"}))
     alerts.look()
     assert [one.title for one in shown] == ["Lost"], "what is none of the six stays"
+
+
+def asks(it: Instance, argument: str, **more: Any) -> str:
+    """An agent that waits for a person; its id."""
+    return it.python(f"print(agent.permission('launch_rocket', {argument!r}))\ntime.sleep(300)", **more)
+
+
+def state_of(it: Instance) -> list[str]:
+    seen = it.api.approvals()
+    return [row.state for row in (*seen.waiting, *seen.decided)]
+
+
+def test_a_person_approves_and_denies_in_a_notification_while_the_window_is_hidden(
+    places: Places, tmp_path: Path, open_window: Callable[..., Window], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Instance(places.state_dir, "--discover-root", str(tmp_path)) as it, DesktopSession(tmp_path / "desktop") as session:
+        window = open_window("fleet")
+        outside = Outside(window, Desktop(session.address))
+        outside.start()
+        try:
+            qtbot.waitUntil(lambda: outside.desktop.why_not == "" and window.switch.status is not None)
+            window.hide()
+            for label, state in (("Approve once", "approved"), ("Deny", "denied")):
+                agent = asks(it, "<b>now</b> & later", name="builder")
+                qtbot.waitUntil(lambda: session.displayed() > 0)
+                qtbot.wait(int(desktop.READ_S * 1000) + 200)
+                offered = session.choose(label)
+                assert "Approve once" in offered and "Deny" in offered and "<b>now" not in offered
+                qtbot.waitUntil(lambda: bool(approvals_of(window).deciding.answers.held))
+                assert state_of(it).count("waiting") == 1, "it is held first"
+                qtbot.waitUntil(lambda: state_of(it)[0] != "waiting", timeout=30_000)
+                assert state_of(it)[0] in (state, "used" if state == "approved" else state)
+                assert not window.isVisible()
+                it.api.kill(agent)
+                session.shown()
+            asks(it, "once more", name="builder")
+            qtbot.waitUntil(lambda: session.displayed() > 0)
+            qtbot.wait(int(desktop.READ_S * 1000) + 200)
+            # What the notification shows is of before this change: nothing may be decided by it.
+            for entry in approvals_of(window).book.entries.values():
+                entry.row = entry.row.model_copy(update={"digest": "0" * 64})
+            monkeypatch.setattr(approvals_of(window).book, "denial_needs_reason", True)
+            session.choose("Deny")
+            qtbot.waitUntil(window.isVisible)
+            assert state_of(it).count("waiting") == 1 and not approvals_of(window).deciding.answers.held
+            assert any("Not decided: A denial needs a reason here." in one.text for one in window.notices.all)
+        finally:
+            outside.stop()
+            window.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, ""),
+        ({"digest": "e" * 64}, "not what the notification showed"),
+        ({"state": "denied"}, "not what the notification showed"),
+        ({"danger": "destroys", "danger_rank": 1}, "more to it"),
+        ({"argument": "cargo build " + "x" * 200}, "more to it"),
+    ],
+)
+def test_an_approval_holds_for_exactly_what_the_notification_showed(
+    more: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
+) -> None:
+    book, said, row = Book(), list[str](), asked_row()
+    book.entries["q"] = Entry(row, time.monotonic() + 60)
+    parent = QObject()
+    answers = Answers(cast(ApprovalRequests, None), book, parent)
+    notified = Notified(cast(ApprovalRequests, None), Switch(), book, answers, parent)
+    notified.undecided.connect(lambda _row, why: said.append(why))
+    monkeypatch.setattr("console.gui.pages.approvals.case.is_bound", lambda _detail: True)
+    notified._came(row, "approve", ApprovalDetailView(row=row.model_copy(update=more)))
+    assert [one.verdict for one in answers.held] == ([] if words else ["approve"])
+    qtbot.waitUntil(lambda: (words in said[0]) if words and said else not words)
+    answers.drop_all()
+
+
+def approvals_of(window: Window) -> ApprovalsPage:
+    page = window.pages["approvals"]
+    assert isinstance(page, ApprovalsPage)
+    return page
+
+
+def asked_row(**more: Any) -> ApprovalRow:
+    filled: dict[str, Any] = {"id": "q", "agent_id": "a", "agent_name": "builder", "tool": "shell", "argument": "cargo build", "cwd": "/w"}
+    filled |= {"rule": "r", "reason": "why", "digest": "d" * 64, "group": "g", "asked_at": 1.0, "state": "waiting", "scope": "once"}
+    return ApprovalRow(**{**filled, **more})
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"danger": "destroys", "danger_rank": 1},
+        {"danger": "publishes", "danger_rank": 4},
+        {"danger_rank": 3},
+        {"argument": ""},
+        {"argument": "x" * 161},
+        {"argument_more": 1},
+        {"argument": "cargo build\nrm -rf /"},
+        {"argument": "cargo \u202egnp"},
+        {"argument": "c\u0430rgo build"},
+        {"cwd": "/w" * 60},
+        {"agent_name": "builder asks: ls"},
+        {"agent_name": HOSTILE},
+        {"tool": "x" * 41},
+    ],
+)
+def test_what_is_dangerous_or_not_shown_whole_has_no_button_that_approves(more: dict[str, Any]) -> None:
+    whole = asked_alert([asked_row()], may_decide=True)
+    assert [key for key, _ in whole.choices] == ["approve", "deny"] and "cargo build (in /w)" in whole.text
+    asked = asked_alert([asked_row(**more)], may_decide=True)
+    assert [key for key, _ in asked.choices] == ["deny"]
+    assert asked_alert([asked_row()]).choices == (), "a role that cannot decide is offered nothing"
+    assert asked_alert([asked_row(), asked_row(id="p")], may_decide=True).choices == ()
+
+
+def test_only_what_was_offered_and_could_be_read_counts() -> None:
+    talk, long_ago = desktop._Talk("x"), time.monotonic() - 60
+    asked, danger = (asked_alert([asked_row(**more)], may_decide=True) for more in ({}, {"danger": "spends", "danger_rank": 3}))
+    talk._may_choose = True
+    assert talk._meant(asked, long_ago, "approve") == [(asked, "approve")]
+    assert talk._meant(danger, long_ago, "approve") == [], "a daemon can send a key that no button has"
+    assert talk._meant(danger, long_ago, "deny") == [(danger, "deny")]
+    assert talk._meant(asked, time.monotonic(), "approve") == [(asked, "")], "it took the place of another one: look first"
+    assert talk._meant(asked, long_ago, 7) == []
+    talk._may_choose = False
+    assert talk._meant(asked, long_ago, "approve") == [] and talk._meant(asked, long_ago, "default") == [(asked, "")]
+
+
+def test_a_daemon_in_an_agents_cgroup_decides_nothing(tmp_path: Path) -> None:
+    for pid, text in ((7, "0::/user.slice/x\n"), (8, "0::/watchfloor-01234567/agents/a-1-0123abcd/y\n")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "cgroup").write_text(text)
+    assert not desktop.is_of_agent(7, tmp_path)
+    assert desktop.is_of_agent(8, tmp_path) and desktop.is_of_agent(9, tmp_path), "in doubt it is one"
 
 
 def test_each_alert_of_the_settings_is_one_that_is_raised() -> None:

@@ -15,9 +15,11 @@ from console.api.policy.approvals import ApprovalRow
 from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict
+from console.gui.actions.catalogue import why_not_by_role
 from console.gui.models.fleet import Fleet, Row
 from console.gui.models.seen import running_words, still_running
 from console.gui.models.switch import Switch
+from console.gui.pages.approvals.notified import APPROVE, DENY, FOLDER_MAX, shows_all
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.widgets.words import plural
 from console.gui.window.desktop import Alert
@@ -64,7 +66,7 @@ def kill_alert(receipt: Receipt, seen: Sequence[str] = ()) -> Alert:
     return whole
 
 
-def asked_alert(rows: Sequence[ApprovalRow]) -> Alert:
+def asked_alert(rows: Sequence[ApprovalRow], *, may_decide: bool = False) -> Alert:
     """One notification for all requests that came in together: the worst danger first, who asks, and the call's own beginning."""
     worst = min(rows, key=lambda row: row.danger_rank)
     title = f"{worst.danger.capitalize()}: {_NEWS['needs_ok'][0]}" if worst.danger else _NEWS["needs_ok"][0]
@@ -72,7 +74,13 @@ def asked_alert(rows: Sequence[ApprovalRow]) -> Alert:
         name = "" if rows[0].tool == "shell" else f"{rows[0].tool} "
         why = f"{worst.reason}. " if worst.danger else ""
         text = f"{why}{rows[0].agent_name or rows[0].agent_id} asks: {name}{rows[0].argument[:200]}"
-        return Alert(title, text, False, AlertKind.APPROVAL_WAITING, f"agent {worst.agent_id}", "approvals", worst.id)
+        if rows[0].cwd:
+            text += f" (in {rows[0].cwd[:FOLDER_MAX]})"
+        asked = Alert(title, text, False, AlertKind.APPROVAL_WAITING, f"agent {worst.agent_id}", "approvals", worst.id)
+        if not may_decide:
+            return asked
+        approve = ((APPROVE, "Approve once"),) if shows_all(worst) else ()
+        return replace(asked, choices=(*approve, (DENY, "Deny")), about=worst)
     names = ", ".join(dict.fromkeys(row.agent_name or row.agent_id for row in rows[:NAMED]))
     words = f"{names}{' and others' if len(rows) > NAMED else ''}"
     title = f"{title}: {plural(len(rows), 'request')}"
@@ -108,9 +116,10 @@ class Alerts(QObject):
 
     def asked(self, rows: Sequence[ApprovalRow]) -> None:
         """Requests that have just come in."""
-        fresh = [row for row in rows if self._is_news(row.agent_id)]
+        # What came as a state of its agent had no choices: a single request takes the place of that notification.
+        fresh = [row for row in rows if self._is_news(row.agent_id)] or list(rows if len(rows) == 1 else ())
         if fresh and not self._switch.is_killed:
-            self._tell(asked_alert(fresh))
+            self._tell(asked_alert(fresh, may_decide=not why_not_by_role("approvals.once", self._switch.rights)))
             self._asked |= dict.fromkeys((row.agent_id for row in fresh), time.monotonic())
 
     def _is_news(self, agent_id: str) -> bool:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import select
 import socket
 import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
@@ -36,7 +38,10 @@ BURST, EVERY_S = 10, 60.0
 """Notifications in such a time; what comes beyond them is counted in one more."""
 URGENT = frozenset({AlertKind.PANIC, AlertKind.NOT_CONFIRMED, AlertKind.CAME_BACK, AlertKind.READINESS_LOST})
 """They concern a stop and are always shown: no number of agents that ask may hide them."""
+READ_S = 1.0
+"""A choice sooner than so many seconds after its notification came was meant for the one before it."""
 _LONGEST = (120, 400)
+_AGENT = re.compile(r"/watchfloor-[0-9a-f]{8}/agents/")
 _TROUBLE = (OSError, ValueError, TypeError, KeyError, DBusErrorResponse, EOFError)
 
 
@@ -56,6 +61,10 @@ class Alert:
     """The page of the window that it opens; empty: the one in front."""
     argument: str = ""
     """What that page is to show."""
+    choices: tuple[tuple[str, str], ...] = ()
+    """Buttons beside Open: (key, label). No label is an agent's."""
+    about: object = None
+    """What a choice is about."""
 
 
 class Rate:
@@ -79,6 +88,14 @@ class Rate:
         return Alert("Many alerts", f"{words} came within a minute. Open the window to see all.", subject="more", page="fleet")
 
 
+def is_of_agent(pid: int, proc: Path = Path("/proc")) -> bool:
+    """Whether a process runs in an agent's cgroup, of any instance. In doubt: yes. An agent may own the daemon's name on the bus."""
+    try:
+        return _AGENT.search((proc / str(int(pid)) / "cgroup").read_text(errors="replace")) is not None
+    except (OSError, ValueError):
+        return True
+
+
 def body_of(text: str, *, markup: bool) -> str:
     """The body as it is sent. The specification lets a daemon read it as markup: what an agent wrote must come out as it is.
 
@@ -92,10 +109,12 @@ class Desktop(QObject):
     """``told`` with every change of ``why_not``: why no notification can be shown here, or empty once a daemon has answered.
 
     ``opened`` with an alert that a person clicked; ``unshown`` with one that no daemon took.
+    ``chosen`` with an alert and the key of the choice that a person made.
     """
 
     told = Signal(str)
     opened = Signal(object)
+    chosen = Signal(object, str)
     unshown = Signal(object)
 
     def __init__(self, address: str | None = None, parent: QObject | None = None) -> None:
@@ -145,8 +164,11 @@ class Desktop(QObject):
         self._say(talk.greet())
         with heard:
             while not self._stopped.is_set():
-                for alert in talk.wait(heard):
-                    self.opened.emit(alert)
+                for alert, key in talk.wait(heard):
+                    if key:
+                        self.chosen.emit(alert, key)
+                    else:
+                        self.opened.emit(alert)
                 self._send_all(talk)
         talk.close()
 
@@ -173,8 +195,10 @@ class _Talk:
         self._daemon = ""
         """The daemon's own name on the bus: a click from another sender is ignored."""
         self._signals: deque[Message] = deque(maxlen=KEPT)
-        self._shown: dict[int, Alert] = {}
-        """What is on the screen, by the daemon's numbers, the oldest first."""
+        self._may_choose = False
+        """Whether choices are offered to this daemon, and believed."""
+        self._shown: dict[int, tuple[Alert, float]] = {}
+        """What is on the screen and since when (monotonic), by the daemon's numbers, the oldest first."""
 
     def greet(self) -> str:
         """Why not, or empty."""
@@ -186,8 +210,8 @@ class _Talk:
             return self._broke(error)
         return ""
 
-    def wait(self, bell: socket.socket) -> list[Alert]:
-        """Return the alerts that a person clicked, once there are some, or once the bell was rung. Blocks without an end."""
+    def wait(self, bell: socket.socket) -> list[tuple[Alert, str]]:
+        """Return what a person clicked, with the key of a choice or nothing; at the latest when the bell is rung."""
         while not self._signals:
             if self._bus is not None and self._read():
                 continue
@@ -212,36 +236,47 @@ class _Talk:
             return False
         return True
 
-    def _clicked(self) -> list[Alert]:
+    def _clicked(self) -> list[tuple[Alert, str]]:
         found = []
         while self._signals:
             message = self._signals.popleft()
             member, body = message.header.fields.get(HeaderFields.member), message.body
             if message.header.fields.get(HeaderFields.sender) != self._daemon or not body or not isinstance(body[0], int):
                 continue
-            alert = self._shown.get(body[0])
             if member == "NotificationClosed":
                 self._shown.pop(body[0], None)
-            elif member == "ActionInvoked" and alert is not None:
-                found.append(alert)
+            elif member == "ActionInvoked" and body[0] in self._shown and len(body) > 1:
+                found += self._meant(*self._shown[body[0]], body[1])
         return found
+
+    def _meant(self, alert: Alert, since: float, key: object) -> list[tuple[Alert, str]]:
+        """A key that was not offered means nothing. A choice made before the text could be read means that a person wants to see it."""
+        if key in ("default", "open"):
+            return [(alert, "")]
+        if not self._may_choose or key not in dict(alert.choices):
+            return []
+        return [(alert, str(key) if time.monotonic() - since >= READ_S else "")]
 
     def send(self, alert: Alert) -> str:
         """Why not, or empty."""
         if self._bus is None and (why_not := self.greet()):
             return why_not
-        before = next((number for number, one in self._shown.items() if alert.subject and one.subject == alert.subject), 0)
+        before = next((number for number, one in self._shown.items() if alert.subject and one[0].subject == alert.subject), 0)
         hints = {"urgency": ("y", 2 if alert.urgent else 1), "desktop-entry": ("s", "watchfloor")}
         body = body_of(alert.text, markup=self._markup)
         title = safe_text(alert.title, _LONGEST[0]).replace("<", "‹").replace(">", "›")
         actions = ["default", "Open", "open", "Open"] if self._actions else []
+        if self._actions and self._may_choose:
+            actions += [word for choice in alert.choices for word in choice]
         arguments: tuple[object, ...] = ("Watchfloor", before, "", title, body, actions, hints, 0 if alert.urgent else 10_000)
         try:
-            [number] = self._call("Notify", "susssasa{sv}i", arguments).body
+            reply = self._call("Notify", "susssasa{sv}i", arguments)
+            [number] = reply.body
+            self._know(reply)
         except _TROUBLE as error:
             return self._broke(error)
         self._shown.pop(before, None)
-        self._shown[number] = alert
+        self._shown[number] = alert, time.monotonic()
         while len(self._shown) > SUBJECTS:
             del self._shown[next(iter(self._shown))]
         return ""
@@ -259,10 +294,20 @@ class _Talk:
         reply = self._call("GetCapabilities", None, ())
         [found] = reply.body
         self._markup, self._actions = "body-markup" in found, "actions" in found
-        self._daemon = str(reply.header.fields.get(HeaderFields.sender, ""))
+        self._know(reply)
         self._bus.filter(MatchRule(type="signal", interface=NAME), queue=self._signals)
         rule = MatchRule(type="signal", interface=NAME, sender=NAME)
         self._answered(self._bus.send_and_get_reply(message_bus.AddMatch(rule), timeout=TIMEOUT_S))
+
+    def _know(self, reply: Message) -> None:
+        """Whose clicks count: those of the program that answers now. A daemon that was started again is another one."""
+        sender = str(reply.header.fields.get(HeaderFields.sender, ""))
+        if sender != self._daemon:
+            self._daemon, self._may_choose = sender, False
+            self._shown.clear()
+            assert self._bus is not None
+            [pid] = self._answered(self._bus.send_and_get_reply(message_bus.GetConnectionUnixProcessID(sender), timeout=TIMEOUT_S)).body
+            self._may_choose = not is_of_agent(pid)
 
     def _call(self, method: str, signature: str | None, arguments: tuple[object, ...]) -> Message:
         assert self._bus is not None

@@ -6,7 +6,10 @@ from time import time
 
 from PySide6.QtCore import QObject
 
-from console.api.alerts import WebhookView
+from console.api.alerts import AlertKind, WebhookView
+from console.api.policy.approvals import ApprovalRow
+from console.gui.pages.approvals.answers import HOLD_S
+from console.gui.pages.approvals.notified import APPROVE, DENY, Notified
 from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.widgets.words import clock, plural
 from console.gui.window.alerts import Alerts
@@ -32,9 +35,14 @@ class Outside(QObject):
         approvals = window.pages.get("approvals")
         if isinstance(approvals, ApprovalsPage):
             approvals.arrived.connect(self.alerts.asked)
+            self._notified = Notified(window.desk.requests.approvals, window.switch, approvals.book, approvals.deciding.answers, self)
+            self._notified.held.connect(self._held)
+            self._notified.undecided.connect(self._undecided)
+            approvals.deciding.answers.problem.connect(self._problem)
             approvals.unsent.connect(lambda words: self.desktop.show(Alert("Answer not sent", words)))
         self.desktop.told.connect(lambda _why: self._say())
         self.desktop.opened.connect(self._open)
+        self.desktop.chosen.connect(self._chosen)
         self.desktop.unshown.connect(self.tray.show_alert)
         self.tray.alert_clicked.connect(self._open)
         window.sync.delta.connect(self.alerts.take)
@@ -71,10 +79,30 @@ class Outside(QObject):
         self._window.status.show_lacks(". ".join(lacks))
 
     def _open(self, alert: Alert) -> None:
-        """A person clicked it: the window comes with the place that it is about. Nothing is decided by a click."""
+        """A person clicked it: the window comes with the place that it is about."""
         if alert.page:
             self._window.goto(alert.page, alert.argument)
         self._come()
+
+    def _chosen(self, alert: Alert, key: str) -> None:
+        """A person chose Approve or Deny. The answer is held, and can be taken back in the window."""
+        if isinstance(alert.about, ApprovalRow) and key in (APPROVE, DENY):
+            self._notified.answer(alert.about, key)
+
+    def _held(self, row: ApprovalRow, verdict: str) -> None:
+        title = "Approval held" if verdict == APPROVE else "Denial held"
+        words = f"The agent gets it in {HOLD_S:.0f} s. Open takes you to where you can take it back."
+        self.desktop.show(Alert(title, words, False, AlertKind.APPROVAL_WAITING, f"agent {row.agent_id}", "approvals", row.id))
+
+    def _undecided(self, row: ApprovalRow, why_not: str) -> None:
+        """Nothing was decided: the window comes with the request, and with why."""
+        self._window.goto("approvals", row.id)
+        self._window.notices.say("amber", f"Not decided: {why_not}")
+        self._come()
+
+    def _problem(self, words: str) -> None:
+        if words and not self._window.isActiveWindow():
+            self.desktop.show(Alert("Answer not sent", words, page="approvals"))
 
     def _come(self) -> None:
         self._window.showNormal()
