@@ -34,8 +34,8 @@ class Followed:
     """The remote order that it obeys, or empty."""
     pressed: float
     """Seconds since the epoch."""
-    at_zero: asyncio.Event
-    """Set once zero is judged."""
+    answered: asyncio.Event
+    """Set once zero is judged and the caller had time to get its answer."""
 
     def ms(self) -> float:
         """Milliseconds since it was pressed."""
@@ -83,7 +83,7 @@ class EvidenceStep:
         state = self._core.state
         targets, local = state.live | state.killing if kill.ids is None else set(kill.ids), await self._line.read(kill.kill_id)
         targets |= {AgentId(t.agent_id) for t in local.targets} if local is not None else set()
-        return await self._case.step(kill.kill_id, targets, kill.pressed, kill.at_zero)
+        return await self._case.step(kill.kill_id, targets, kill.pressed, kill.answered)
 
 
 class RotateStep:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,10 +19,14 @@ from console.domain.kill import Receipt, Step, receipt_from_json
 from console.domain.process.precedence import Precedence
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.client.kill import place_order
+from console.services.fleet.core import wait_beat
 from console.settings.places import Places
 
 CALM_S = 2.0
 """After zero the caller is answered, and what the dead held is released; then this is an ordinary program again."""
+STARTED_S = 30.0
+"""Longest wait at the start for the threads of the stop."""
+CATCH_UP_S = 1.0
 ORDERS, READERS = 8, 4
 """Threads that say orders, and threads that read receipts: a reader that waits for a disk keeps no order waiting."""
 FIRST_LOOK_S, LOOK_S = 0.005, 0.03
@@ -45,6 +50,20 @@ class StopLine:
         """Threads that go first when this program does."""
         return ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=self.precedence.join)
 
+    def start(self) -> None:
+        """Have all threads of a stop run before the first order: the loop would wait for one that a busy machine lets begin late."""
+        for pool, threads in ((self._orders, ORDERS), (self._readers, READERS)):
+            together = threading.Barrier(threads + 1, timeout=STARTED_S)
+            for _ in range(threads):
+                pool.submit(together.wait)
+            together.wait()
+
+    async def keep_ahead(self) -> None:
+        """Give the threads that other services start their place. Forever."""
+        while True:
+            await wait_beat(CATCH_UP_S)
+            self.precedence.catch_up()
+
     async def order(self, scope: str | list[str], reason: str, by: str, order: str, kill_id: str) -> str:
         """Have it carried out; the id of the kill once the first SIGKILL wave went out. Raises Denied, Conflict, UsageProblem."""
         places = self._places
@@ -57,8 +76,8 @@ class StopLine:
         self.precedence.take_all()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._orders, say)
-        finally:
-            self.precedence.give_all_back()
+        finally:  # what follows the kill begins now: between the two this program is no ordinary one either
+            self._give_back_later()
 
     async def halt(self, ids: list[str], reason: str, kill_id: str) -> str:
         """As ``order``, of agents that a limit stopped, and by the guard alone. Raises ConsoleError when it did not take it."""
@@ -77,6 +96,7 @@ class StopLine:
         began, look, asked = time.monotonic(), _Looks(self.file_of(kill_id)), 0.0
         loop = asyncio.get_running_loop()
         while (waited := time.monotonic() - began) < timeout_s:
+            self.precedence.catch_up()
             receipt = await loop.run_in_executor(self._readers, look.again)
             if (receipt is None or step(receipt).ms is None) and waited - asked > ASK_S:
                 asked = waited
@@ -104,6 +124,9 @@ class StopLine:
         """This program goes first until zero, until the caller is answered, and what the dead held is released."""
         self.precedence.take_all()
         await at_zero.wait()
+        self._give_back_later()
+
+    def _give_back_later(self) -> None:
         asyncio.get_running_loop().call_later(CALM_S, self.precedence.give_all_back)
 
     def close(self) -> None:

@@ -46,6 +46,8 @@ ZERO_S = 30.0
 HALT_REST_S = 10.0
 """Longest rest between two tries of a budget's halt."""
 RETRY_S = (2.0, 5.0, 15.0, 60.0)
+ANSWER_S = 0.05
+"""Between zero and the work that follows it. That work computes: on a busy machine the answer to the caller would come after it."""
 
 
 class StopDesk:
@@ -248,27 +250,30 @@ class StopDesk:
 
     async def _follow(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str) -> None:
         at_zero = self._at_zero[kill_id]
+        kill = Followed(kill_id, ids, reason, by, order, time.time(), asyncio.Event())
         first = asyncio.create_task(self._line.first_until(at_zero))
         try:
-            await self._see_through(kill_id, ids, reason, by, order, at_zero)
+            await self._see_through(kill, at_zero)
         finally:
-            at_zero.set()  # whatever went wrong: nobody is left waiting
+            at_zero.set()  # whatever went wrong: no caller and no step is left waiting
+            kill.answered.set()
             del self._at_zero[kill_id]
             await first
 
-    async def _see_through(self, kill_id: str, ids: list[AgentId] | None, reason: str, by: str, order: str, at_zero: asyncio.Event) -> None:
-        kill = Followed(kill_id, ids, reason, by, order, time.time(), at_zero)
+    async def _see_through(self, kill: Followed, at_zero: asyncio.Event) -> None:
+        kill_id, ids = kill.kill_id, kill.ids
         steps: dict[StepName, Step] = {}
         tasks = {one.name: asyncio.create_task(one.run(kill)) for one in self._later if not one.after_zero}
         local = await self._line.wait(kill_id, lambda receipt: receipt.zero, GUARD_RECEIPT_S)
         if local is None:
-            local = Receipt(kill_id, self._places.instance_id, "all" if ids is None else "", reason, by, kill.pressed, order)
+            local = Receipt(kill_id, self._places.instance_id, "all" if ids is None else "", kill.reason, kill.by, kill.pressed, kill.order)
         self._daemons.follow(local)
         kill, local = replace(kill, pressed=local.pressed_at), await counted(self._core, self._guard, local)
         self._receipts[kill_id] = merged = _merged(local, steps, complete=False)
         self._core.post(e.KillJudged(*now(), local))
         at_zero.set()
-        await asyncio.sleep(0)  # whoever asked is answered first
+        await asyncio.sleep(ANSWER_S)
+        kill.answered.set()
         self._put(merged)
         tasks |= {one.name: asyncio.create_task(one.run(kill)) for one in self._later if one.after_zero}
         dead = {t.agent_id for t in local.targets}.union(ids or ())
@@ -285,7 +290,7 @@ class StopDesk:
         self._core.post(e.KillJudged(*now(), final, self._put(final, made)))
         self._daemons.show(final, None)
         if ids is None:
-            await self.answer(order, final)
+            await self.answer(kill.order, final)
         if final.remote.status is StepStatus.FAILED:
             asyncio.get_running_loop().create_task(self._retry(kill_id))
         self._amended(kill_id, await self.amend(kill_id))  # what was amended in the meantime

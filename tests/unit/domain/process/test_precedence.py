@@ -79,6 +79,28 @@ stop.set(); other.join()
     assert said == [f"{one} {one}" for one in wanted]
 
 
+def test_a_thread_that_begins_during_a_stop_is_put_ahead_at_the_next_look() -> None:
+    code = """
+import os, sys, threading
+from console.domain.process.precedence import Precedence
+first, stop = Precedence(), threading.Event()
+before = sys.getswitchinterval()
+def begin():
+    one = threading.Thread(target=stop.wait); one.start(); return one
+def seen(*them): print(*(os.getpriority(os.PRIO_PROCESS, one.native_id) for one in them))
+first.catch_up(); first.stand()
+early = begin(); seen(early); first.catch_up(); seen(early)
+first.take_all(); print(sys.getswitchinterval() < before)
+late = begin(); seen(late); first.catch_up(); seen(early, late)
+first.give_all_back(); seen(early, late); print(sys.getswitchinterval() == before)
+stop.set(); early.join(); late.join()
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    plain = nice()
+    standing, ahead_, own = (STANDING, NICE, 0) if MAY else (plain, plain, plain)
+    assert said == [f"{own}", f"{standing}", "True", f"{own}", f"{ahead_} {ahead_}", f"{standing} {standing}", "True"]
+
+
 @pytest.mark.parametrize("kills", [1, 2])
 def test_a_thread_that_carries_out_kills_is_real_time_until_the_last_is_over(kills: int) -> None:
     def work() -> None:

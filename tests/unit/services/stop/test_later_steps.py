@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -131,6 +132,29 @@ def test_a_toy_step_that_breaks_is_a_later_step_that_failed(tmp_path: Path) -> N
     assert receipt.complete and status_of(receipt) is StepStatus.FAILED and "no toy today" in receipt.step(TOY).detail
     assert verdict(receipt).exit_code is not ExitCode.DONE and receipt.evidence.is_ok
     assert [step["name"] for step in json.loads((tmp_path / "receipts" / "k-1.json").read_text())["steps"]][-1] == "toy"
+
+
+def test_what_follows_a_kill_begins_once_its_caller_has_the_answer(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    class Follows(Toy):
+        after_zero = True
+
+    async def computes() -> Step:
+        time.sleep(0.2)  # on the loop, as Python's lock is held by whatever computes
+        return Step(TOY, StepStatus.OK, 3.0)
+
+    async def caller() -> None:
+        it = desk(tmp_path, told, Follows(told, computes))
+        (first,) = await asyncio.gather(it.zero(await it.press([AgentId("a-1")], "the test", "me"), 60.0))
+        for _ in range(10):  # turns of the loop until the answer is on the wire
+            await asyncio.sleep(0)
+        told.append("answered")
+        assert first.verified_zero
+        assert status_of(await it.wait("k-1", 60.0)) is StepStatus.OK
+
+    asyncio.run(caller())
+    assert told[-2:] == ["answered", "toy"]
 
 
 def test_a_toy_step_that_hangs_holds_up_neither_the_kill_nor_its_answer_and_the_receipt_stays_open(tmp_path: Path) -> None:
