@@ -22,8 +22,11 @@ def test_each_program_has_its_agent_its_address_and_what_is_known() -> None:
 def test_not_recorded_and_not_covered_are_said_and_nothing_is_said_of_nothing() -> None:
     assert connection_lines(PAPER) == [] and suspect_lines(PAPER) == []
     fields = {f: getattr(PAPER, f) for f in PAPER.__slots__}
-    words = [line.left for line in connection_lines(Receipt(**fields | {"connections_state": "not recorded", "uncovered": ("a-2",)}))]
-    assert words == ["Connections not recorded", "Work it gave to other programs is not covered"]
+    words = [
+        line.left
+        for line in connection_lines(Receipt(**fields | {"connections_state": "not recorded", "uncovered": ("a-2", "a-3", "a-4", "a-5")}))
+    ]
+    assert words == ["Connections not recorded", "Work it gave to other programs is not covered", "a-2, a-3, a-4", "a-5"]
 
 
 def test_suspects_with_the_command_that_ends_them_and_no_list_without_end() -> None:

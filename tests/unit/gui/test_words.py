@@ -50,6 +50,12 @@ def test_gauges_of_agent_and_tree() -> None:
     assert [line[0] for line in lines] == ["Cost", "Tool calls", "Cost, tree"]
     assert lines[0][3] == pytest.approx(0.982) and lines[0][4].startswith("limit in about 3 min")
     assert lines[1][3] == 1.0 and lines[1][4] == "at the limit"
+    assert lines[2][4] == "$40.00 left", "what one agent burns says nothing of its tree"
+
+
+def test_a_young_agent_reaches_its_limit_as_fast_as_it_spends() -> None:
+    view = AgentView(id="a", usage={"cost_usd": 1.0, "wall_s": 60.0}, limits={"cost_usd": 2.0}, burn_usd_per_h=12.0)
+    assert gauges(view)[0][4] == "limit in about 1 min 00 s at $60.00/h"
 
 
 def test_what_could_not_be_proven_to_run_is_amber_and_never_called_running() -> None:

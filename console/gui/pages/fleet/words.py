@@ -26,6 +26,8 @@ STATES: dict[str, tuple[str, str, str]] = {
 DRY = ("starting", "running", "waiting", "needs_ok", "frozen")
 """States of which it matters that what is allowed is not executed."""
 NO_LIMIT = "no limit"
+_BURN_S, _LEAST_S = 300.0, 30.0
+"""``burn_usd_per_h`` is of so many seconds; of an agent that is younger it is of its age, and of no less than the second."""
 UNKNOWN = ("Unknown", "triangle", "warn")
 ENDED = ("Ended", "ring", "text2")
 """Its exit code is not known: a tick would claim that it succeeded."""
@@ -86,16 +88,22 @@ def gauges(view: AgentView) -> list[tuple[str, str, str, float, str]]:
                 lines.append((f"{title}{words}", "unknown", f"of {amount(name, cap)}", 0.0, view.cost_unknown or "not known"))
                 continue
             share = used / cap if cap > 0 else 1.0
-            lines.append((f"{title}{words}", amount(name, used), f"of {amount(name, cap)}", share, _note(view, name, used, cap)))
+            per_h = _cost_per_h(view) if name == "cost_usd" and not words else 0.0  # what a tree spends is no figure of one agent's
+            lines.append((f"{title}{words}", amount(name, used), f"of {amount(name, cap)}", share, _note(view, name, cap - used, per_h)))
     return lines
 
 
-def _note(view: AgentView, name: str, used: float, cap: float) -> str:
-    left = cap - used
+def _cost_per_h(view: AgentView) -> float:
+    """USD per hour over the last 5 minutes, or since it began where that is less."""
+    lived = view.usage.get("wall_s") or _BURN_S
+    return view.burn_usd_per_h * _BURN_S / min(max(lived, _LEAST_S), _BURN_S)
+
+
+def _note(view: AgentView, name: str, left: float, per_h: float) -> str:
     if not math.isfinite(left):
         return "not known"
     if left <= 0:
         return "at the limit"
-    if name == "cost_usd" and view.burn_usd_per_h > 0 and view.state not in OVER:
-        return f"limit in about {long_span(left / view.burn_usd_per_h * 3600)} at {usd(view.burn_usd_per_h)}/h"
+    if per_h > 0 and view.state not in OVER:
+        return f"limit in about {long_span(left / per_h * 3600)} at {usd(per_h)}/h"
     return f"{amount(name, left)} left"

@@ -23,8 +23,10 @@ def connection_lines(receipt: Receipt) -> list[Fact]:
         lines.append(Fact("Connections not recorded", "", "triangle", "warn", left_role="warn"))
     if receipt.connections_detail:
         lines.append(Fact(receipt.connections_detail, "", left_role="text2", indent=True))
-    for agent_id in receipt.uncovered[:NAMED]:
-        lines.append(Fact("Work it gave to other programs is not covered", agent_id, "ring"))
+    if receipt.uncovered:
+        lines.append(Fact("Work it gave to other programs is not covered", "", "ring"))
+        named = receipt.uncovered[:NAMED]
+        lines += [Fact(", ".join(named[at : at + 3]), "", left_role="text2", mono=True, indent=True) for at in range(0, len(named), 3)]
     return lines + _more(len(receipt.uncovered))
 
 
