@@ -73,6 +73,10 @@ class FakeSupervisor:
         self.listeners: set[asyncio.Queue[tuple[int, str, str]]] = set()
         self.refuse_rearm = ""
         self.rearm_blockers: list[str] = []
+        self.rearm_hangs = False
+        self.rearm_unread = ""
+        """Why what a rearm would release cannot be read."""
+        self.generation = 1
         self.passphrase = ""
         self.rooms = FakeRooms(self.tell, time.time())
         """Network, rollback and audit."""
@@ -122,6 +126,7 @@ class FakeSupervisor:
 
     def killing(self, kill_id: str) -> None:
         """What the supervisor tells while the guard kills."""
+        self.generation += 1
         self.switch = self.switch.model_copy(update={"state": "killing", "killed": True, "kill_id": kill_id})
         self.tell("kill", {"state": "killing"})
 
@@ -186,6 +191,8 @@ class FakeSupervisor:
     async def _rearm(self, request: Request) -> Response:
         body = m.KillSwitchBody.model_validate_json(await request.body())
         self.log.append((body.action, body.kill_id, body.model_dump()))
+        while self.rearm_hangs:
+            await asyncio.sleep(0.02)
         if self.refuse_rearm:
             return refuse(409, self.refuse_rearm, "Release it first: watchfloor remote release")
         proof = body.proof or rm.RearmProof()
@@ -203,13 +210,15 @@ class FakeSupervisor:
         self.tell("kill", {"state": "armed"})
 
     async def _rearm_view(self, request: Request) -> Response:
+        if self.rearm_unread:
+            return refuse(503, self.rearm_unread)
         kill_id, made = self.switch.kill_id, self.receipts.get(self.switch.kill_id)
         kills = [killed_view(kill_id, made)] if self.switch.killed else []
         ids = [kill_id] if self.switch.killed else []
         ran = [rm.AgainView(id=t.agent_id, name=self.agents[t.agent_id].name, state="killed") for t in (made.targets if made else ())[:3]]
         state = self.switch.passphrase
-        said = rm.RearmView(killed=self.switch.killed, generation=1, kill_ids=ids, kills=kills, passphrase=state, was_running=ran)  # type: ignore[arg-type]
-        return say(said.model_copy(update={"blockers": self.rearm_blockers}))
+        said = rm.RearmView(killed=self.switch.killed, generation=self.generation, kill_ids=ids, kills=kills, passphrase=state)  # type: ignore[arg-type]
+        return say(said.model_copy(update={"blockers": self.rearm_blockers, "was_running": ran}))
 
     async def _passphrase(self, request: Request) -> Response:
         body = rm.PassphraseBody.model_validate_json(await request.body())

@@ -329,7 +329,7 @@ def test_rearm_needs_a_reason_and_the_id_and_shows_refusals(make_house: Make, op
     asked.typed.setText(kill_id[:-1])
     assert not asked.main.isEnabled()
     asked.typed.setText(kill_id)
-    assert asked.main.isEnabled()
+    qtbot.waitUntil(asked.main.isEnabled)  # what was killed is read
     house.supervisor.refuse_rearm = "A remote order still blocks new agents."
     asked.main.click()
     qtbot.waitUntil(asked.problem.isVisible)
@@ -385,6 +385,83 @@ def test_an_open_rearm_dialog_notices_a_release_and_a_rearm_from_elsewhere(
     house.on_loop(house.supervisor.rearmed)
     qtbot.waitUntil(lambda: "Nothing is blocked" in asked.killed.text())
     assert not asked.main.isEnabled() and not asked.earlier
+    house.on_loop(house.guard.press_now)
+    qtbot.waitUntil(lambda: "A newer kill" in asked.killed.text())
+    assert "close this and open it again" in asked.killed.text() and "Nothing is blocked" not in asked.killed.text()
+    asked.typed.setText(window.switch.guard.kill_id)
+    assert not asked.main.isEnabled()
+
+
+def rearm_asked(window: Window, house: FakeHouse, qtbot: QtBot) -> RearmDialog:
+    """The dialog after a kill, filled in."""
+    house.on_loop(house.guard.press_now)
+    qtbot.waitUntil(lambda: window.switch.receipt is not None and window.switch.receipt.complete)
+    window.do("receipt.rearm")
+    asked = dialog(window, RearmDialog, qtbot)
+    assert isinstance(asked, RearmDialog)
+    asked.reason.setText("checked")
+    asked.typed.setText(window.switch.guard.kill_id)
+    return asked
+
+
+def test_a_kill_that_comes_while_one_reads_of_another_is_told(
+    make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.pages.kill_switch.rearm.LOOK_MS", 50)
+    house = make_house()
+    window = open_window("fleet")
+    asked = rearm_asked(window, house, qtbot)
+    qtbot.waitUntil(asked.main.isEnabled)
+
+    def newer() -> None:
+        house.supervisor.generation += 1
+
+    house.on_loop(newer)
+    qtbot.waitUntil(lambda: "A newer kill" in asked.killed.text() and not asked.main.isEnabled())
+    asked.reason.setText("checked again")
+    assert not asked.main.isEnabled()
+    asked.reject()
+
+
+def test_what_was_never_read_is_not_rearmed_and_a_failed_look_is_forgotten(
+    make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.pages.kill_switch.rearm.LOOK_MS", 50)
+    house = make_house()
+    window = open_window("fleet")
+    house.supervisor.rearm_unread = "The registry cannot be read."
+    asked = rearm_asked(window, house, qtbot)
+    qtbot.waitUntil(lambda: "could not be read" in asked.killed.text())
+    assert not asked.main.isEnabled()
+    for _ in range(2):  # the second time what is read is what was read before
+        house.supervisor.rearm_unread = ""
+        qtbot.waitUntil(lambda: " of " in asked.killed.text() and asked.main.isEnabled())
+        assert (asked.killed._role, asked.killed._mark) == ("text", "")
+        house.supervisor.rearm_unread = "The registry cannot be read."
+        qtbot.waitUntil(lambda: "could not be read" in asked.killed.text())
+    asked.reject()
+
+
+def test_a_rearm_under_way_is_not_sent_twice(make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.gui.pages.kill_switch.rearm.LOOK_MS", 50)
+    house = make_house()
+    window = open_window("fleet")
+    asked = rearm_asked(window, house, qtbot)
+    qtbot.waitUntil(asked.main.isEnabled)
+    house.supervisor.rearm_hangs, house.supervisor.refuse_rearm = True, "A remote order still blocks new agents."
+    asked.main.click()
+    qtbot.waitUntil(lambda: bool(house.supervisor.log))
+    asked.reason.setText("checked again")
+    house.supervisor.rearm_blockers = ["Something else."]
+    qtbot.wait(200)
+    assert not asked.main.isEnabled()
+    house.supervisor.rearm_hangs = False
+    qtbot.waitUntil(asked.main.isEnabled)
+    house.supervisor.refuse_rearm, house.supervisor.rearm_blockers = "", []
+    asked.main.click()
+    again = dialog(window, AgainDialog, qtbot)
+    assert len([entry for entry in house.supervisor.log if entry[0] == "rearm"]) == 2
+    again.close()
 
 
 def test_with_a_passphrase_set_the_dialog_takes_it_unseen_and_offers_each_agent_alone(
@@ -440,7 +517,11 @@ def test_each_kill_has_a_paragraph_newest_first_and_hostile_words_are_seen(make_
     assert isinstance(asked, RearmDialog)
     qtbot.waitUntil(lambda: " of " in asked.killed.text())
     kills = [KilledView(kill_id=f"k{n}", by="ann", reason=f"kill {n} \u202e\n<b>x</b>", pressed_at=n * 86400.0) for n in range(6)]
-    asked._looked(RearmView(killed=True, generation=1, kill_ids=[f"k{n}" for n in range(9)], kills=kills, passphrase="not_set"))
+    asked._looked(
+        RearmView(
+            killed=True, generation=house.supervisor.generation, kill_ids=[f"k{n}" for n in range(9)], kills=kills, passphrase="not_set"
+        )
+    )
     said = [asked.killed.text(), *(text.text() for text in asked.earlier)]
     assert [words.partition("“")[2][:6] for words in said] == ["kill 5", "kill 4", "kill 3", "kill 2", ""] and said[
         -1

@@ -60,6 +60,11 @@ class RearmDialog(Dialog):
         super().__init__("Rearm: let agents start again?", "Rearm", "danger", parent, width=560)
         self._desk, self._kill_id, self._window = desk, kill_id, parent
         self._view: RearmView | None = None
+        """What the person reads, and what a rearm would release."""
+        self._shown: RearmView | None = None
+        """The same, unless something else is shown instead."""
+        self._is_newer = False
+        self._is_sent = False
         self.paragraph("Nothing that was killed comes back. Launches are allowed again, and the kill switch is ready for the next kill.")
         self.killed = self.paragraph("Reading what was killed…", "text")
         self.earlier: list[Text] = []
@@ -89,7 +94,8 @@ class RearmDialog(Dialog):
         self._look()
 
     def _look(self) -> None:
-        self._desk.requests.switch.rearm_view().while_alive(self).then(self._looked).failed(self._unread)
+        if not self._is_sent:  # its answer tells what came of it
+            self._desk.requests.switch.rearm_view().while_alive(self).then(self._looked).failed(self._unread)
 
     def _show_open(self) -> None:
         words = " ".join(still_open(self._desk.switch))
@@ -128,23 +134,25 @@ class RearmDialog(Dialog):
 
     def _looked(self, view: RearmView) -> None:
         """What a rearm releases, by the supervisor's word."""
-        self._show_open()
-        # A kill that came meanwhile is not what the person read: the generation of the first look lets the supervisor refuse.
-        if view == self._view or (self._view is not None and view.killed and view.generation != self._view.generation):
+        if self._is_sent:
             return
+        self._show_open()
+        # A kill that came meanwhile is not what the person read. The generation rises with each.
+        before = self._view
+        self._is_newer = before is not None and view.killed and (not before.killed or view.generation != before.generation)
+        if self._is_newer:
+            self._say_kills(["A newer kill came: close this and open it again to read what was killed."], "warn", "triangle")
+        elif view != self._shown:
+            self._show_view(view)
+        self._judge()
+        self.adjustSize()
+
+    def _show_view(self, view: RearmView) -> None:
         self._view = view
-        for text in self.earlier:
-            self.body.removeWidget(text)
-            text.deleteLater()
-        self.earlier.clear()
         kills = [killed_words(k) for k in reversed(view.kills[-SHOWN:])]
         more = len(view.kill_ids) - len(kills)
-        self.killed.say(kills[0] if kills else "Nothing is blocked. Agents can start.")
-        for words in [*kills[1:], *([f"and {plural(more, 'earlier kill')}"] if more > 0 else [])]:
-            text = Text(words, 13, fonts.REGULAR, "text", wrap=True)
-            self.body.insertWidget(self.body.indexOf(self.killed) + 1 + len(self.earlier), text)
-            text.show()  # at once: what is not shown yet has no height
-            self.earlier.append(text)
+        words = kills or ["Nothing is blocked. Agents can start."]
+        self._say_kills([*words, *([f"and {plural(more, 'earlier kill')}"] if more > 0 else [])], "text", "")
         if view.passphrase != "unknown" and view.passphrase != self._state:  # noqa: S105 - a state
             self._takes(view.passphrase)
         if view.blockers:
@@ -153,21 +161,37 @@ class RearmDialog(Dialog):
         elif self._blocker and self.problem.text() == self._blocker:
             self.problem.hide()
         self._blocker = view.blockers[0] if view.blockers else ""
-        self._judge()
-        self.adjustSize()
+
+    def _say_kills(self, paragraphs: list[str], role: str, mark: str) -> None:
+        """What was killed, the newest first, or why that is not shown."""
+        self._shown = None if mark else self._view
+        for text in self.earlier:
+            self.body.removeWidget(text)
+            text.deleteLater()
+        self.earlier.clear()
+        self.killed.say(paragraphs[0], role, mark)
+        for words in paragraphs[1:]:
+            text = Text(words, 13, fonts.REGULAR, "text", wrap=True)
+            self.body.insertWidget(self.body.indexOf(self.killed) + 1 + len(self.earlier), text)
+            text.show()  # at once: what is not shown yet has no height
+            self.earlier.append(text)
 
     def _unread(self, error: ConsoleError) -> None:
-        self.killed.say(f"What was killed could not be read: {error.what}", "warn", "triangle")
+        if not self._is_sent:
+            self._say_kills([f"What was killed could not be read: {error.what}"], "warn", "triangle")
+            self.adjustSize()
 
     def _judge(self) -> None:
-        if self._view is not None and not self._view.killed:
+        """What was not read, what is released already, and what another kill came after is not rearmed from here."""
+        if self._view is None or not self._view.killed or self._is_newer or self._is_sent:
             self.main.setEnabled(False)
             return
         proof = bool(self.passphrase.text()) if self._state == "set" else self.typed.text().strip() == self._kill_id
         self.main.setEnabled(bool(self.reason.text().strip()) and proof and self._state != "broken")
 
     def _send(self) -> None:
-        self.main.setEnabled(False)
+        self._is_sent = True
+        self._judge()
         self.problem.hide()
         proof = RearmProof(generation=self._view.generation if self._view is not None else None)
         if self._state == "set":
@@ -179,6 +203,7 @@ class RearmDialog(Dialog):
         asked.then(self._done).failed(self._refused)
 
     def _refused(self, error: ConsoleError) -> None:
+        self._is_sent = False
         self.refused(error)
         self._judge()
 
