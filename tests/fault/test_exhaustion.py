@@ -86,6 +86,7 @@ def test_supervisor_and_guard_outlive_an_agent_that_eats_everything(broken: Make
     for pid in list(living(it.places))[:20]:
         with contextlib.suppress(OSError):  # it ended meanwhile
             agents.append(int(Path(f"/proc/{pid}/oom_score_adj").read_text()))
+            assert os.getpriority(os.PRIO_PROCESS, pid) >= 0, "no agent is ahead of others"
     assert agents and min(agents) >= 500, "agents go first"
     receipt = it.api.activate("they eat everything")
     assert receipt.verified_zero

@@ -75,6 +75,18 @@ def test_units_are_watched_delegated_and_spared(unit: Path) -> None:
     assert [tree for tree in HERE.glob("files/*") if (tree / program[1:]).is_file()], f"no package brings {program}"
 
 
+def test_nothing_of_a_unit_binds_the_agents_in_the_cgroups_below_it() -> None:
+    """IPAddressDeny of the guard's unit took the network from every agent of the host's instance."""
+    bounds = re.compile(
+        r"^(IPAddress|IPIngress|IPEgress|Memory(Max|High|Swap)|CPUQuota|AllowedCPUs|IO\w+Max|SocketBind|RestrictNetworkInterfaces)"
+    )
+    for unit in UNITS:
+        lines = unit.read_text().splitlines()
+        assert not [line for line in lines if bounds.match(line)], unit
+    [guard] = [unit for unit in UNITS if unit.name == "watchfloor-guard.service"]
+    assert "TasksMax=infinity" in guard.read_text().splitlines(), "15 % of the host's tasks would be the bound of all agents together"
+
+
 def test_scripts_are_shell_that_reads() -> None:
     scripts = sorted((HERE / "scripts").iterdir())
     names = {package.name for package in part("describe").PACKAGES}
