@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 SLICE_S = 12.5
 SLICES = 24
+LEAST_S = 30.0
+"""A rate is of no less time: one large answer at the start is no burn of an hour."""
 MINUTES = 60
 
 
@@ -103,6 +105,8 @@ class Meters:
     everything: Meter = field(default_factory=Meter)
     """Those of ``counted`` as one: asked for several times a second, however many agents there are."""
     counted: set[str] = field(default_factory=set)
+    began: float = 0.0
+    """When the first spend was counted; 0: none was."""
     hour: int = 0
     """When meters that hold nothing any more were forgotten last."""
 
@@ -118,6 +122,7 @@ class Meters:
 
     def _add(self, agent_id: str, at: float, cost_usd: float) -> None:
         self._forget(at)
+        self.began = min(self.began, at) if self.began else at
         own = self.by_agent.get(agent_id) or self.by_agent.setdefault(agent_id, Meter())
         if agent_id not in self.counted:
             self.counted.add(agent_id)
@@ -144,14 +149,15 @@ class Meters:
         return self.today_usd + self.beside()
 
     def rate(self, at: float, spending: Set[str]) -> float:
-        """USD per hour over the last 5 minutes, of the agents that may spend now: what has ended or is frozen burns nothing."""
+        """USD per hour over the last 5 minutes, or since the first spend, of the agents that may spend now: the others burn nothing."""
         for agent_id in self.counted - spending:
             self.everything.merge(self.by_agent[agent_id], -1)
             self.counted.discard(agent_id)
         for agent_id in (spending & self.by_agent.keys()) - self.counted:
             self.everything.merge(self.by_agent[agent_id], 1)
             self.counted.add(agent_id)
-        return self.everything.rate(at) if self.counted else 0.0
+        counted_s = min(max(at - self.began, LEAST_S), SLICE_S * SLICES)
+        return self.everything.rate(at) * SLICE_S * SLICES / counted_s if self.counted else 0.0
 
     def _turn(self, at: float) -> None:
         day = time.strftime("%Y-%m-%d", time.localtime(at))

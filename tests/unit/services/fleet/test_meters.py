@@ -51,13 +51,26 @@ def test_what_is_only_seen_burns_and_counts_for_the_day_once() -> None:
     assert meters.rate(1000.0, meters.by_agent.keys()) > meters.by_agent["a1"].rate(1000.0)
 
 
+def test_what_was_spent_in_one_minute_is_no_average_of_five() -> None:
+    meters = Meters()
+    for second in range(60):
+        meters.add("a", 1000.0 + second, 0.01)
+    assert meters.rate(1060.0, {"a"}) == pytest.approx(36.0)
+    assert meters.rate(1001.0, {"a"}) <= 36.0 * 2, "one answer at the start is no burn of an hour"
+    again = Meters()
+    again.add("a", 9000.0, 0.0)
+    again.add("a", 100.0, 1.0)
+    assert again.rate(160.0, {"a"}) == pytest.approx(60.0), "a clock that was set back"
+
+
 def test_everything_is_the_sum_of_all() -> None:
     meters = Meters()
     for number in range(200):
         meters.add(f"a{number % 7}", 1000.0 + number, 0.25)
         meters.add_seen(f"o-{number % 5}", 1000.0 + number, 0.5)
     for at in (1199.0, 1250.0, 1400.0, 9999.0):
-        assert meters.rate(at, meters.by_agent.keys()) == pytest.approx(sum(one.rate(at) for one in meters.by_agent.values()))
+        young = 300.0 / min(300.0, at - 1000.0)
+        assert meters.rate(at, meters.by_agent.keys()) == pytest.approx(young * sum(one.rate(at) for one in meters.by_agent.values()))
     assert meters.rate(1199.0, meters.by_agent.keys()) > 0 == meters.rate(9999.0, meters.by_agent.keys())
 
 
