@@ -173,7 +173,7 @@ class SessionFiles:
         own: list[OwnHome] = self._given.own() if one.agent_id else []
         homes = [home.path for home in own if one.agent_id in home.agents]
         if self._given.outside:
-            homes += [self._given.root] if self._given.root is not None else [home for home in (_home_of(uid),) if home is not None]
+            homes += [self._given.root] if self._given.root is not None else _homes_of(uid)
         return homes
 
     # --- rows
@@ -245,6 +245,12 @@ def _key(one: Running) -> str:
 def began_at(one: Running) -> float:
     """When a process began, in seconds since the epoch."""
     return time.time() - (ticks_of_boot() - one.facts.identity.start_ticks) / os.sysconf("SC_CLK_TCK")
+
+
+def _homes_of(uid: int) -> list[Path]:
+    """Of an account; of our own first the one that we were told, for it may have no entry (``docker run --user``) or another home."""
+    found = (Path.home() if uid == os.geteuid() else None, _home_of(uid))
+    return [home for home in dict.fromkeys(found) if home is not None]
 
 
 @lru_cache(maxsize=256)

@@ -133,3 +133,13 @@ def test_one_that_ended_before_its_session_was_found_is_told_of_with_it_and_neve
     while (used := next(row for row in host.look() if row.status == GONE).usage) is None:
         assert time.monotonic() < end
     assert used.cost_usd == 0.25
+
+
+def test_an_account_without_an_entry_has_its_sessions_in_the_home_that_it_was_told(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(host.home))
+    monkeypatch.setattr("console.sources.session_files._home_of", lambda _uid: None)
+    given = Outlook(None, host.spend, Programs(PROGRAMS, ProcessTable(host.proc.root)), list, True)
+    source = next(kind.look(given) for kind in KINDS if kind.name == "pi" and not isinstance(kind.look, Lacks))
+    host.process(10, ago_s=60)
+    host.session("one", ago_s=50)
+    assert [row.session for row in source.look().sightings] == ["one"]
