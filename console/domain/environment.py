@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from console.domain.errors import Denied, UsageProblem
 
+PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where an agent finds programs by their names alone: never in a folder that an account may write."""
 AGENT_TYPE = re.compile(r"^[a-z0-9][a-z0-9._-]{0,62}\Z")
 _NAME = re.compile(r"^[A-Z][A-Z0-9_]{0,63}\Z")
 _SET_BY_US = frozenset({"PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "TMPDIR", "AGENT_AUTH_TOKEN", "IFS", "ENV", "BASH_ENV"})

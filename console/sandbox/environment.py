@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from console.domain.environment import Variable, checked_name, holds_secret, looks_secret
+from console.domain.environment import PATH, Variable, checked_name, holds_secret, looks_secret
 from console.domain.errors import UsageProblem
 
-PATH = "/usr/local/bin:/usr/bin:/bin"
 FROM_LAUNCHER = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "TZ")
 """The only names whose value is taken from the launcher's own environment, and only with a plain value."""
 

@@ -23,7 +23,9 @@ TITLES = {
 """Names of programs whose sessions are seen, for people."""
 STARTABLE = {name: TITLES[name] for name in ("claude-code", "codex", "opencode")}
 """Programs that ``run --agent`` starts."""
-UNSTARTABLE = {"gemini": "it runs no hooks while it can be talked to (--acp), and else it goes on where it skips their file (0.61)"}
+UNSTARTABLE = {
+    "gemini": "it runs no hooks where it takes messages (--acp), and with -p it goes on where it skips their file (seen in 0.61)"
+}
 """Why ``run --agent`` does not start a program that one may expect there."""
 EXAMPLE = "claude-code"
 """The kind that examples in texts name."""

@@ -223,6 +223,7 @@ class ApiClient(_Stops, _Pages):
     mcp = _plain(ep.MCP)
     programs = _plain(ep.PROGRAMS)
     preview_programs = _sends(ep.PREVIEW_PROGRAMS)
+    preview_command = _sends(ep.PREVIEW_COMMAND)
     start_programs = _sends(ep.START)
     adopt = _sends(ep.ADOPT)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from console.cli.terminal.plain import plain, plain_block
 from console.cli.terminal.waiting import said_while
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
+from console.domain.environment import PATH
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.wording.agent_kinds import EXAMPLE, STARTABLE
 
@@ -48,7 +50,7 @@ def run(
     model: Annotated[str, Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
     once: Annotated[bool, Option("--once", help="With --agent: it answers the prompt and ends. It takes no messages.")] = False,
     batch: Annotated[str | None, Option(metavar="FILE", help="Start several programs: JSON lines or a YAML list.")] = None,
-    dry_run: Annotated[bool, Option("--dry-run", help="With --agent or --batch: what it could do at worst; start nothing.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Say what it could do at worst; start nothing.")] = False,
     in_dry_run: Annotated[
         bool, Option("--in-dry-run", help="Start it in dry-run: its calls are checked and planned, not executed.")
     ] = False,
@@ -71,8 +73,10 @@ def run(
         given |= {"limits": parse_limits(limit or ()), "tree_limits": parse_limits(tree_limit or ()), "project": project}
         given |= {"scopes": None if scope is None else [name.upper() for name in scope], "dry_run": in_dry_run, "unmeasured": unmeasured}
         return _program(agent, batch, argv, given, (state_dir, dangerous_ok), dry_run=dry_run, as_json=as_json, wait=wait)
-    if model or once or dry_run:
-        raise UsageProblem("--model, --once and --dry-run go with --agent or --batch.", f"Name a program: --agent {EXAMPLE}.")
+    if model or once:
+        raise UsageProblem("--model and --once go with --agent or --batch.", f"Name a program: --agent {EXAMPLE}.")
+    typed_as = argv
+    argv = as_installed(argv) if sandbox in ("none", "bubblewrap") else argv
     LaunchRequest(
         argv,
         name=name,
@@ -84,7 +88,7 @@ def run(
     body = build(
         LaunchBody,
         argv=list(argv),
-        name=name or Path(argv[0]).name[:200],
+        name=name or Path(typed_as[0]).name[:200],
         parent_id=parent,
         context_id=context,
         sandbox=sandbox,
@@ -102,6 +106,10 @@ def run(
     )
     with ApiClient(ensure_supervisor(state_dir)) as client:
         hint(client)
+        if dry_run:
+            from console.cli.start.run_program import show_command
+
+            return show_command(client.preview_command(body), as_json=as_json, is_confirmed=bool(dangerous_ok.strip()))
         with said_while(*_IT_RUNS):
             launched = client.launch(body)
         _tell(launched, as_json=as_json, wait=wait)
@@ -109,6 +117,32 @@ def run(
 
 
 verb = Verb(run, words_last=True)
+
+
+def as_installed(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command with the whole path of a program that only the operator's own PATH has (npm, pipx, nvm), and says which one that is.
+
+    A script whose interpreter has no other place either (``#!/usr/bin/env node``) is run by that one: an agent's PATH holds neither.
+    """
+    if not argv or "/" in argv[0] or shutil.which(argv[0], path=PATH) is not None:
+        return argv
+    found = shutil.which(argv[0]) or ""
+    if not found.startswith("/"):
+        return argv  # a folder such as "." means another one where the agent runs
+    words, interpreter = (found, *argv[1:]), _by_env(Path(found))
+    by = shutil.which(interpreter) or "" if interpreter and shutil.which(interpreter, path=PATH) is None else ""
+    out.note(f"note: {plain(argv[0], 60)} is {plain(found, 300)}, by your PATH" + (f"; {plain(by, 300)} runs it" if by else ""))
+    return (by, *words) if by.startswith("/") else words
+
+
+def _by_env(script: Path) -> str:
+    """The interpreter that env(1) looks up on PATH for a script, or empty."""
+    try:
+        with script.open("rb") as file:
+            words = file.read(256).partition(b"\n")[0].decode("ascii", "replace").split()
+    except OSError:
+        return ""
+    return words[1] if words[:1] == ["#!/usr/bin/env"] and len(words) == 2 else ""
 
 
 def _program(

@@ -16,7 +16,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.conversation import Program
 from console.domain.errors import ExitCode, UsageProblem
-from console.wording.agent_kinds import EXAMPLE, UNSTARTABLE
+from console.wording.agent_kinds import EXAMPLE, TITLES, UNSTARTABLE
 
 BATCH_BYTES = 8 << 20
 _ITEM = f"{{agent: {EXAMPLE}, prompt: ...}}"
@@ -26,10 +26,12 @@ def item_of(agent: str, prompt: str, **fields: Any) -> pm.ProgramItem:
     """One item from the command line. Raises UsageProblem that names the field."""
     known = [program.value for program in Program]
     if agent not in known:
-        why = f", because {UNSTARTABLE[agent]}" if agent in UNSTARTABLE else ""
-        raise UsageProblem(
-            f"{agent[:60]!r} is no program that can be started so{why}.", f"--agent {' or --agent '.join(known)}; others: run -- COMMAND."
-        )
+        named = f"--agent starts {', '.join(known[:-1])} and {known[-1]}."
+        if agent not in TITLES:
+            raise UsageProblem(f"{agent[:60]!r} is no program that --agent knows.", f"{named} Others: watchfloor run -- COMMAND.")
+        why = UNSTARTABLE.get(agent, "Watchfloor cannot send it messages")
+        what = f"{TITLES[agent]} cannot be started with --agent, because {why}."
+        raise UsageProblem(what, f"watchfloor run -- {agent} starts it as any command. {named}")
     if not prompt.strip():
         raise UsageProblem("There is no prompt.", f'Write it behind --: watchfloor run --agent {agent} -- "Tidy up the tests"')
     return build(pm.ProgramItem, agent=agent, prompt=prompt, **fields)
@@ -98,13 +100,27 @@ def _shown(seen: pm.ProgramPreviews, as_json: bool, *, is_confirmed: bool) -> in
         out.emit_view(seen)
         return code
     for number, item in enumerate(seen.items, 1):
-        out.say(f"{number}. {item.agent}" + (f": would be refused: {plain(item.why_not, 2000)}" if item.why_not else ", at worst:"))
-        for line in item.reach:
-            out.say(f"   {line.what:8}{plain(line.words, 1000)}" + (" (!)" if line.amber else ""))
-        for words in item.dangers:
-            said = "confirmed with --dangerous-ok" if is_confirmed else "refused until it is confirmed with --dangerous-ok REASON (!)"
-            out.say(f"   danger  {plain(words, 500)}: {said}")
+        _show(f"{number}. ", item, is_confirmed)
     return code
+
+
+def show_command(seen: pm.ProgramPreview, *, as_json: bool, is_confirmed: bool) -> int:
+    """Show what a command could do at worst. Returns the code its start would end with."""
+    if as_json:
+        out.emit_view(seen)
+    else:
+        _show("", seen, is_confirmed)
+    return _refusal(seen, is_confirmed)
+
+
+def _show(number: str, item: pm.ProgramPreview, is_confirmed: bool) -> None:
+    refused = plain(f"{item.why_not} {item.remedy}".rstrip(), 2000)
+    out.say(f"{number}{item.agent}" + (f": would be refused: {refused}" if item.why_not else ", at worst:"))
+    for line in item.reach:
+        out.say(f"   {line.what:8}{plain(line.words, 1000)}" + (" (!)" if line.amber else ""))
+    for words in item.dangers:
+        said = "confirmed with --dangerous-ok" if is_confirmed else "refused until it is confirmed with --dangerous-ok REASON (!)"
+        out.say(f"   danger  {plain(words, 500)}: {said}")
 
 
 def _refusal(item: pm.ProgramPreview, is_confirmed: bool) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from console.api import messages as m
 from console.api.agents import programs as pm
 from console.domain.agent import LaunchRequest, SandboxKind
+from console.domain.environment import PATH
 from console.domain.errors import ConsoleError, Unavailable
 from console.sandbox.interface import Sandbox
 from console.services.budgets import measurable
@@ -61,7 +62,7 @@ def _line(request: LaunchRequest) -> pm.ReachView:
     words = " ".join(request.argv)[:WORDS]
     name = request.argv[0]
     inside = request.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
-    if inside or "/" in name or shutil.which(name, path="/usr/local/bin:/usr/bin:/bin") is not None:
+    if inside or "/" in name or shutil.which(name, path=PATH) is not None:
         missing = "/" in name and not inside and name.startswith("/") and not Path(name).exists()
         return pm.ReachView(what="program", words=f"{words}; there is no such file" if missing else words, amber=missing)
     return pm.ReachView(what="program", words=f"{words}; {name[:60]!r} is not in the usual folders of programs", amber=True)

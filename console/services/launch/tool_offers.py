@@ -10,11 +10,11 @@ from pathlib import Path
 
 from console.domain.agent import Agent, SandboxKind
 from console.domain.engine.command import Record
+from console.domain.environment import PATH
 from console.domain.errors import ConsoleError, NotFound
 from console.domain.process.durable import replace_file
 from console.remotekill.keys import load_keys
 from console.sandbox import bubblewrap
-from console.sandbox.environment import PATH
 from console.sandbox.workspace.tools import Offer, offer, withdraw
 from console.services.records.record_writer import Scribe
 from console.settings.places import Places

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from console.cli.start.run import as_installed
 from console.cli.start.run_program import batch_of, item_of
 from console.domain.errors import UsageProblem
 from tests.fakes.canned_api import CannedApi
@@ -56,6 +57,42 @@ def test_a_dry_run_whose_words_name_a_danger_ends_as_the_start_would(watchfloor:
     assert said.code == 0 and "confirmed with --dangerous-ok" in said.out
 
 
+def test_a_dry_run_of_a_command_starts_nothing_either(watchfloor: Watchfloor, ready: CannedApi) -> None:
+    seen = {"agent": "command", "reach": [{"what": "servers", "words": "it starts what its settings name", "amber": True}]}
+    ready.say("POST /api/programs/preview-command", seen)
+    said = watchfloor("run", "--dry-run", "--network", "none", "--", "gemini", "-p", "x")
+    assert said.code == 0 and "command, at worst:" in said.out and "servers it starts what its settings name (!)" in said.out
+    (asked,) = [a for a in ready.asked if a.method == "POST"]
+    assert asked.path == "/api/programs/preview-command" and asked.body["network_mode"] == "NONE"
+    ready.say("POST /api/programs/preview-command", {"agent": "command", "why_not": "Killed.", "exit_code": 4})
+    said = watchfloor("run", "--dry-run", "--json", "--", "gemini")
+    assert said.code == 4 and '"why_not": "Killed."' in said.out
+
+
+def test_a_command_that_only_the_operators_path_has_is_run_by_its_whole_path(
+    watchfloor: Watchfloor, ready: CannedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("wf-tool", "#!/usr/bin/env wf-node\n"), ("wf-node", "#!/bin/sh\n"), ("ls", "")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    node, tool = str(tmp_path / "wf-node"), str(tmp_path / "wf-tool")
+    assert as_installed(("wf-tool", "-p", "x")) == (node, tool, "-p", "x") and as_installed(("wf-node",)) == (node,)
+    for kept in (("ls", "-l"), ("./wf-tool",), ("wf-none",), ()):
+        assert as_installed(kept) == kept, "an agent's own PATH comes first, and what is nowhere is told by the start"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ".")
+    assert as_installed(("wf-tool",)) == ("wf-tool",)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    ready.say("POST /api/launch", STARTED)
+    said = watchfloor("run", "--", "wf-tool", "-p")
+    assert f"note: wf-tool is {tool}, by your PATH; {node} runs it" in said.err
+    (asked,) = [a for a in ready.asked if a.method == "POST"]
+    assert (asked.body["argv"], asked.body["name"]) == ([node, tool, "-p"], "wf-tool")
+    watchfloor("run", "--sandbox", "docker", "--", "wf-tool")
+    assert ready.asked[-1].body["argv"] == ["wf-tool"], "a container has programs of its own"
+
+
 def test_what_did_not_start_is_said_and_ends_with_its_code(watchfloor: Watchfloor, ready: CannedApi, tmp_path: Path) -> None:
     file = tmp_path / "b.jsonl"
     file.write_text('{"agent": "codex", "prompt": "a"}\n{"agent": "claude-code", "prompt": "b", "once": true}\n')
@@ -71,7 +108,7 @@ def test_what_did_not_start_is_said_and_ends_with_its_code(watchfloor: Watchfloo
 WRONG = [
     ("--agent", "bash", "--", "x"), ("--agent", "", "--", "x"), ("--batch", ""), ("--agent", "codex"),
     ("--agent", "codex", "--parent", "a", "--", "x"), ("--model", "m", "--", "x"),
-    ("--batch", "/nonexistent"), ("--batch", "/dev/null"), ("--batch", "/dev/null", "--", "x"), ("--dry-run", "--", "x"),
+    ("--batch", "/nonexistent"), ("--batch", "/dev/null"), ("--batch", "/dev/null", "--", "x"), ("--dry-run",),
     ("--agent", "codex", "--limit", "cost=-1", "--", "x"), ("--agent", "codex", "--wait", "--json", "--", "x"),
     ("--again", "a-1", "--dry-run"), ("--again", "a-1", "--network", "NONE"), ("--again", "a-1", "--limit", "cost=1"),
     ("--again", "a-1", "--agent", "codex"), ("--again", "a-1", "--name", ""), ("--again", "a-1", "--", "x"),
@@ -86,8 +123,9 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(watchfloor: Wat
 
 def test_an_unknown_program_a_missing_prompt_and_an_empty_file_are_said_in_our_words(tmp_path: Path) -> None:
     for agent, prompt, word in (
-        ("gemini", "p", "'gemini' is no program .* because it runs no hooks"),
-        ("qwen", "p", "'qwen' is no program that can be started so."),
+        ("gemini", "p", "Gemini CLI cannot be started with --agent, because it runs no hooks"),
+        ("qwen", "p", "Qwen Code cannot be started with --agent, because Watchfloor cannot send it messages"),
+        ("nano", "p", "'nano' is no program that --agent knows"),
         ("codex", " ", "no prompt"),
     ):
         with pytest.raises(UsageProblem, match=word) as refused:
