@@ -124,11 +124,16 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
         yield instance
 
 
-def panels() -> list[tuple[str, str]]:
-    """Title and expression of each panel of the dashboard, for every host."""
+def panels() -> list[tuple[str, str, set[str]]]:
+    """Title, expression and the labels of its legend of each panel of the dashboard, for every host; the variables as well."""
     dashboard = json.loads((GRAFANA / "dashboard.json").read_text())
-    asked = [(panel["title"], target["expr"]) for panel in dashboard["panels"] for target in panel["targets"]]
-    return [(title, expression.replace("$instance", ".*")) for title, expression in asked]
+    asked = [(one["title"], target["expr"], target["legendFormat"]) for one in dashboard["panels"] for target in one["targets"]]
+    for variable in dashboard["templating"]["list"]:
+        if variable["type"] == "query":
+            [found] = re.findall(r"^label_values\((.+), (\w+)\)$", variable["query"]["query"])
+            asked.append((variable["name"], found[0], f"{{{{{found[1]}}}}}"))
+    assert len(json.dumps(dashboard).split('"expr"')) - 1 == len(asked) - 1, "no expression stands where this test does not look"
+    return [(title, expression.replace("$instance", ".*"), set(re.findall(r"{{(\w+)}}", legend))) for title, expression, legend in asked]
 
 
 def test_each_panel_of_the_dashboard_returns_data_and_a_limit_and_lost_readiness_fire(it: Instance, tmp_path: Path) -> None:
@@ -139,8 +144,9 @@ def test_each_panel_of_the_dashboard_returns_data_and_a_limit_and_lost_readiness
     until(lambda: (armed := it.api.status().armed) is not None and armed.state == "armed", words="the kill switch is tested")
     scraped = Scraped(lambda: it.scrape()[2])
     with served(scraped) as port, prometheus(tmp_path, port) as server:
-        for title, expression in panels():
+        for title, expression, labels in panels():
             until(lambda expression=expression: server.ask(expression), words=f"{title}: {expression}")  # type: ignore[misc]
+            assert all(labels <= set(one["metric"]) for one in server.ask(expression)), f"{title}: {labels}"
         assert server.firing() == {}
         spender = it.python("agent.usage(tokens=500)\ntime.sleep(600)")
         it.api.change_budget(BudgetBody(scope="agent", key=spender, limits={"tokens": 400}, reason="a test"))
