@@ -72,7 +72,7 @@ def main(folder: Path) -> int:
         with FakeHouse(places, "mockup") as house:
             asked = house.supervisor.approvals
             asked.waiting, asked.load = approval_routes.mockup(), (2.4, 0.38)
-            asked.policy = asked.policy.model_copy(update={"exact": [approval_routes.exact_rule()]})
+            asked.policy = asked.policy.replaced(exact=[approval_routes.exact_rule()])
             house.supervisor.activity.store.add(AGENT, activity_routes.feed(60, time()))
             app.make_application("dark")
             window = Window(places, Notices())

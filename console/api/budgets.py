@@ -6,16 +6,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
-from console.api.bodies import SCHEMA_VERSION, Reason, Request, View
+from console.api.message import SCHEMA_VERSION, Reason, Request, View
 
 BudgetScope = Literal["agent", "tree", "session", "project", "day", "type"]
 ROWS = 500
 """Trees in one answer; the counts are always whole."""
 
 
-class GaugeView(View):
+class GaugeView(View, kw_only=True):
     """One limit of one node. A limit that is not set has no cap: what was used is shown all the same."""
 
     limit: str
@@ -35,7 +35,7 @@ class GaugeView(View):
     """Where the limit comes from when it was not set here: ``settings``, ``type TYPE``, ``session``, ...; else empty."""
 
 
-class BudgetRow(View):
+class BudgetRow(View, kw_only=True):
     """One node: an agent, a tree, a session, a project or the day."""
 
     scope: BudgetScope
@@ -77,7 +77,7 @@ class BudgetRow(View):
     """What a person must know: ``observed: no limit stops it until you adopt it``, why it was halted."""
 
 
-class TreeBudget(View):
+class TreeBudget(View, kw_only=True):
     """A tree, and those of its agents that end before it does, soonest first."""
 
     tree: BudgetRow
@@ -86,7 +86,7 @@ class TreeBudget(View):
     """Agents that end before the tree and are not listed."""
 
 
-class BudgetTotals(View):
+class BudgetTotals(View, kw_only=True):
     """The page's header."""
 
     over: int = 0
@@ -113,7 +113,7 @@ class BudgetTotals(View):
     """For how many of the last 60 minutes anybody has looked at what is spent; what lies before is not known, not zero."""
 
 
-class DayBurn(View):
+class DayBurn(View, kw_only=True):
     """The chart of today: USD per hour in slices from local midnight, and what is expected of the rest."""
 
     since: float = 0.0
@@ -126,7 +126,7 @@ class DayBurn(View):
     note: str = ""
 
 
-class ModelDay(View):
+class ModelDay(View, kw_only=True):
     """What one model cost on one day. ``unpriced`` answers are in no sum of money."""
 
     day: str
@@ -137,7 +137,7 @@ class ModelDay(View):
     unpriced_tokens: int = 0
 
 
-class WindowView(View):
+class WindowView(View, kw_only=True):
     """A subscription's window: what a source says of it, or why nothing is known."""
 
     program: str
@@ -150,12 +150,12 @@ class WindowView(View):
     """``not available, because ...``."""
 
 
-class BudgetsView(View):
+class BudgetsView(View, kw_only=True):
     """GET /api/budgets?order=time|spend&limit=500: everything the page shows at once; ``limit`` bounds each list, never the counts."""
 
     schema_version: int = SCHEMA_VERSION
     at: float = 0.0
-    totals: BudgetTotals = BudgetTotals()
+    totals: BudgetTotals = field(default_factory=BudgetTotals)
     trees: list[TreeBudget] = []
     more_trees: int = 0
     projects: list[BudgetRow] = []
@@ -167,12 +167,12 @@ class BudgetsView(View):
     """What happens at 100 %."""
 
 
-class BudgetPictures(View):
+class BudgetPictures(View, kw_only=True):
     """GET /api/budgets/pictures: the charts, which change slowly."""
 
     schema_version: int = SCHEMA_VERSION
     at: float = 0.0
-    burn: DayBurn = DayBurn()
+    burn: DayBurn = field(default_factory=DayBurn)
     models: list[ModelDay] = []
     """The last 7 days, oldest first."""
     prices: str = ""
@@ -181,7 +181,7 @@ class BudgetPictures(View):
     windows: list[WindowView] = []
 
 
-class SpenderView(View):
+class SpenderView(View, kw_only=True):
     """One who spends from a node."""
 
     agent_id: str
@@ -192,7 +192,7 @@ class SpenderView(View):
     state: str = ""
 
 
-class BudgetChange(View):
+class BudgetChange(View, kw_only=True):
     """One limit, changed."""
 
     at: float
@@ -205,7 +205,7 @@ class BudgetChange(View):
     reason: str = ""
 
 
-class BudgetNodeView(View):
+class BudgetNodeView(View, kw_only=True):
     """GET /api/budgets/node?scope=&key=: the detail pane."""
 
     schema_version: int = SCHEMA_VERSION
@@ -222,20 +222,20 @@ class BudgetNodeView(View):
     """What happens at 100 %, line by line."""
 
 
-class BudgetBody(Request):
+class BudgetBody(Request, kw_only=True):
     """POST /api/budgets: sets and clears limits of one node; it may exist later only (session, project, day, type)."""
 
     scope: BudgetScope
-    key: Annotated[str, Field(max_length=400)] = ""
+    key: Annotated[str, Meta(max_length=400)] = ""
     """Empty for ``day``: every day."""
-    limits: Annotated[dict[str, float], Field(max_length=20)] = {}
-    clear: Annotated[list[str], Field(max_length=20)] = []
+    limits: Annotated[dict[str, float], Meta(max_length=20)] = {}
+    clear: Annotated[list[str], Meta(max_length=20)] = []
     reason: Reason
     dry_run: bool = False
     """Says what it would do; nothing changes and nothing is recorded."""
 
 
-class BudgetSetView(View):
+class BudgetSetView(View, kw_only=True):
     """Answer: what holds now, and what came of it."""
 
     schema_version: int = SCHEMA_VERSION
@@ -252,7 +252,7 @@ class BudgetSetView(View):
     dry_run: bool = False
 
 
-class BudgetHistoryView(View):
+class BudgetHistoryView(View, kw_only=True):
     """GET /api/budgets/history?scope=&key=&limit=, newest first."""
 
     schema_version: int = SCHEMA_VERSION
@@ -260,21 +260,21 @@ class BudgetHistoryView(View):
     total: int = 0
 
 
-class ReserveBody(Request):
+class ReserveBody(Request, kw_only=True):
     """POST /v1/reserve: what the call may use at most; judged field by field (NaN, negatives refused)."""
 
     iterations: Any = 0
     tokens: Any = 0
     tool_calls: Any = 0
     cost_usd: Any = 0.0
-    tool: Annotated[str, Field(max_length=200)] = ""
-    key: Annotated[str, Field(pattern=r"^[a-z0-9-]{0,40}$")] = ""
+    tool: Annotated[str, Meta(max_length=200)] = ""
+    key: Annotated[str, Meta(pattern=r"^[a-z0-9-]{0,40}\Z")] = ""
     """The agent's own name of the call: asked again with it, since no answer came, the same reservation holds."""
-    ttl_s: Annotated[float, Field(gt=0, le=86_400)] = 600.0
+    ttl_s: Annotated[float, Meta(gt=0, le=86_400)] = 600.0
     """How long the call may take: what is not settled by then is counted in full."""
 
 
-class ReservedView(View):
+class ReservedView(View, kw_only=True):
     """It is set aside, and on disk. Refused (403): there is no room; which limit, is in the words."""
 
     schema_version: int = SCHEMA_VERSION
@@ -282,10 +282,10 @@ class ReservedView(View):
     expires_in_s: float
 
 
-class SettleBody(Request):
+class SettleBody(Request, kw_only=True):
     """POST /v1/settle: what the call really used."""
 
-    id: Annotated[str, Field(min_length=1, max_length=120)]
+    id: Annotated[str, Meta(min_length=1, max_length=120)]
     iterations: Any = 0
     tokens: Any = 0
     tool_calls: Any = 0

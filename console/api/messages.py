@@ -12,9 +12,9 @@ from console.api.armed import PathView as PathView
 from console.api.bodies import SCHEMA_VERSION as SCHEMA_VERSION
 from console.api.bodies import Id as Id
 from console.api.bodies import Name as Name
+from console.api.bodies import OldMessage, StartBody
 from console.api.bodies import Reason as Reason
 from console.api.bodies import Request as Request
-from console.api.bodies import StartBody
 from console.api.bodies import View as View
 from console.api.environment import EnvironmentView
 from console.api.rearm import RearmProof
@@ -241,7 +241,7 @@ class DoneView(View):
     ending: bool = False
 
 
-class RawView(RootModel[dict[str, Any]]):
+class RawView(RootModel[dict[str, Any]], OldMessage):
     """A JSON object as it came: receipts (``console.domain.kill.Receipt.as_json``)."""
 
 

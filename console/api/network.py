@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.messages import SCHEMA_VERSION, Reason, Request, View
+from console.api.message import SCHEMA_VERSION, Reason, Request, View
 
 NAMED = 100
 """Agents and sessions an answer names; the counts are always whole."""
 
 
-class MeantBody(Request):
+class MeantBody(Request, kw_only=True):
     """Whose sessions: an agent's and those of all it spawned, or a session and those below it."""
 
     reach: Literal["agent", "session"]
-    target: Annotated[str, Field(min_length=1, max_length=63)]
+    target: Annotated[str, Meta(min_length=1, max_length=63)]
 
 
-class StricterBody(Request):
+class StricterBody(Request, kw_only=True):
     """POST /api/network/stricter: a stricter mode, for good. A looser one is refused."""
 
     scope: MeantBody
@@ -29,18 +29,18 @@ class StricterBody(Request):
     """Say what it would do; do nothing."""
 
 
-class RegisterDataBody(Request):
+class RegisterDataBody(Request, kw_only=True):
     """POST /api/network/private-data: data of this sensitivity is about to enter; answered once that holds."""
 
     scope: MeantBody
-    dataset: Annotated[str, Field(min_length=1, max_length=200)]
+    dataset: Annotated[str, Meta(min_length=1, max_length=200)]
     sensitivity: Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"]
-    source: Annotated[str, Field(max_length=200)] = ""
+    source: Annotated[str, Meta(max_length=200)] = ""
     reason: Reason
     dry_run: bool = False
 
 
-class SwitchedAgent(View):
+class SwitchedAgent(View, kw_only=True):
     """One living agent of an answer. Text is hostile."""
 
     id: str
@@ -58,7 +58,7 @@ class SwitchedAgent(View):
     """Why it is not enforceable here, or what else to know."""
 
 
-class StricterView(View):
+class StricterView(View, kw_only=True):
     """Answer of both."""
 
     schema_version: int = SCHEMA_VERSION
@@ -85,7 +85,7 @@ class StricterView(View):
     """Of a dry run: why it would be refused now, or empty."""
 
 
-class ModeChangeView(View):
+class ModeChangeView(View, kw_only=True):
     """One moment in a session's history. Text is hostile."""
 
     at: float
@@ -103,7 +103,7 @@ class ModeChangeView(View):
     ms: float | None = None
 
 
-class ModeHistoryView(View):
+class ModeHistoryView(View, kw_only=True):
     """GET /api/contexts/{id}/modes?agent=ID: newest first."""
 
     schema_version: int = SCHEMA_VERSION

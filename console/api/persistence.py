@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from console.api.bodies import View
-from console.api.messages import SCHEMA_VERSION
+from console.api.message import SCHEMA_VERSION, View
 
 
-class FindingView(View):
+class FindingView(View, kw_only=True):
     """One place that differs from the session's baseline. Paths and texts are escaped already."""
 
     root: str
@@ -30,7 +29,7 @@ class FindingView(View):
     note: str
 
 
-class PersistenceReport(View):
+class PersistenceReport(View, kw_only=True):
     """One session. With ``doubts`` the answer is unknown, never fine."""
 
     context_id: str
@@ -44,7 +43,7 @@ class PersistenceReport(View):
     quarantine: str
 
 
-class PersistenceView(View):
+class PersistenceView(View, kw_only=True):
     """GET /api/persistence: the latest report of each session that was looked at; with ``?session=ID`` that one, looked at now."""
 
     schema_version: int = SCHEMA_VERSION

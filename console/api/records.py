@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.bodies import SCHEMA_VERSION, Reason, Request, View
+from console.api.message import SCHEMA_VERSION, Reason, Request, View
 
 
-class RollbackRow(View):
+class RollbackRow(View, kw_only=True):
     """One record of the list."""
 
     record_id: str
@@ -27,14 +27,14 @@ class RollbackRow(View):
     """Why the audit log does not stand behind this row, in words; empty: it does."""
 
 
-class RollbackPage(View):
+class RollbackPage(View, kw_only=True):
     """GET /api/rollback, newest first."""
 
     schema_version: int = SCHEMA_VERSION
     records: list[RollbackRow] = []
 
 
-class DiffLine(View):
+class DiffLine(View, kw_only=True):
     """One line of a side-by-side diff: sign is '', '-', '+' or '~'."""
 
     sign: str
@@ -44,7 +44,7 @@ class DiffLine(View):
     right: str = ""
 
 
-class RollbackDetailView(View):
+class RollbackDetailView(View, kw_only=True):
     """GET /api/rollback/{id}."""
 
     schema_version: int = SCHEMA_VERSION
@@ -60,7 +60,7 @@ class RollbackDetailView(View):
     dry_run: list[str] = []
 
 
-class RestoreBody(Request):
+class RestoreBody(Request, kw_only=True):
     """POST /api/rollback/{id}/restore."""
 
     reason: Reason
@@ -68,7 +68,7 @@ class RestoreBody(Request):
     """The content the operator saw on disk (null: the file was absent); anything else answers 409."""
 
 
-class AuditRow(View):
+class AuditRow(View, kw_only=True):
     """One record of the hash chain."""
 
     seq: int
@@ -83,7 +83,7 @@ class AuditRow(View):
     data: dict[str, Any] = {}
 
 
-class AuditPage(View):
+class AuditPage(View, kw_only=True):
     """GET /api/audit?before=SEQ&limit=200&q=TEXT, newest first."""
 
     schema_version: int = SCHEMA_VERSION
@@ -92,7 +92,7 @@ class AuditPage(View):
     newest: int = 0
 
 
-class AuditPiece(View):
+class AuditPiece(View, kw_only=True):
     """GET /api/audit/export?format=jsonl&after=SEQ, oldest first: a part of the exported file."""
 
     schema_version: int = SCHEMA_VERSION
@@ -102,7 +102,7 @@ class AuditPiece(View):
     """Number of its last record: what the next piece follows. The piece without a record is the last."""
 
 
-class AcknowledgeLossBody(Request):
+class AcknowledgeLossBody(Request, kw_only=True):
     """POST /api/audit/acknowledge: an operator takes note of records that were lost."""
 
     reason: Reason
@@ -112,18 +112,18 @@ RECEIPT_MAX = 200_000
 """Letters of a sealed receipt that is sent. A body has room for it with its quotation marks escaped."""
 
 
-class VerifyBody(Request):
+class VerifyBody(Request, kw_only=True):
     """POST /api/audit/verify: what the asker kept elsewhere and the log must still lead to. Empty: nothing more than the host has."""
 
-    receipt: Annotated[str, Field(max_length=RECEIPT_MAX)] = ""
+    receipt: Annotated[str, Meta(max_length=RECEIPT_MAX)] = ""
     """A sealed receipt, letter for letter."""
-    name: Annotated[str, Field(max_length=255)] = ""
+    name: Annotated[str, Meta(max_length=255)] = ""
     """Its file's name."""
-    anchors: Annotated[list[Annotated[str, Field(max_length=90)]], Field(max_length=100)] = []
+    anchors: Annotated[list[Annotated[str, Meta(max_length=90)]], Meta(max_length=100)] = []
     """``N:HASH``."""
 
 
-class AuditVerdict(View):
+class AuditVerdict(View, kw_only=True):
     """POST /api/audit/verify."""
 
     schema_version: int = SCHEMA_VERSION

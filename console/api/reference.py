@@ -28,7 +28,7 @@ def page() -> str:
 
 
 def _row(row: Endpoint[Any, Any]) -> str:
-    takes = "-" if row.body is type(None) else ", ".join(f"`{name}`" for name in row.body.model_fields) or "`{}`"
+    takes = "-" if row.body is type(None) else ", ".join(f"`{name}`" for name in row.body.field_names()) or "`{}`"
     return f"| `{row.name}` | {_needs(row.right)} | {'served' if row.is_open else '-'} | {takes} | {row.what} |\n"
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.messages import SCHEMA_VERSION, Reason, Request, View
+from console.api.message import SCHEMA_VERSION, Reason, Request, View
 
 
-class RotationItemView(View):
+class RotationItemView(View, kw_only=True):
     """One secret: Watchfloor's own, or one of the plan."""
 
     name: str
@@ -26,7 +26,7 @@ class RotationItemView(View):
     """The second presentation after a restart: due, refused (as it must be), accepted, unknown; empty when there is none."""
 
 
-class RotationView(View):
+class RotationView(View, kw_only=True):
     """GET /api/rotation."""
 
     schema_version: int = SCHEMA_VERSION
@@ -44,36 +44,36 @@ class RotationView(View):
     again_at: float | None = None
 
 
-class RotationBody(Request):
+class RotationBody(Request, kw_only=True):
     """POST /api/rotation: rotate now. Stays up while killed."""
 
-    items: Annotated[list[Annotated[str, Field(max_length=40)]], Field(max_length=64)] = []
+    items: Annotated[list[Annotated[str, Meta(max_length=40)]], Meta(max_length=64)] = []
     """Names; without any, everything."""
     reason: Reason
 
 
-class RotationValueBody(Request):
+class RotationValueBody(Request, kw_only=True):
     """POST /api/rotation/value: tells the value in force of an item that cannot be read back (command, http)."""
 
-    name: Annotated[str, Field(max_length=40)]
-    value: Annotated[str, Field(min_length=8, max_length=8192)]
+    name: Annotated[str, Meta(max_length=40)]
+    value: Annotated[str, Meta(min_length=8, max_length=8192)]
 
 
-class ApiKeyView(View):
+class ApiKeyView(View, kw_only=True):
     """POST /api/api-key: a new API key, shown this once; the one before is refused from now on."""
 
     schema_version: int = SCHEMA_VERSION
     api_key: str
 
 
-class TokenBody(Request):
+class TokenBody(Request, kw_only=True):
     """POST /api/tokens: an operator token for an API key."""
 
-    api_key: Annotated[str, Field(max_length=200)]
-    ttl_s: Annotated[int, Field(ge=1, le=8 * 3600)] = 3600
+    api_key: Annotated[str, Meta(max_length=200)]
+    ttl_s: Annotated[int, Meta(ge=1, le=8 * 3600)] = 3600
 
 
-class TokenView(View):
+class TokenView(View, kw_only=True):
     """A token and its lifetime."""
 
     schema_version: int = SCHEMA_VERSION
@@ -81,7 +81,7 @@ class TokenView(View):
     ttl_s: int
 
 
-class TokenCheckView(View):
+class TokenCheckView(View, kw_only=True):
     """GET /api/token-check: a token or key that is accepted."""
 
     schema_version: int = SCHEMA_VERSION
@@ -89,7 +89,7 @@ class TokenCheckView(View):
     """operator, agent-service, api-key."""
 
 
-class RevokedView(View):
+class RevokedView(View, kw_only=True):
     """POST /api/agents/{id}/revoke-token."""
 
     schema_version: int = SCHEMA_VERSION
@@ -97,26 +97,26 @@ class RevokedView(View):
     connections_cut: int = 0
 
 
-class RetirementBody(Request):
+class RetirementBody(Request, kw_only=True):
     """What a key that remains has signed (console/audit/retirement.py); of a fleet's key, whose private part no supervisor sees."""
 
-    role: str = Field(max_length=10)
-    key_id: str = Field(max_length=16)
-    public: str = Field(max_length=64)
-    by: str = Field(max_length=64)
-    signature: str = Field(max_length=128)
+    role: Annotated[str, Meta(max_length=10)]
+    key_id: Annotated[str, Meta(max_length=16)]
+    public: Annotated[str, Meta(max_length=64)]
+    by: Annotated[str, Meta(max_length=64)]
+    signature: Annotated[str, Meta(max_length=128)]
 
 
-class RetireKeyBody(Request):
+class RetireKeyBody(Request, kw_only=True):
     """POST /api/keys/retire."""
 
-    key_id: str = Field(pattern=r"^[0-9a-f]{16}$")
+    key_id: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z")]
     reason: Reason
     retirement: RetirementBody | None = None
     """Without: the host's own key, which the supervisor replaces itself."""
 
 
-class RetiredKeyView(View):
+class RetiredKeyView(View, kw_only=True):
     """It is on record, and this host trusts it no more."""
 
     schema_version: int = SCHEMA_VERSION

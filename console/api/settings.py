@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from console.api.bodies import SCHEMA_VERSION, Name, Reason, Request, View
+from console.api.message import SCHEMA_VERSION, Name, Reason, Request, View
 
 
-class SettingRow(View):
+class SettingRow(View, kw_only=True):
     """One setting."""
 
     key: str
@@ -34,7 +34,7 @@ class SettingRow(View):
     next_value: Any = None
 
 
-class SettingsView(View):
+class SettingsView(View, kw_only=True):
     """GET /api/settings."""
 
     schema_version: int = SCHEMA_VERSION
@@ -45,7 +45,7 @@ class SettingsView(View):
     rows: list[SettingRow] = []
 
 
-class SettingBody(Request):
+class SettingBody(Request, kw_only=True):
     """POST /api/settings: a value for one key, or with ``reset`` none in the account's file."""
 
     key: Name

@@ -11,11 +11,10 @@ from console.domain.errors import Unreachable, UsageProblem
 from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
+    from console.api.bodies import AnyMessage
     from console.api.client.api_client import ApiClient
 
-B = TypeVar("B", bound="BaseModel")
+B = TypeVar("B", bound="AnyMessage")
 
 
 def connect(state_dir: str | None, timeout_s: float = 10) -> ApiClient:
@@ -46,11 +45,9 @@ def _served(state_dir: str | None) -> Places:
 
 def build(body: type[B], **fields: Any) -> B:
     """A request body from what a person typed. Raises UsageProblem that names the field."""
-    from pydantic import ValidationError
+    from console.api.message import Malformed
 
     try:
-        return body(**fields)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        name = ".".join(str(part) for part in first["loc"]) or "the request"
-        raise UsageProblem(f"{name}: {first['msg']}.", "watchfloor VERB --help shows what it takes.") from error
+        return body.made(**fields)
+    except Malformed as error:
+        raise UsageProblem(f"{error.where or 'the request'}: {error.words}.", "watchfloor VERB --help shows what it takes.") from error

@@ -47,10 +47,10 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
                 "armed": _armed(guard, supervisor, switch, kept),
                 "guard": guard,
                 "guard_error": guard_why,
-                "supervisor": None if supervisor is None else supervisor.model_dump(),
+                "supervisor": None if supervisor is None else supervisor.as_data(),
                 "supervisor_error": supervisor_why,
-                "kill_switch": None if switch is None else switch.model_dump(exclude={"receipts"}),
-                "hooks": {"installed": there, "heard": None if hooks is None else hooks.model_dump()},
+                "kill_switch": None if switch is None else switch.as_data(exclude={"receipts"}),
+                "hooks": {"installed": there, "heard": None if hooks is None else hooks.as_data()},
             }
         )
     else:
@@ -103,7 +103,7 @@ def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: 
     seen = supervisor.armed if supervisor is not None else None
     light: dict[str, Any] = {"why": ["no supervisor answers: no path is being proven"], "worst_s": None, "paths": []}
     if seen is not None:
-        light = seen.model_dump()
+        light = seen.as_data()
     light["state"] = _state(guard, switch, kept)
     if guard is None:
         light["why"].insert(0, "the guard does not answer; panic still works")

@@ -175,7 +175,7 @@ class Bridge(AgentExecutor):
 
     async def _start(self, run: Run, task_id: str, text: str) -> str:
         """Empty once it runs; else why not."""
-        body = self._body.model_copy(update={"name": _name(task_id), "env": {**self._body.env, "A2A_MESSAGE": text}})
+        body = self._body.replaced(name=_name(task_id), env={**self._body.env, "A2A_MESSAGE": text})
         try:
             run.agent_id = (await asyncio.to_thread(self._api.launch, body)).id
         except (TimedOut, Unreachable) as error:

@@ -261,7 +261,7 @@ class AgentRoutes:
             raise Denied("An agent does not choose a type: its children have its own.", "Leave agent_type out.")
         if body.project:
             raise Denied("An agent does not choose who pays: its children are charged to its project.", "Leave project out.")
-        launch = request_from(body.model_copy(update={"parent_id": self._id}))
+        launch = request_from(body.replaced(parent_id=self._id))
         agent_id = await self._core.ask_launch(launch, f"agent:{self._id}")
         agent = self._core.state.agents[agent_id]
         view = m.LaunchedView(

@@ -84,7 +84,7 @@ class Machinery:
         self.sources = sources_of(places, options, self.spend, self.own_agents)
         self.trespasses = Trespasses(scribe, notice)
         self.webhook = Webhook(places.state_dir, self.keyring, scribe, notice)
-        publish = lambda alert: core.hub.publish("alert", alert.model_dump(mode="json"))  # noqa: E731
+        publish = lambda alert: core.hub.publish("alert", alert.as_data())  # noqa: E731
         self.alerts = Alerts(lambda: core.state, options.host(), places.instance_id, redact, (publish, self.webhook.take))
         self.daemons = DaemonService(lambda: asked_of(core.state), self.guard.call, partial(note_session, scribe), notice, self.alerts)
         self.hunt = Hunt(places, options, lambda: core.state, scribe.record, notice, self.keyring.redactor.redact)
@@ -136,7 +136,7 @@ class Machinery:
 
     def _egress_show(self, record: EgressRecord) -> None:
         view = egress_view(record, self._core.state.agents.get(AgentId(record.agent_id)))
-        self._core.hub.publish("egress", view.model_dump())
+        self._core.hub.publish("egress", view.as_data())
 
     def tell_losses(self, lost: list[Record]) -> None:
         """What this start found lost is on record and shown, once operators can ask."""

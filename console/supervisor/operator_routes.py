@@ -136,7 +136,7 @@ class OperatorRoutes:
     async def _status(self, request: Request) -> Response:
         view, standing = await self.status.status(), standing_of(request)
         you = {"your_roles": list(standing.roles), "your_rights": sorted(self.polkit.offered(standing))}
-        return answer(view.model_copy(update=you if standing.is_owner else you | {"operator": f"uid {request.scope.get(UID)}"}))
+        return answer(view.replaced(**you if standing.is_owner else you | {"operator": f"uid {request.scope.get(UID)}"}))
 
     async def _fleet(self, _request: Request) -> Response:
         return answer(self.status.fleet())
@@ -188,7 +188,7 @@ class OperatorRoutes:
         return answer(await self.status.kill_switch())
 
     async def _receipts(self, _request: Request) -> Response:
-        rows = [receipt_row(r).model_dump() for r in self.stop.receipts()]
+        rows = [receipt_row(r).as_data() for r in self.stop.receipts()]
         return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "receipts": rows}), media_type="application/json")
 
     async def _receipt(self, request: Request) -> Response:
@@ -205,7 +205,7 @@ class OperatorRoutes:
         await asyncio.to_thread(self.scribe.settle, 2.0)
         records = await asyncio.to_thread(self.scribe.ledger.egress, number_in(request, "limit", 200, 1000))
         agents = self.core.state.agents
-        rows = [egress_view(r.record, agents.get(AgentId(r.record.agent_id))).model_dump() for r in records]
+        rows = [egress_view(r.record, agents.get(AgentId(r.record.agent_id))).as_data() for r in records]
         return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "egress": rows}), media_type="application/json")
 
     async def _events(self, request: Request) -> Response:

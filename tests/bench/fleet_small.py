@@ -48,7 +48,7 @@ def measure(application: QApplication, number: int, rounds: int) -> dict[str, fl
     table.refresh()
     application.processEvents()
     bar = table.view.verticalScrollBar()
-    tenth = [view.model_copy(update={"cost_usd": (view.cost_usd or 0.0) + 1}) for view in views[::10]]
+    tenth = [view.replaced(cost_usd=(view.cost_usd or 0.0) + 1) for view in views[::10]]
 
     def tick() -> None:
         """One delta of a tenth of the agents, and the repaint it asks for."""

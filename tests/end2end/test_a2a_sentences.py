@@ -122,7 +122,7 @@ async def serving(it: Instance, api: Any = None, store: InMemoryTaskStore | None
 
 
 def decide(it: Instance, row: ApprovalRow, verdict: str, reason: str = "") -> None:
-    body = DecideBody.model_validate({"requests": [{"id": row.id, "digest": row.digest}], "verdict": verdict, "reason": reason})
+    body = DecideBody.read({"requests": [{"id": row.id, "digest": row.digest}], "verdict": verdict, "reason": reason})
     (done,) = it.api.decide(body).results
     assert done.done, done.words
 

@@ -64,13 +64,13 @@ def test_a_sessions_transcript_is_swept_and_the_feed_still_shows_all_of_it(state
             [long] = until(lambda: [r for r in rows(it, root.id) if r.left_out])
             assert long.left_out == 100_000 - long.size and len(it.api.activity_entry(root.id, long.seq).row.text) == long.size
 
-            before = [r.model_dump() for r in rows(it, root.id)]
+            before = [r.as_data() for r in rows(it, root.id)]
             shutil.rmtree(home / ".claude" / "projects")
             until(lambda: "file is gone" in it.api.activity(root.id).words)
-            assert [r.model_dump() for r in rows(it, root.id)] == before
+            assert [r.as_data() for r in rows(it, root.id)] == before
             it.stop()
             it.start()
-            assert [r.model_dump() for r in rows(it, root.id)][: len(before)] == before, "kept over a restart, and nothing twice"
+            assert [r.as_data() for r in rows(it, root.id)][: len(before)] == before, "kept over a restart, and nothing twice"
     finally:
         session.kill()
         session.wait()

@@ -91,7 +91,7 @@ def seen(it: Instance, session: Session) -> str:
 def confirmed(shown: CandidatesView, **changed: object) -> AdoptBody:
     first = shown.candidates[0]
     fields = {"pid": first.pid, "start_ticks": first.start_ticks, "exe": first.exe, "uid": first.uid, "reason": "it is mine"} | changed
-    return AdoptBody.model_validate({"agent": shown.agent, **fields})
+    return AdoptBody.read({"agent": shown.agent, **fields})
 
 
 def test_a_seen_agent_is_shown_confirmed_moved_whole_frozen_and_killed_with_proof(state_dir: Path, home: Path, session: Session) -> None:

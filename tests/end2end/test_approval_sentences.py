@@ -31,7 +31,7 @@ def waiting(it: Instance, agent: str) -> ApprovalRow:
 
 
 def decide(it: Instance, row: ApprovalRow, verdict: str, **fields: str) -> None:
-    body = DecideBody.model_validate({"requests": [{"id": row.id, "digest": row.digest}], "verdict": verdict, **fields})
+    body = DecideBody.read({"requests": [{"id": row.id, "digest": row.digest}], "verdict": verdict, **fields})
     (result,) = it.api.decide(body).results
     assert result.done, result.words
 
@@ -240,5 +240,5 @@ def test_a_rule_is_drafted_from_a_request_tried_on_what_was_recorded_and_put_in_
     with pytest.raises(UsageProblem):
         it.api.save_policy(stale)
     with pytest.raises(Conflict):
-        it.api.save_policy(stale.model_copy(update={"text": it.api.policy().text}))
+        it.api.save_policy(stale.replaced(text=it.api.policy().text))
     it.places.policy_file.write_text((Path(__file__).parents[2] / "resources/policy/default.json").read_text())

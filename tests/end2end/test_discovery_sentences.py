@@ -106,7 +106,7 @@ def test_with_a_state_directory_a_panic_signals_nobody_who_was_only_seen_whateve
         (state_dir / "settings.json").write_text(json.dumps({"panic": {"include_observed": True}}))
         with Instance(state_dir, "--discover-root", str(home)) as it:
             [agent] = until(lambda: [a for a in it.api.fleet().agents if a.control_level == "observed"])
-            body = LadderBody.model_validate({"action": "kill", "scope": {"reach": "all"}, "reason": "test"})
+            body = LadderBody.read({"action": "kill", "scope": {"reach": "all"}, "reason": "test"})
             assert [a.id for a in it.api.preview(body).excluded] == [agent.id], "listed before the press as left alone"
             told = state_dir / "guard" / "unheld.json"
             until(lambda: told.exists() and agent.id in told.read_text(), words="the guard was told")

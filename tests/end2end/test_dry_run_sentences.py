@@ -85,7 +85,7 @@ def waiting(it: Instance, agent: str) -> ApprovalRow:
 
 
 def decide(it: Instance, row: ApprovalRow, verdict: str, **fields: str) -> None:
-    body = DecideBody.model_validate({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, **fields})
+    body = DecideBody.read({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, **fields})
     (result,) = it.api.decide(body).results
     assert result.done, result.words
 

@@ -172,7 +172,7 @@ def test_the_final_receipt_is_sealed_and_any_changed_byte_breaks_the_seal(it: In
     assert inside == json.loads(plain.read_text())
     assert any((r.seq, r.hash) == (head["seq"], head["hash"]) for r in it.api.audit(limit=200).rows), "the record it was sealed behind"
     digest = hashlib.sha256(sealed.read_bytes()).hexdigest()
-    rows = until(lambda: [r for r in it.api.audit(limit=200).rows if r.kind == "kill.judged" and digest in r.model_dump_json()])
+    rows = until(lambda: [r for r in it.api.audit(limit=200).rows if r.kind == "kill.judged" and digest in r.to_json()])
     assert len(rows) == 1
     whole = sealed.read_bytes()
     for place in range(0, len(whole), 37):
@@ -215,7 +215,7 @@ def test_a_log_put_back_to_an_older_copy_is_betrayed_by_the_supervisor_and_by_a_
     sealed = it.places.receipts_dir / f"{receipt.kill_id}.sealed.json"
     until(sealed.exists)
     kept = Path(shutil.copy(sealed, tmp_path))
-    until(lambda: [r for r in it.api.audit(limit=200).rows if r.kind == "kill.judged" and "seal_sha256" in r.model_dump_json()])
+    until(lambda: [r for r in it.api.audit(limit=200).rows if r.kind == "kill.judged" and "seal_sha256" in r.to_json()])
     good = audit_verify(capfd, it, "--receipt", str(kept))
     assert good.code == 0 and "the running supervisor remembers" in good.out and "2 sealed receipts" in good.out, good
     put_back(it, tmp_path)

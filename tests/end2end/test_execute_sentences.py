@@ -83,7 +83,7 @@ def row_of(it: Instance, agent: str) -> ApprovalRow:
 
 def approve(it: Instance, agent: str) -> None:
     row = row_of(it, agent)
-    body = DecideBody.model_validate({"requests": [{"id": row.id, "digest": row.digest}], "verdict": "approve"})
+    body = DecideBody.read({"requests": [{"id": row.id, "digest": row.digest}], "verdict": "approve"})
     (result,) = it.api.decide(body).results
     assert result.done, result.words
 
@@ -153,7 +153,7 @@ call('shell', 'for i in a; do echo $i; done')
     assert first["status"] == 403 and "shell(rm:*)" in first["words"]
     assert second["stdout"] == "text" and second["code"] == 0
     again = row_of(it, agent)
-    body = DecideBody.model_validate({"requests": [{"id": again.id, "digest": again.digest}], "verdict": "deny", "reason": "once"})
+    body = DecideBody.read({"requests": [{"id": again.id, "digest": again.digest}], "verdict": "deny", "reason": "once"})
     it.api.decide(body)
     denied, behind, loop = answers(it, agent, 5)[2:]
     assert denied["status"] == 403 and "once" in denied["words"]

@@ -77,7 +77,7 @@ def waiting(it: Instance, words: str) -> ApprovalRow:
 
 
 def decide(it: Instance, row: ApprovalRow, verdict: str, reason: str = "") -> None:
-    body = DecideBody.model_validate({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, "reason": reason})
+    body = DecideBody.read({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, "reason": reason})
     (result,) = it.api.decide(body).results
     assert result.done, result.words
 

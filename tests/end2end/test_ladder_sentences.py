@@ -41,7 +41,7 @@ def standing() -> Iterator[Instance]:
 
 
 def body(action: str, reach: str, target: str = "", reason: str = "test") -> LadderBody:
-    return LadderBody.model_validate({"action": action, "scope": {"reach": reach, "target": target}, "reason": reason})
+    return LadderBody.read({"action": action, "scope": {"reach": reach, "target": target}, "reason": reason})
 
 
 def act(it: Instance, action: str, reach: str, target: str = "") -> ActView:
@@ -244,7 +244,7 @@ def test_a_preview_does_nothing_and_names_what_the_act_then_does(it: Instance) -
     assert {it.agent(a).state for a in agents} == {"running"}
     # What the guard did for the sentence before is folded in a moment later; nothing else may speak of these agents.
     since = [r for r in it.api.audit(limit=100).rows if r.seq > before and not r.kind.startswith("guard.")]
-    assert not [r for r in since if any(a in r.model_dump_json() for a in agents)]
+    assert not [r for r in since if any(a in r.to_json() for a in agents)]
     assert {a.id for a in seen.acts} == agents
     assert seen.counts == {"managed": {"certain": 3}} and seen.undone_by == "" and not seen.latches
     receipt = it.api.kill_scope(ScopeBody(reach="session", target="seen"), "as shown")

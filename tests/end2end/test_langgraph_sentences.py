@@ -68,7 +68,7 @@ class App:
         return until(lambda: [r for r in self.it.api.approvals().waiting if r.agent_id == self.agent], words="it waits in the inbox")[0]
 
     def decide(self, row: ApprovalRow, verdict: str, reason: str = "") -> None:
-        body = DecideBody.model_validate({"requests": [{"id": row.id, "digest": row.digest}], "verdict": verdict, "reason": reason})
+        body = DecideBody.read({"requests": [{"id": row.id, "digest": row.digest}], "verdict": verdict, "reason": reason})
         (done,) = self.it.api.decide(body).results
         assert done.done, done.words
 

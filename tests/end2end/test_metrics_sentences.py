@@ -58,7 +58,7 @@ def test_an_agent_from_its_first_question_to_its_end_in_figures(it: Instance) ->
     assert asked == {("watchfloor_verdicts_total", row.rule, "ask"): 1}
 
     body = {"requests": [{"id": row.id, "digest": row.digest}], "verdict": "deny", "reason": "no"}
-    assert it.api.decide(DecideBody.model_validate(body)).results[0].done
+    assert it.api.decide(DecideBody.read(body)).results[0].done
     until(lambda: it.agent(agent).usage["tokens"] == 500, words="it has reported")
     seen = figures(it)
     assert seen["watchfloor_verdicts_total", "approval", "deny"] == 1

@@ -38,7 +38,7 @@ def calm(it: Instance) -> Iterator[Instance]:
 
 
 def entry(host: str = "api.example.com", **fields: object) -> AllowlistEntryBody:
-    return AllowlistEntryBody.model_validate({"host": host, "reason": "tests", "owner": "tests", **fields})
+    return AllowlistEntryBody.read({"host": host, "reason": "tests", "owner": "tests", **fields})
 
 
 @pytest.mark.envoy

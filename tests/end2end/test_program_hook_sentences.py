@@ -116,7 +116,7 @@ def waiting(it: Instance, words: str) -> ApprovalRow:
 
 
 def decide(it: Instance, row: ApprovalRow, verdict: str, reason: str = "") -> None:
-    body = DecideBody.model_validate({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, "reason": reason})
+    body = DecideBody.read({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, "reason": reason})
     (result,) = it.api.decide(body).results
     assert result.done, result.words
 
@@ -156,7 +156,7 @@ def test_a_started_claude_is_judged_before_each_call_whatever_its_workspace_says
     row = waiting(it, "touch approved.txt")
     said = results(model, "CLAUDETASK")
     assert (workspace / "note.txt").read_text() == "written" and "Watchfloor" not in said[0]
-    assert any("note.txt" in kept.model_dump_json() for kept in it.api.rollback().records)  # allowed, with a way back on record first
+    assert any("note.txt" in kept.to_json() for kept in it.api.rollback().records)  # allowed, with a way back on record first
     assert "Watchfloor: file(read:/etc/shadow)" in said[1]
     assert row.agent_id == agent_id and not (workspace / "approved.txt").exists()
     assert "enforced: " in it.api.agent(agent_id).hook and it.api.hooks().agents[agent_id].calls >= 3
@@ -247,6 +247,6 @@ def test_what_an_agent_tries_with_hooks(world: tuple[Instance, ModelServer]) -> 
         agent_id in heard.agents and "s-1" in heard.sessions and not [one for one in heard.sessions if not one.isalnum() and "-" not in one]
     )
     denials = [row for row in it.api.audit().rows if row.agent_id == agent_id and row.verdict == "deny"]
-    assert any("/etc/shadow" in json.dumps(row.model_dump(), default=str) for row in denials)  # the verdict and its rule are on record
+    assert any("/etc/shadow" in json.dumps(row.as_data(), default=str) for row in denials)  # the verdict and its rule are on record
     until(lambda: it.agent(agent_id).state == "running")
     it.api.kill(agent_id, reason="the test")

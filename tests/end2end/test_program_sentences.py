@@ -342,7 +342,7 @@ def allowlisted(folder: Path, *options: str) -> Iterator[Instance]:
             with Instance(state, *options) as it:
                 until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
                 own = {"host": "model.test", "port": inner.port, "private_networks": ["10.99.0.0/24"]}
-                it.api.add_entry(AllowlistEntryBody.model_validate({"reason": "tests", "owner": "tests", **own}))
+                it.api.add_entry(AllowlistEntryBody.read({"reason": "tests", "owner": "tests", **own}))
                 yield it
                 until(lambda: it.api.egress().egress, words="a request is told of once it is over")
                 assert {(e.host, e.allowed) for e in it.api.egress().egress} == {(f"model.test:{inner.port}", True)}

@@ -61,7 +61,7 @@ def adopted(it: Instance, pid: int) -> str:
     (agent, *_) = until(lambda: [a.id for a in it.api.fleet().agents if a.pid == pid and a.control_level == "observed"])
     first = it.api.adopt_candidates(agent).candidates[0]
     fields = {"pid": first.pid, "start_ticks": first.start_ticks, "exe": first.exe, "uid": first.uid, "reason": "mine"}
-    it.api.adopt(AdoptBody.model_validate({"agent": agent, **fields}))
+    it.api.adopt(AdoptBody.read({"agent": agent, **fields}))
     return agent
 
 

@@ -82,7 +82,7 @@ def tell_and_restart(it: Instance) -> None:
     it.says(agent, "portal 0")
     for action in ("isolate", "reconnect"):
         scope = {"reach": "agent", "target": agent}
-        assert it.api.ladder(LadderBody.model_validate({"action": action, "scope": scope, "reason": "a look"})).agents == [agent]
+        assert it.api.ladder(LadderBody.read({"action": action, "scope": scope, "reason": "a look"})).agents == [agent]
     assert it.api.stricter(stricter("NONE", "remembered", "session")).verified == 1
     wanted = [
         ("launch", "PROXIED", ""),

@@ -129,6 +129,6 @@ def test_a_toy_kind_is_found_named_priced_adopted_and_killed(code: Path, state_d
         assert seen.name.startswith("Toy") and seen.cost_usd == pytest.approx(0.0045)
         first = it.api.adopt_candidates(agent.id).candidates[0]
         shown = {"pid": first.pid, "start_ticks": first.start_ticks, "exe": first.exe, "uid": first.uid}
-        assert it.api.adopt(AdoptBody.model_validate({"agent": agent.id, **shown, "reason": "the test"})).control_level == "adopted"
+        assert it.api.adopt(AdoptBody.read({"agent": agent.id, **shown, "reason": "the test"})).control_level == "adopted"
         receipt = it.api.kill(agent.id, reason="the test")
         assert [target.outcome for target in receipt.targets] == [Outcome.PROVEN_ZERO] and toy.wait(60) < 0

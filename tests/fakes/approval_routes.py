@@ -95,8 +95,8 @@ def mockup() -> list[a.ApprovalRow]:
 def hostile() -> list[a.ApprovalRow]:
     """Each hostile text, in every field an agent can reach."""
     return [
-        row(at, "shell", text, left_s=100 + at, agent_id=f"h-{at}", says=text[:500], cwd=text[:200], reason=text[:200]).model_copy(
-            update={"agent_name": text[:300], "root_name": text[:300], "tool": "shell"}
+        row(at, "shell", text, left_s=100 + at, agent_id=f"h-{at}", says=text[:500], cwd=text[:200], reason=text[:200]).replaced(
+            agent_name=text[:300], root_name=text[:300], tool="shell"
         )
         for at, text in enumerate(HOSTILE)
     ]
@@ -186,7 +186,7 @@ class FakeApprovals:
         """What became of one, not by this console (on the server's loop)."""
         found = next(one for one in self.waiting if one.id == approval_id)
         self.waiting.remove(found)
-        self.ended.insert(0, found.model_copy(update={"state": state, "left_s": 0.0, "decided_at": time.time(), "took_s": 41.0} | more))
+        self.ended.insert(0, found.replaced(**{"state": state, "left_s": 0.0, "decided_at": time.time(), "took_s": 41.0} | more))
         self.tell("approval", {"id": approval_id, "state": state, "agent_id": found.agent_id})
 
     async def _inbox(self, _request: Request) -> Response:
@@ -227,7 +227,7 @@ class FakeApprovals:
         )
 
     async def _decide(self, request: Request) -> Response:
-        body = a.DecideBody.model_validate_json(await request.body())
+        body = a.DecideBody.read_json(await request.body())
         self.log.append(body)
         if self.refuse is not None:
             return say(ErrorView(error=self.refuse[1], remedy="Rearm first."), self.refuse[0])
@@ -242,7 +242,7 @@ class FakeApprovals:
             self.end(one.id, state, scope=body.scope, decided_by="operator:0", words=body.reason)
             if body.scope == "session":
                 grant = a.GrantRow(session=found.session, digest=one.digest, approval_id=one.id, by="operator:0", at=time.time())
-                self.given.append(grant.model_copy(update={"tool": found.tool, "argument": found.argument}))
+                self.given.append(grant.replaced(tool=found.tool, argument=found.argument))
             results.append(a.DecidedRow(id=one.id, done=True))
         return say(a.DecideView(results=results))
 
@@ -253,14 +253,14 @@ class FakeApprovals:
         return say(self.offer)
 
     async def _make(self, request: Request) -> Response:
-        self.made.append((request.path_params["id"], p.ExactBody.model_validate_json(await request.body())))
+        self.made.append((request.path_params["id"], p.ExactBody.read_json(await request.body())))
         assert self.offer.rule is not None
         return say(self.offer.rule)
 
     async def _remove(self, request: Request) -> Response:
-        body = p.ExactRemoveBody.model_validate_json(await request.body())
+        body = p.ExactRemoveBody.read_json(await request.body())
         self.removed.append(body)
-        self.policy = self.policy.model_copy(update={"exact": [one for one in self.policy.exact if one.id != body.id]})
+        self.policy = self.policy.replaced(exact=[one for one in self.policy.exact if one.id != body.id])
         return say(self.policy)
 
     async def _policy(self, _request: Request) -> Response:
@@ -269,7 +269,7 @@ class FakeApprovals:
         return say(self.policy)
 
     async def _try(self, request: Request) -> Response:
-        body = p.PolicyTryBody.model_validate_json(await request.body())
+        body = p.PolicyTryBody.read_json(await request.body())
         calls = [
             p.ChangedCall(
                 at=1.0,
@@ -286,14 +286,14 @@ class FakeApprovals:
         return say(p.PolicyTryView(recorded=2310, changed=14, looser=1, calls=calls, sha256="c" * 64, text=f"tried {body.add}"))
 
     async def _save(self, request: Request) -> Response:
-        self.saved.append(p.PolicySaveBody.model_validate_json(await request.body()))
+        self.saved.append(p.PolicySaveBody.read_json(await request.body()))
         return say(p.PolicyView(text="{}", sha256="c" * 64))
 
     async def _grants(self, _request: Request) -> Response:
         return say(a.GrantsView(grants=self.given))
 
     async def _end(self, request: Request) -> Response:
-        body = a.EndGrantBody.model_validate_json(await request.body())
+        body = a.EndGrantBody.read_json(await request.body())
         self.taken_back.append(body)
         self.given = [one for one in self.given if one.session != body.session]
         return say(a.GrantsView(grants=self.given))

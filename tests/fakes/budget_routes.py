@@ -148,7 +148,7 @@ def many(agents: Iterable[m.AgentView], now: float, capped: bool = True) -> b.Bu
     for number, a in enumerate(by_id.values()):
         row = _of(a, number, capped)
         if a.parent_id is None or a.parent_id not in by_id:
-            trees[a.id] = b.TreeBudget(tree=row.model_copy(update={"scope": "tree", "agents": 1}))
+            trees[a.id] = b.TreeBudget(tree=row.replaced(scope="tree", agents=1))
         elif capped and number % 4 == 1:
             root = a
             while root.parent_id and root.parent_id in by_id:
@@ -256,7 +256,7 @@ class FakeBudgets:
         self.asked.append(f"page {order} {request.query_params.get('limit', '')}".strip())
         if self.broken:
             return refuse(503, self.broken)
-        view = self.page().model_copy()
+        view = self.page().replaced()
         if order == "spend":
             view.trees = sorted(view.trees, key=lambda t: (t.tree.done, -t.tree.spent_usd))
         limit = int(request.query_params.get("limit", b.ROWS))
@@ -274,7 +274,7 @@ class FakeBudgets:
         if self.broken:
             return refuse(503, self.broken)
         found = next((r for r in self._rows() if r.key == key and (r.scope == scope or {r.scope, scope} == {"agent", "tree"})), None)
-        row = found.model_copy(update={"scope": scope}) if found else b.BudgetRow(scope=scope, key=key, name=key)  # type: ignore[arg-type]
+        row = found.replaced(scope=scope) if found else b.BudgetRow(scope=scope, key=key, name=key)  # type: ignore[arg-type]
         return say(self.node(row))
 
     def caps_of(self, row: b.BudgetRow) -> dict[str, float]:
@@ -321,12 +321,12 @@ class FakeBudgets:
         return say(drawn)
 
     async def _change(self, request: Request) -> Response:
-        body = b.BudgetBody.model_validate(json.loads(await request.body()))
-        self.log.append(body.model_dump())
+        body = b.BudgetBody.read(json.loads(await request.body()))
+        self.log.append(body.as_data())
         if self.refused:
             return refuse(409, self.refused, "Look at the disk.")
         row = b.BudgetRow(scope=body.scope, key=body.key, name=body.key)
-        known = next((r for r in self._rows() if r.key == body.key), row).model_copy(update={"scope": body.scope})
+        known = next((r for r in self._rows() if r.key == body.key), row).replaced(scope=body.scope)
         held = self.caps_of(known if body.key else row)
         new = {n: v for n, v in held.items() if n not in [LIMIT_WORDS[c] for c in body.clear]}
         new |= {LIMIT_WORDS[n]: v for n, v in body.limits.items()}

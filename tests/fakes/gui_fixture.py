@@ -273,7 +273,7 @@ def hardening(agent: AgentView) -> list[HardeningView]:
         lacking = agent.sandbox != "docker" and name in ("/tmp without programs", "processes bounded")
         state, words = ("not_available", "bubblewrap mounts nothing noexec for an ordinary user") if lacking else ("given", words)
         line = f"{name}: not available, because {words}" if lacking else f"{name}: {words}"
-        out.append(HardeningView.model_validate({"name": name, "state": state, "words": words, "line": line}))
+        out.append(HardeningView.read({"name": name, "state": state, "words": words, "line": line}))
     return out
 
 
@@ -281,7 +281,7 @@ def environment(agent: AgentView) -> EnvironmentView:
     """Names of a type that has a secret, and one that was left out."""
     names = [("PATH", "default"), ("HOME", "default"), ("LANG", "default"), ("AGENT_AUTH_TOKEN", "watchfloor"), ("CRM_TOKEN", "type"),
              ("WATCHFLOOR_SOCKET", "watchfloor"), ("PIP_INDEX_URL", "type"), ("REGION", "launch")]  # fmt: skip
-    variables = [VariableView.model_validate({"name": n, "origin": o, "secret": n.endswith("TOKEN")}) for n, o in names]
+    variables = [VariableView.read({"name": n, "origin": o, "secret": n.endswith("TOKEN")}) for n, o in names]
     return EnvironmentView(agent_type="researcher", variables=variables, left_out=["AWS_SECRET_ACCESS_KEY: it is not marked as a secret"])
 
 

@@ -117,7 +117,7 @@ class FakeSupervisor:
     def upsert(self, *agents: m.AgentView) -> None:
         for agent in agents:
             self.agents[agent.id] = agent
-        data = {"upsert": [a.model_dump(mode="json") for a in agents], "remove": [], "spend_today_usd": 412.8, "burn_usd_per_h": 38.2}
+        data = {"upsert": [a.as_data() for a in agents], "remove": [], "spend_today_usd": 412.8, "burn_usd_per_h": 38.2}
         self.tell("agents", data)
 
     def live(self) -> int:
@@ -127,7 +127,7 @@ class FakeSupervisor:
     def killing(self, kill_id: str) -> None:
         """What the supervisor tells while the guard kills."""
         self.generation += 1
-        self.switch = self.switch.model_copy(update={"state": "killing", "killed": True, "kill_id": kill_id})
+        self.switch = self.switch.replaced(state="killing", killed=True, kill_id=kill_id)
         self.tell("kill", {"state": "killing"})
 
     def below(self, agent_id: str) -> list[str]:
@@ -155,7 +155,7 @@ class FakeSupervisor:
         return [*self.extra_routes, *(Route(path, answer, methods=[verb]) for verb, path, answer in routes)]
 
     async def _status(self, request: Request) -> Response:
-        return say(self.status.model_copy(update={"configuration": self.configuration()}))
+        return say(self.status.replaced(configuration=self.configuration()))
 
     async def _sources(self, request: Request) -> Response:
         return say(fixture.type_sources())
@@ -163,7 +163,7 @@ class FakeSupervisor:
     async def _fleet(self, request: Request) -> Response:
         agents = list(self.agents.values())
         view = fixture.fleet(agents, self.seq) if agents else m.FleetView(seq=self.seq)
-        return say(view.model_copy(update={"killed": self.switch.killed}))
+        return say(view.replaced(killed=self.switch.killed))
 
     async def _agent(self, request: Request) -> Response:
         agent = self.agents.get(request.path_params["id"])
@@ -172,8 +172,8 @@ class FakeSupervisor:
         return say(self.programs.told(fixture.detail(agent, time.time())))
 
     async def _launch(self, request: Request) -> Response:
-        body = m.LaunchBody.model_validate_json(await request.body())
-        self.log.append(("launch", "", body.model_dump()))
+        body = m.LaunchBody.read_json(await request.body())
+        self.log.append(("launch", "", body.as_data()))
         self.upsert(m.AgentView(id="new-1", name=body.name or "new", session="new-1", control_level="managed", sandbox=body.sandbox))
         return say(m.LaunchedView(id="new-1", control_level="managed", network_mode="PROXIED", network_enforced=True))
 
@@ -185,12 +185,12 @@ class FakeSupervisor:
     def _prove(self) -> None:
         """Every proof is as old as it was at the start."""
         later, self.began = time.time() - self.began, time.time()
-        paths = [p.model_copy(update={"checked_at": p.checked_at + later if p.checked_at else None}) for p in self.switch.paths]
-        self.switch = self.switch.model_copy(update={"paths": paths})
+        paths = [p.replaced(checked_at=p.checked_at + later if p.checked_at else None) for p in self.switch.paths]
+        self.switch = self.switch.replaced(paths=paths)
 
     async def _rearm(self, request: Request) -> Response:
-        body = m.KillSwitchBody.model_validate_json(await request.body())
-        self.log.append((body.action, body.kill_id, body.model_dump()))
+        body = m.KillSwitchBody.read_json(await request.body())
+        self.log.append((body.action, body.kill_id, body.as_data()))
         while self.rearm_hangs:
             await asyncio.sleep(0.02)
         if self.refuse_rearm:
@@ -206,7 +206,7 @@ class FakeSupervisor:
     def rearmed(self) -> None:
         """By whoever; call it on the server's loop."""
         self.guard.latched, self.guard.kill = False, None
-        self.switch = self.switch.model_copy(update={"state": "armed", "killed": False, "kill_id": ""})
+        self.switch = self.switch.replaced(state="armed", killed=False, kill_id="")
         self.tell("kill", {"state": "armed"})
 
     async def _rearm_view(self, request: Request) -> Response:
@@ -218,15 +218,15 @@ class FakeSupervisor:
         ran = [rm.AgainView(id=t.agent_id, name=self.agents[t.agent_id].name, state="killed") for t in (made.targets if made else ())[:3]]
         state = self.switch.passphrase
         said = rm.RearmView(killed=self.switch.killed, generation=self.generation, kill_ids=ids, kills=kills, passphrase=state)  # type: ignore[arg-type]
-        return say(said.model_copy(update={"blockers": self.rearm_blockers, "was_running": ran}))
+        return say(said.replaced(blockers=self.rearm_blockers, was_running=ran))
 
     async def _passphrase(self, request: Request) -> Response:
-        body = rm.PassphraseBody.model_validate_json(await request.body())
+        body = rm.PassphraseBody.read_json(await request.body())
         self.log.append(("passphrase", body.action, {}))
         if self.switch.passphrase == "set" and body.old != self.passphrase:
             return refuse(403, "That is not the passphrase (wrong attempt 1).", "Try again in 1 s")
         self.passphrase = body.new
-        self.switch = self.switch.model_copy(update={"passphrase": "set"})
+        self.switch = self.switch.replaced(passphrase="set")
         return say(rm.PassphraseView(passphrase="set"))
 
     async def _again(self, request: Request) -> Response:
@@ -266,11 +266,11 @@ class FakeSupervisor:
         self.receipts[kill_id] = made
         now = time.time()
         update = {"state": "killed", "killed": True, "kill_id": kill_id, "reason": made.reason, "by": "operator", "since": now}
-        self.switch = self.switch.model_copy(update=update)
+        self.switch = self.switch.replaced(**update)
         outcome = {t.agent_id: t.outcome.value for t in made.targets}
         self.upsert(
             *(
-                a.model_copy(update={"state": "killed" if outcome[a.id] == "proven_zero" else "alive_after_kill"})
+                a.replaced(state="killed" if outcome[a.id] == "proven_zero" else "alive_after_kill")
                 for a in list(self.agents.values())
                 if a.state != "ended"
             )
@@ -369,7 +369,7 @@ class FakeHouse:
             for _ in range(int(self.rate * 0.05) if ids else 0):
                 agent = self.supervisor.agents[ids[at % len(ids)]]
                 at += 1
-                self.supervisor.upsert(agent.model_copy(update={"cost_usd": (agent.cost_usd or 0.0) + 0.01, "last_action": f"step {at}"}))
+                self.supervisor.upsert(agent.replaced(cost_usd=(agent.cost_usd or 0.0) + 0.01, last_action=f"step {at}"))
 
 
 def main() -> None:

@@ -98,8 +98,8 @@ class FakeRooms:
         return say(view)
 
     async def _test(self, request: Request) -> Response:
-        body = m.UrlTestBody.model_validate_json(await request.body())
-        self.log.append(("test", body.url, body.model_dump()))
+        body = m.UrlTestBody.read_json(await request.body())
+        self.log.append(("test", body.url, body.as_data()))
         live = [_entry(e.entry_id, e) for e in self.entries if e.entry_id != body.replaces]
         try:
             if body.entry is not None:
@@ -124,19 +124,19 @@ class FakeRooms:
         return say(rv.AllowlistHistoryView(live=self.version, versions=self.versions))
 
     async def _revert(self, request: Request) -> Response:
-        body = rv.RevertBody.model_validate_json(await request.body())
-        self.log.append(("revert", str(body.version), body.model_dump()))
+        body = rv.RevertBody.read_json(await request.body())
+        self.log.append(("revert", str(body.version), body.as_data()))
         against = self._stands_against(body.base_version)
         if against is not None:
             return against
         old = next(v for v in self.versions if v.version == body.version)
         back = {"version": self.version + 1, "reason": f"back to v{body.version}: {body.reason}", "changes": []}
-        self.versions = [old.model_copy(update=back), *self.versions]
+        self.versions = [old.replaced(**back), *self.versions]
         return self._changed("")
 
     async def _backtest(self, request: Request) -> Response:
-        body = rv.BacktestBody.model_validate_json(await request.body())
-        self.log.append(("backtest", body.replaces or body.remove or "", body.model_dump()))
+        body = rv.BacktestBody.read_json(await request.body())
+        self.log.append(("backtest", body.replaces or body.remove or "", body.as_data()))
         return refuse(503, self.refuse_backtest) if self.refuse_backtest else say(self.backtest)
 
     def _changed(self, entry_id: str) -> Response:
@@ -155,23 +155,23 @@ class FakeRooms:
         return None
 
     async def _add(self, request: Request) -> Response:
-        body = m.AllowlistEntryBody.model_validate_json(await request.body())
-        self.log.append(("add", "", body.model_dump()))
+        body = m.AllowlistEntryBody.read_json(await request.body())
+        self.log.append(("add", "", body.as_data()))
         against = self._stands_against(body.base_version)
         if against is not None:
             return against
         entry_id = f"e{len(self.entries) + 100}"
-        self.entries = [*self.entries, m.AllowlistEntryView(entry_id=entry_id, **body.model_dump(exclude={"base_version"}))]
+        self.entries = [*self.entries, m.AllowlistEntryView(entry_id=entry_id, **body.as_data(exclude={"base_version"}))]
         return self._changed(entry_id)
 
     async def _edit(self, request: Request) -> Response:
         entry_id = request.path_params["id"]
-        body = m.AllowlistEntryBody.model_validate_json(await request.body())
-        self.log.append(("edit", entry_id, body.model_dump()))
+        body = m.AllowlistEntryBody.read_json(await request.body())
+        self.log.append(("edit", entry_id, body.as_data()))
         against = self._stands_against(body.base_version)
         if against is not None:
             return against
-        new = m.AllowlistEntryView(entry_id=entry_id, **body.model_dump(exclude={"base_version"}))
+        new = m.AllowlistEntryView(entry_id=entry_id, **body.as_data(exclude={"base_version"}))
         self.entries = [new if e.entry_id == entry_id else e for e in self.entries]
         return self._changed(entry_id)
 
@@ -211,8 +211,8 @@ class FakeRooms:
 
     async def _restore(self, request: Request) -> Response:
         record_id = request.path_params["id"]
-        body = RestoreBody.model_validate_json(await request.body())
-        self.log.append(("restore", record_id, body.model_dump()))
+        body = RestoreBody.read_json(await request.body())
+        self.log.append(("restore", record_id, body.as_data()))
         found = self.detail(record_id)
         if found is None:
             return refuse(404, "No such record.")
@@ -220,7 +220,7 @@ class FakeRooms:
             return refuse(409, found.conflict, "Nothing was written.")
         if body.expect_now_sha256 != found.now_sha256:
             return refuse(409, "The file is not what you looked at any more.", "Look at the record again, then decide.")
-        done = found.row.model_copy(update={"state": "restored", "restored_at": time.time(), "restored_by": "operator:1000"})
+        done = found.row.replaced(state="restored", restored_at=time.time(), restored_by="operator:1000")
         self.records = [done if r.record_id == record_id else r for r in self.records]
         self.details.pop(record_id, None)
         self.tell("rollback", {"record_id": record_id, "state": "restored"})

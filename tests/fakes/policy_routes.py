@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Literal
 
-from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api.bodies import AnyMessage
 from console.api.policy import page as v
 from console.api.policy import policy_data
 from console.api.policy import rules as p
@@ -175,10 +175,10 @@ class FakePolicy:
         return self._say(self.compared)
 
     async def _choose(self, request: Request) -> Response:
-        body = p.ProfileBody.model_validate_json(await request.body())
+        body = p.ProfileBody.read_json(await request.body())
         left = [one for one in self.profiles.choices if one.agent_type != body.agent_type]
         made = p.ProfileChoice(agent_type=body.agent_type, profile=body.profile, reason=body.reason, by="ada", at=time.time())
-        self.profiles = self.profiles.model_copy(update={"choices": [*left, made]})
+        self.profiles = self.profiles.replaced(choices=[*left, made])
         return self._say(self.profiles)
 
     async def _lint(self, _request: Request) -> Response:
@@ -195,11 +195,11 @@ class FakePolicy:
         return self._say(v.JudgedView(rows=[one for one in self.calls if one.rule == rule]))
 
     async def _explain(self, request: Request) -> Response:
-        body = v.ExplainBody.model_validate_json(await request.body())
+        body = v.ExplainBody.read_json(await request.body())
         self.asked.append(body)
         return self._say(self.answer or explained(body))
 
-    def _say(self, view: BaseModel) -> Response:
+    def _say(self, view: AnyMessage) -> Response:
         return refuse(500, self.broken, "Look at the disk.") if self.broken else say(view)
 
 

@@ -55,8 +55,8 @@ def first_run(now: float) -> fr.FirstRunView:
         m.SourceView(source="agent_sockets", available=True, state="ready", reason="one socket for each agent",
                      watching="0 open", looks_in=["/run/watchfloor/agents"], can_see="What an agent asks and reports by itself.",
                      can_stop="Nothing by itself."),
-        hook.model_copy(update=heard),
-        hook.model_copy(update=missing),
+        hook.replaced(**heard),
+        hook.replaced(**missing),
         m.SourceView(source="remote_file", available=False, state="not_configured", reason="the setting is empty",
                      watching="no bucket is set", looks_in=["remote.bucket"], can_see="Orders to kill, from anywhere.",
                      can_stop="Nothing yet: it needs a bucket and keys."),
@@ -114,7 +114,7 @@ class FakePrograms:
     def told(self, detail: m.AgentDetailView) -> m.AgentDetailView:
         """An agent's detail with what this part says of it."""
         why = self.talks.get(detail.agent.id, NO_PROGRAM)
-        return detail.model_copy(update={"can": {**detail.can, "say": why, "interrupt": why, "end": why}, "hook": self.hook_words})
+        return detail.replaced(can={**detail.can, "say": why, "interrupt": why, "end": why}, hook=self.hook_words)
 
     def routes(self) -> list[Route]:
         return [
@@ -138,7 +138,7 @@ class FakePrograms:
     async def _hook_preview(self, request: Request) -> Response:
         if self.hook_preview is None:
             return refuse(400, "~/.claude/settings.json is not JSON.", "Fix it. Watchfloor left it unchanged.")
-        return say(self.hook_preview.model_copy(update={"program": request.path_params["program"]}))
+        return say(self.hook_preview.replaced(program=request.path_params["program"]))
 
     def _preview_of(self, body: pm.ProgramItem | m.LaunchBody, agent: str) -> pm.ProgramPreview:
         self.previews.append(body)
@@ -147,14 +147,14 @@ class FakePrograms:
         return pm.ProgramPreview(agent=agent, reach=reach(body))
 
     async def _preview(self, request: Request) -> Response:
-        body = pm.ProgramsBody.model_validate_json(await request.body())
+        body = pm.ProgramsBody.read_json(await request.body())
         return say(pm.ProgramPreviews(items=[self._preview_of(item, item.agent) for item in body.items]))
 
     async def _preview_command(self, request: Request) -> Response:
-        return say(self._preview_of(m.LaunchBody.model_validate_json(await request.body()), "command"))
+        return say(self._preview_of(m.LaunchBody.read_json(await request.body()), "command"))
 
     async def _start(self, request: Request) -> Response:
-        item = pm.ProgramsBody.model_validate_json(await request.body()).items[0]
+        item = pm.ProgramsBody.read_json(await request.body()).items[0]
         self.started.append(item)
         if self.fails:
             return say(pm.ProgramsStarted(items=[pm.StartedView(error=self.fails, remedy="watchfloor doctor", exit_code=6)]))
@@ -166,15 +166,15 @@ class FakePrograms:
         return say(pm.ProgramsStarted(items=[view]))
 
     async def _message(self, request: Request) -> Response:
-        return self._talk(request.path_params["id"], "said", pm.SayBody.model_validate_json(await request.body()).text)
+        return self._talk(request.path_params["id"], "said", pm.SayBody.read_json(await request.body()).text)
 
     async def _interrupt(self, request: Request) -> Response:
         return self._talk(request.path_params["id"], "interrupted", "")
 
     async def _end(self, request: Request) -> Response:
-        agent_id, body = request.path_params["id"], pm.EndBody.model_validate_json(await request.body())
+        agent_id, body = request.path_params["id"], pm.EndBody.read_json(await request.body())
         self.said.append((agent_id, "end", body.reason))
-        return say(self.ending.model_copy(update={"id": agent_id}))
+        return say(self.ending.replaced(id=agent_id))
 
     def _talk(self, agent_id: str, done: str, text: str) -> Response:
         self.said.append((agent_id, done, text))

@@ -22,7 +22,7 @@ SEVERITY = {"FULL": 0, "PROXIED": 1, "NONE": 2}
 
 def change(at: float, cause: str, mode: str = "", **more: object) -> s.ModeChangeView:
     """One line of a history."""
-    return s.ModeChangeView.model_validate({"at": at, "cause": cause, "mode": mode, **more})
+    return s.ModeChangeView.read({"at": at, "cause": cause, "mode": mode, **more})
 
 
 def history(session: str, now: float) -> s.ModeHistoryView:
@@ -88,7 +88,7 @@ class FakeSandboxes:
         ]
 
     async def _stricter(self, request: Request) -> Response:
-        body = s.StricterBody.model_validate_json(await request.body())
+        body = s.StricterBody.read_json(await request.body())
         self.asked.append(body)
         if self.refuse is not None:
             return refuse(self.refuse[0], self.refuse[1], "Look at it again.")
@@ -118,24 +118,24 @@ class FakeSandboxes:
         )
 
     async def _candidates(self, request: Request) -> Response:
-        return say(self.candidates.model_copy(update={"agent": request.query_params["agent"]}))
+        return say(self.candidates.replaced(agent=request.query_params["agent"]))
 
     async def _adopt(self, request: Request) -> Response:
-        body = AdoptBody.model_validate_json(await request.body())
+        body = AdoptBody.read_json(await request.body())
         self.adopted.append(body)
         if self.refuse is not None:
             return refuse(self.refuse[0], self.refuse[1], "Look at it again.")
-        self._desk.upsert(self._desk.agents[body.agent].model_copy(update={"control_level": "adopted"}))
-        return say(self.adopting.model_copy(update={"agent": body.agent}))
+        self._desk.upsert(self._desk.agents[body.agent].replaced(control_level="adopted"))
+        return say(self.adopting.replaced(agent=body.agent))
 
     async def _register(self, request: Request) -> Response:
-        body = s.RegisterDataBody.model_validate_json(await request.body())
+        body = s.RegisterDataBody.read_json(await request.body())
         self.registered.append(body)
         if self.refuse is not None:
             return refuse(self.refuse[0], self.refuse[1], "Look at it again.")
         named = self._desk.agents[body.scope.target]
         mode = {"CONFIDENTIAL": "PROXIED", "SECRET": "NONE"}.get(body.sensitivity, named.network_mode)
-        stricter = s.StricterBody.model_validate({"scope": body.scope.model_dump(), "mode": mode, "reason": body.reason})
+        stricter = s.StricterBody.read({"scope": body.scope.as_data(), "mode": mode, "reason": body.reason})
         switched = [self._switched(named, stricter)] if SEVERITY[mode] > SEVERITY[named.network_mode] else []
         if not body.dry_run and switched:
             self._desk.upsert(self._tightened(named, stricter))
@@ -158,7 +158,7 @@ class FakeSandboxes:
         note = self.open_ends.get(agent.id, "")
         new = {"network_asked": body.mode, "network_mode": "FULL" if note else body.mode, "network_enforced": not note}
         why = {"network_note": note, "network_why": f"operator:0: {body.reason}", "network_since": time.time()}
-        return agent.model_copy(update=new | why)
+        return agent.replaced(**new | why)
 
     async def _modes(self, request: Request) -> Response:
         if self.refuse_history is not None:

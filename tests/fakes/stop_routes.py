@@ -108,7 +108,7 @@ class FakeStops:
         return view
 
     async def _preview(self, request: Request) -> Response:
-        body = la.LadderBody.model_validate_json(await request.body())
+        body = la.LadderBody.read_json(await request.body())
         while body.scope.target in self.hanging:
             await asyncio.sleep(0.02)
         if self.refuse is not None:
@@ -118,7 +118,7 @@ class FakeStops:
         return say(self.preview(body))
 
     async def _act(self, request: Request) -> Response:
-        body = la.LadderBody.model_validate_json(await request.body())
+        body = la.LadderBody.read_json(await request.body())
         self.house.log.append((body.action, body.scope.target or body.scope.reach, {"reach": body.scope.reach, "reason": body.reason}))
         if self.refuse_act is not None:
             return refuse(*self.refuse_act, "Rearm first.")
@@ -133,7 +133,7 @@ class FakeStops:
             "reconnect": {"network_mode": "PROXIED", "isolated": ""},
             "kill": {"state": "killed", "network_mode": "NONE"},
         }
-        self.house.upsert(*(a.model_copy(update=changed[body.action]) for a in acting))
+        self.house.upsert(*(a.replaced(**changed[body.action]) for a in acting))
         if body.action == "kill":
             kill_id = f"k-{len(self.house.receipts):04d}"
             made = fixture.receipt(acting, proven=True, now=time.time() + 124, kill_id=kill_id)
@@ -152,7 +152,7 @@ class FakeStops:
         return say(self._contexts_view())
 
     async def _on_context(self, request: Request) -> Response:
-        body = w.ContextActBody.model_validate_json(await request.body())
+        body = w.ContextActBody.read_json(await request.body())
         verb, name = request.path_params["verb"], request.path_params["id"]
         self.house.log.append((f"context-{verb}", name, {"reason": body.reason}))
         found = next((c for c in self.contexts if c.context_id == name), None)
@@ -164,7 +164,7 @@ class FakeStops:
             self.contexts = [c for c in self.contexts if c is not found]
         else:
             hold = f"operator:0: {body.reason}" if verb == "hold" else ""
-            self.contexts = [c.model_copy(update={"hold": hold}) if c is found else c for c in self.contexts]
+            self.contexts = [c.replaced(hold=hold) if c is found else c for c in self.contexts]
         return say(self._contexts_view())
 
     # --- the hunt and the secrets
@@ -176,7 +176,7 @@ class FakeStops:
         return refuse(503, self.rotation_refused) if self.rotation_refused else say(self.rotation)
 
     async def _rotate(self, request: Request) -> Response:
-        body = ro.RotationBody.model_validate_json(await request.body())
+        body = ro.RotationBody.read_json(await request.body())
         self.house.log.append(("rotate", "", {"reason": body.reason}))
-        self.rotation = self.rotation.model_copy(update={"last_at": time.time(), "last_ok": True, "unfinished": False})
+        self.rotation = self.rotation.replaced(last_at=time.time(), last_ok=True, unfinished=False)
         return say(self.rotation)

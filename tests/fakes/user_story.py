@@ -167,8 +167,8 @@ def hostile(*more: str) -> dict[str, Any]:
     if "guard" in more:  # it could be killed, so it was
         until(lambda: guard().get("pid", before["pid"]) != before["pid"], "another guard has taken over")
     with supervisor() as client:
-        out["agent"] = next(a for a in client.fleet().agents if a.id == agent_id).model_dump()
-        out["preview"] = client.preview(LadderBody(action="kill", scope=ScopeBody(reach="agent", target=agent_id))).model_dump()
+        out["agent"] = next(a for a in client.fleet().agents if a.id == agent_id).as_data()
+        out["preview"] = client.preview(LadderBody(action="kill", scope=ScopeBody(reach="agent", target=agent_id))).as_data()
         if out["agent"]["best_effort"]:  # of a guard that has just come back, with the supervisor's next look at it
             until(lambda: any("best effort" in notice for notice in client.status().notices), "it is said to everybody")
         out["notices"] = client.status().notices

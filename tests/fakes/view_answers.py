@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
 from starlette.responses import Response
 
+from console.api.bodies import AnyMessage
 from console.api.messages import ErrorView
 
 
-def say(view: BaseModel, status: int = 200) -> Response:
-    return Response(view.model_dump_json(), status, media_type="application/json")
+def say(view: AnyMessage, status: int = 200) -> Response:
+    return Response(view.to_json(), status, media_type="application/json")
 
 
 def refuse(status: int, error: str, remedy: str = "") -> Response:

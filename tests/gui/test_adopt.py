@@ -71,12 +71,12 @@ def test_what_cannot_be_adopted_says_why_and_what_is_left_outside_is_amber(make_
     boxes = house.supervisor.boxes
     window = open_window("fleet")
     whole = boxes.candidates
-    boxes.candidates = whole.model_copy(update={"why_not": "it is this console's own parent"})
+    boxes.candidates = whole.replaced(why_not="it is this console's own parent")
     dialog = asked(window, qtbot)
     assert dialog.problem.text() == "it is this console's own parent" and not dialog.main.isEnabled()
     dialog.close()
-    nobody = [one.model_copy(update={"uid": None}) for one in whole.candidates]
-    boxes.candidates = whole.model_copy(update={"candidates": nobody})
+    nobody = [one.replaced(uid=None) for one in whole.candidates]
+    boxes.candidates = whole.replaced(candidates=nobody)
     dialog = asked(window, qtbot)
     assert not dialog.main.isEnabled() and "whose it is, is not known" in dialog.problem.text()
     dialog.close()
@@ -95,7 +95,7 @@ def test_what_cannot_be_adopted_says_why_and_what_is_left_outside_is_amber(make_
 def test_daemons_and_what_stays_outside_are_shown_before_it_is_confirmed(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
     house = make_house("mockup")
     daemon = DaemonView(name="the Claude service", pid=7, plan="stays outside", other_sessions=["s2"])
-    house.supervisor.boxes.candidates = house.supervisor.boxes.candidates.model_copy(update={"daemons": [daemon], "orphans": 12})
+    house.supervisor.boxes.candidates = house.supervisor.boxes.candidates.replaced(daemons=[daemon], orphans=12)
     dialog = asked(open_window("fleet"), qtbot)
     said = " ".join(fact.left for fact in dialog.outside._facts)
     assert "the Claude service, process 7: stays outside; other sessions in it: s2" in said

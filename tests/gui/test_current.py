@@ -56,7 +56,7 @@ def test_header_cards_and_status_speak_of_the_same_proof(make_house: Make, open_
     old = fixture.kill_switch(now - 3600)
     window.switch.take_view(old, now - 1)
     local = PathView(name="local", state="proven", proof_age_s=7.0, period_s=60.0, checked_at=now - 7)
-    window.switch.take_status(house.supervisor.status.model_copy(update={"armed": ArmedView(state="armed", paths=[local])}), now)
+    window.switch.take_status(house.supervisor.status.replaced(armed=ArmedView(state="armed", paths=[local])), now)
     assert window.switch.verified_at() == pytest.approx(now - 7)
     assert window.switch.light(now) == ("armed", "Kill switch ready")
     assert [p.name for p in window.switch.paths(now)] == ["local"]
@@ -69,7 +69,7 @@ def test_header_cards_and_status_speak_of_the_same_proof(make_house: Make, open_
 def test_what_no_delta_tells_is_read_again_and_again(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     house = make_house()
     window = open_window("kill-switch")
-    house.supervisor.switch = house.supervisor.switch.model_copy(update={"press": {"managed": {"agents": 7, "processes": 9}}})
+    house.supervisor.switch = house.supervisor.switch.replaced(press={"managed": {"agents": 7, "processes": 9}})
     page = window.pages["kill-switch"]
     assert isinstance(page, KillSwitchPage)
     qtbot.waitUntil(lambda: "managed: 7 agents" in page.press.accessibleName())
@@ -79,7 +79,7 @@ def test_what_a_panic_leaves_alone_is_promised_nothing(make_house: Make, open_wi
     house = make_house(3)
     window = open_window("kill-switch")
     press = {"observed": {"agents": 2, "processes": 2, "left_alone": 2}, "best_effort": {"agents": 1, "processes": 1}}
-    house.supervisor.switch = house.supervisor.switch.model_copy(update={"press": press})
+    house.supervisor.switch = house.supervisor.switch.replaced(press=press)
     page = window.pages["kill-switch"]
     assert isinstance(page, KillSwitchPage)
     qtbot.waitUntil(lambda: "observed: 2 agents, 2 processes, left alone, not stopped" in page.press.accessibleName())
@@ -89,7 +89,7 @@ def test_what_a_panic_leaves_alone_is_promised_nothing(make_house: Make, open_wi
         "2 agents only observed: a panic does not stop them"
     ]
     press["observed"] = {"agents": 2, "processes": 2, "left_alone": 1}
-    house.supervisor.switch = house.supervisor.switch.model_copy(update={"press": dict(press)})
+    house.supervisor.switch = house.supervisor.switch.replaced(press=dict(press))
     qtbot.waitUntil(lambda: "1 left alone, others: best effort at most" in page.press.accessibleName())
 
 

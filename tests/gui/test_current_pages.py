@@ -82,7 +82,7 @@ def test_a_return_watch_that_is_over_is_not_said_to_watch() -> None:
 
 def ask(name: str, left_s: float, rank: int) -> ApprovalRow:
     given = {"id": name, "agent_id": "a", "tool": "shell", "argument": name, "rule": "r", "reason": "", "digest": name, "group": name}
-    return ApprovalRow.model_validate({**given, "asked_at": 0.0, "left_s": left_s, "state": "waiting", "scope": "", "danger_rank": rank})
+    return ApprovalRow.read({**given, "asked_at": 0.0, "left_s": left_s, "state": "waiting", "scope": "", "danger_rank": rank})
 
 
 def test_the_worst_danger_stands_first_in_the_inbox_though_others_end_sooner() -> None:
@@ -126,7 +126,7 @@ def test_budgets_that_are_not_answered_are_old_though_the_supervisor_answers(
 def test_spend_that_nothing_reads_is_unknown_in_rows_and_sums(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     row = b.BudgetRow(scope="tree", key="a", unpriced=True, burn_usd_per_h=0.0, share=0.2)
     assert "; unknown, no limit on cost" in cell_words(Line(row), "spent") and cell_words(Line(row), "burn") == "unknown"
-    priced = row.model_copy(update={"unpriced": False})
+    priced = row.replaced(unpriced=False)
     assert "$0.00" in cell_words(Line(priced), "spent") and cell_words(Line(priced), "burn") == "$0.00/h"
     house = make_house("0")
     unread = AgentView(id="a-1", name="gemini", session="c", state="running", cost_usd=None, cost_unknown="no source reads it")
@@ -159,7 +159,7 @@ def test_records_that_are_not_verified_in_time_turn_the_tick_amber(make_house: M
     status = {"audit_whole": True, "audit_lost": False, "audit_records": 12, "audit_verified": 9}
     assert window.switch.status is not None
     for ago, is_bad in ((30, False), (120, True)):
-        said: StatusView = window.switch.status.model_copy(update={**status, "audit_checked_at": now - ago})
+        said: StatusView = window.switch.status.replaced(**{**status, "audit_checked_at": now - ago})
         window.switch.take_status(said, now)
         window.state._seal(window.switch, now)
         assert window.status._bad is is_bad
@@ -189,7 +189,7 @@ def test_no_row_moves_under_the_pointer(make_house: Make, open_window: Open, qtb
     assert [row.id for row in page.table.model.rows][0] == "a-0"
     page.table._held.aimed_at = lambda: 0  # type: ignore[method-assign]
     aimed = page.view.visualRect(page.table.model.index(0, 0)).center()
-    dearer = house.supervisor.agents["a-5"].model_copy(update={"cost_usd": 99.0})
+    dearer = house.supervisor.agents["a-5"].replaced(cost_usd=99.0)
     house.on_loop(lambda: house.supervisor.upsert(dearer))
     qtbot.waitUntil(page.table.bar.moved.isVisible)
     assert page.table.model.rows[page.view.indexAt(aimed).row()].id == "a-0", "what is under the pointer stays there"
@@ -213,7 +213,7 @@ def test_a_selected_row_holds_the_order_and_new_agents_are_seen_all_the_same(mak
         return [row.id for row in page.table.model.rows]
 
     def cost(agent_id: str, usd: float) -> None:
-        dearer = house.supervisor.agents[agent_id].model_copy(update={"cost_usd": usd})
+        dearer = house.supervisor.agents[agent_id].replaced(cost_usd=usd)
         house.on_loop(lambda: house.supervisor.upsert(dearer))
 
     cost("a-3", 50.0)
@@ -330,7 +330,7 @@ def test_a_change_that_moves_no_row_is_not_announced(make_house: Make, open_wind
     assert isinstance(page, FleetPage)
     page.table._held.aimed_at = lambda: 0  # type: ignore[method-assign]
     page.table.bar.search.setText("cve-lookup")
-    dearer = house.supervisor.agents["cve-lookup"].model_copy(update={"cost_usd": 99.0})
+    dearer = house.supervisor.agents["cve-lookup"].replaced(cost_usd=99.0)
     house.on_loop(lambda: house.supervisor.upsert(dearer))
     qtbot.waitUntil(lambda: window.fleet.rows["cve-lookup"].view.cost_usd == 99.0 and not window.fleet.structure_changed)
     qtbot.waitUntil(lambda: not page.table.bar.moved.isVisible())

@@ -137,7 +137,7 @@ def test_how_much_people_are_asked_stands_in_the_head(desk: FakeApprovals, open_
 
 
 def test_the_policy_page_lists_such_rules_and_removes_them(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
-    desk.policy = desk.policy.model_copy(update={"exact": [fake.exact_rule("make \u202e test")]})
+    desk.policy = desk.policy.replaced(exact=[fake.exact_rule("make \u202e test")])
     window = open_window("policy")
     page = window.page
     assert isinstance(page, PolicyPage)

@@ -149,7 +149,7 @@ def test_of_old_news_nothing_stays_ticked(
     [(True, "log intact 4 s ago", "text"), (None, "log not checked yet", "warn"), (False, "log broken", "danger")],
 )
 def test_the_chain_is_whole_only_where_it_was_checked(whole: bool | None, words: str, role: str) -> None:
-    fact = audit_fact(fixture.status(100.0).model_copy(update={"audit_whole": whole, "audit_checked_at": 96.0}), 100.0)
+    fact = audit_fact(fixture.status(100.0).replaced(audit_whole=whole, audit_checked_at=96.0), 100.0)
     assert words in fact.right and fact.right_role == role
 
 
@@ -159,7 +159,7 @@ def test_h_shows_what_the_hook_would_change_and_changes_nothing(
     programs = make_house("0").supervisor.programs
     assert programs.hook_preview is not None
     hostile = ["+ <b>\u202egnp</b>", *programs.hook_preview.diff]
-    programs.hook_preview = programs.hook_preview.model_copy(update={"diff": hostile, "file": "/tmp/<img src=x>\u202e"})
+    programs.hook_preview = programs.hook_preview.replaced(diff=hostile, file="/tmp/<img src=x>\u202e")
     window = open_window("fleet")
     QTest.keyClick(QApplication.focusWidget() or window, Qt.Key.Key_H)
     dialog = window.findChild(HookDialog)

@@ -85,7 +85,7 @@ def test_who_is_dead_reaches_and_burns_nothing(
         usage={"cost_usd": 1.0}, burn_usd_per_h=3.0, started_at=time.time(),
     )  # fmt: skip
     assert [note for *_, note in gauges(view)] == ["$1.00 left"]
-    assert "limit in about" in gauges(view.model_copy(update={"state": "running"}))[0][-1]
+    assert "limit in about" in gauges(view.replaced(state="running"))[0][-1]
     house = make_house("0")
     house.supervisor.agents["a"] = view
     page = open_window("fleet").page

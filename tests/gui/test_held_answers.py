@@ -198,7 +198,7 @@ def test_a_request_that_ends_meanwhile_is_not_answered(
 def test_time_that_runs_out_while_an_answer_is_held_is_a_denial(soon: None, desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
     page = opened(open_window("approvals"), PLAIN, qtbot)
     press(page, A)
-    desk.waiting = [one.model_copy(update={"left_s": 0.0}) if one.id == PLAIN else one for one in desk.waiting]
+    desk.waiting = [one.replaced(left_s=0.0) if one.id == PLAIN else one for one in desk.waiting]
     page.resync()
     qtbot.waitUntil(lambda: page.pane.problem.text() == "Not sent: expired: denied automatically.")
     qtbot.wait(1500)

@@ -126,7 +126,7 @@ def test_refusals_and_half_done_acts_are_told_in_words(make_house: Make, open_wi
 def test_without_a_preview_a_stop_is_still_possible_and_nothing_is_loosened(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     house = make_house()
     house.supervisor.stops.refuse = (503, "The registry cannot be read.")
-    house.supervisor.agents["support-triage"] = house.supervisor.agents["support-triage"].model_copy(update={"causes": ["operator"]})
+    house.supervisor.agents["support-triage"] = house.supervisor.agents["support-triage"].replaced(causes=["operator"])
     window = open_window("fleet")
     fleet_page(window).view.choose("support-triage")
     window.do("fleet.thaw-tree")
@@ -153,7 +153,7 @@ def test_nothing_is_confirmed_before_the_preview_came(make_house: Make, open_win
 def test_the_menu_offers_every_rung_over_every_reach(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     house = make_house()
     agents = mockup_agents()
-    house.supervisor.agents[agents[0].id] = agents[0].model_copy(update={"name": "R&D <b>x</b>\u202e"})
+    house.supervisor.agents[agents[0].id] = agents[0].replaced(name="R&D <b>x</b>\u202e")
     window = open_window("fleet")
     page = fleet_page(window)
     page.view.choose(agents[0].id)

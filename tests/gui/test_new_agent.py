@@ -63,7 +63,7 @@ def test_refusals_stay_in_the_dialog_with_their_figures(make_house: House, open_
     window = open_window("fleet")
     dialog = asked(window, qtbot)
     programs.why_not = "Memory is short: 512 MiB are free, and 1,024 MiB are wanted."
-    programs.view = programs.view.model_copy(update={"memory_free_mib": 512})
+    programs.view = programs.view.replaced(memory_free_mib=512)
     dialog.form.prompt.setPlainText("do it")
     qtbot.waitUntil(lambda: "512 MiB are free, and 1,024" in dialog.reach.state.text())
     assert not dialog.main.isEnabled() and not dialog.reach.shown
@@ -100,7 +100,7 @@ def test_any_command_is_seen_before_it_starts_too(make_house: House, open_window
     qtbot.waitUntil(lambda: page.view.current() is not None and page.view.current().id == "new-1")
     [(_, _, body)] = [entry for entry in house.supervisor.log if entry[0] == "launch"]
     last = house.supervisor.programs.previews[-1]
-    assert body["argv"] == ["python3", "agent one.py"] and isinstance(last, LaunchBody) and last.model_dump() == body
+    assert body["argv"] == ["python3", "agent one.py"] and isinstance(last, LaunchBody) and last.as_data() == body
 
 
 def test_hostile_and_endless_text_is_plain_and_refused_with_the_figure(make_house: House, open_window: Opener, qtbot: QtBot) -> None:

@@ -59,8 +59,8 @@ def test_a_breach_a_question_and_a_kill_reach_a_real_daemon_and_hostile_words_st
             qtbot.waitUntil(lambda: outside.desktop.why_not == "")
             assert session.shown() == [], "what was there when the console opened is no news"
             agents = house.supervisor.agents
-            breach = agents["inbox-reader"].model_copy(update={"state": "over_budget", "name": HOSTILE, "state_reason": HOSTILE})
-            asks = agents["linux-x64"].model_copy(update={"state": "needs_ok", "last_action": "asks: rm -rf <b>/</b>"})
+            breach = agents["inbox-reader"].replaced(state="over_budget", name=HOSTILE, state_reason=HOSTILE)
+            asks = agents["linux-x64"].replaced(state="needs_ok", last_action="asks: rm -rf <b>/</b>")
             house.on_loop(lambda: house.supervisor.upsert(breach, asks))
             qtbot.waitUntil(lambda: len(session.shown()) == 2)
             seen = {one["summary"]: one for one in session.shown()}
@@ -150,7 +150,7 @@ def test_a_body_is_escaped_or_carries_nothing_that_could_begin_a_tag() -> None:
 
 
 def rows(number: int, state: str) -> list[Row]:
-    return [Row(view.model_copy(update={"state": state})) for view in fixture.many_agents(number)]
+    return [Row(view.replaced(state=state)) for view in fixture.many_agents(number)]
 
 
 def test_many_agents_are_one_notification_and_a_kill_says_what_is_proven() -> None:
@@ -166,16 +166,16 @@ def test_news_is_what_changed_since_the_console_knows_the_fleet() -> None:
     fleet, shown = Fleet(), list[Alert]()
     alerts = Alerts(fleet, Switch(), shown.append)
     views = fixture.many_agents(3)
-    fleet.replace([views[0].model_copy(update={"state": "over_budget"}), *views[1:]])
+    fleet.replace([views[0].replaced(state="over_budget"), *views[1:]])
     alerts.look()
     assert shown == []
-    fleet.replace([views[0], views[1].model_copy(update={"state": "needs_ok"}), views[2]])  # after a gap in the stream
-    fleet.upsert(views[2].model_copy(update={"state": "needs_ok"}))
+    fleet.replace([views[0], views[1].replaced(state="needs_ok"), views[2]])  # after a gap in the stream
+    fleet.upsert(views[2].replaced(state="needs_ok"))
     fleet.upsert(views[2])  # answered before anybody looked
     alerts.look()
     assert [alert.title for alert in shown] == ["Waits for you"]
     for number in range(2 * NEWS):
-        fleet.upsert(views[0].model_copy(update={"state": "frozen" if number % 2 else "running"}))
+        fleet.upsert(views[0].replaced(state="frozen" if number % 2 else "running"))
     assert len(fleet.news) <= NEWS
 
 
@@ -347,7 +347,7 @@ def test_the_window_can_be_hidden_from_the_tray_and_comes_back(
 def raised(event: str, age_s: float = 0.0, **facts: object) -> Delta:
     at = datetime.fromtimestamp(time.time() - age_s, UTC).isoformat()
     view = AlertView(id="x", event=AlertKind(event), time=at, host="h", instance="i", facts=facts)
-    return Delta(seq=1, kind="alert", data=view.model_dump(mode="json"))
+    return Delta(seq=1, kind="alert", data=view.as_data())
 
 
 def test_readiness_lost_and_a_return_are_notifications_and_each_kind_can_be_turned_off() -> None:
@@ -366,15 +366,15 @@ def test_readiness_lost_and_a_return_are_notifications_and_each_kind_can_be_turn
     alerts.take(raised("readiness_lost", age_s=3600))
     assert not shown, "what is old is no news"
     off = AlertsView(desktop_off=[one.value for one in AlertKind])
-    switch.status = fixture.status().model_copy(update={"alerts": off})
+    switch.status = fixture.status().replaced(alerts=off)
     views = fixture.many_agents(2)
     fleet.replace(views)
-    fleet.upsert(views[0].model_copy(update={"state": "over_budget"}))
+    fleet.upsert(views[0].replaced(state="over_budget"))
     alerts.look()
     alerts.take(lost)
     alerts.kill_began("k-1")
     assert shown == []
-    fleet.upsert(views[1].model_copy(update={"state": "lost"}))
+    fleet.upsert(views[1].replaced(state="lost"))
     alerts.look()
     assert [one.title for one in shown] == ["Lost"], "what is none of the six stays"
 
@@ -417,7 +417,7 @@ def test_a_person_approves_and_denies_in_a_notification_while_the_window_is_hidd
             qtbot.wait(int(desktop.READ_S * 1000) + 200)
             # What the notification shows is of before this change: nothing may be decided by it.
             for entry in approvals_of(window).book.entries.values():
-                entry.row = entry.row.model_copy(update={"digest": "0" * 64})
+                entry.row = entry.row.replaced(digest="0" * 64)
             monkeypatch.setattr(approvals_of(window).book, "denial_needs_reason", True)
             session.choose("Deny")
             qtbot.waitUntil(window.isVisible)
@@ -448,7 +448,7 @@ def test_an_approval_holds_for_exactly_what_the_notification_showed(
     notified = Notified(cast(ApprovalRequests, None), Switch(), book, answers, parent)
     notified.undecided.connect(lambda _row, why: said.append(why))
     monkeypatch.setattr("console.gui.pages.approvals.case.is_bound", lambda _detail: True)
-    notified._came(row, "approve", ApprovalDetailView(row=row.model_copy(update=more)))
+    notified._came(row, "approve", ApprovalDetailView(row=row.replaced(**more)))
     assert [one.verdict for one in answers.held] == ([] if words else ["approve"])
     qtbot.waitUntil(lambda: (words in said[0]) if words and said else not words)
     answers.drop_all()

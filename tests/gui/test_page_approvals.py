@@ -272,7 +272,7 @@ def test_void_and_decided_elsewhere_turn_grey_in_place(house: FakeHouse, desk: F
 
 
 def test_a_digest_that_is_not_that_of_the_text_cannot_be_approved(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:
-    desk.waiting = [desk.waiting[0].model_copy(update={"argument": "/tmp/harmless"})]
+    desk.waiting = [desk.waiting[0].replaced(argument="/tmp/harmless")]
     page = page_of(open_window("approvals"))
     look_at(page, "r:ap-0001", qtbot)
     key(page.inbox.view, Qt.Key.Key_A)
@@ -366,7 +366,7 @@ def test_a_new_request_is_told_once_and_its_agent_leads_to_it(
     house.on_loop(lambda: house.supervisor.upsert(agent))
     qtbot.waitUntil(lambda: "x-1" in window.fleet.rows)
     alerts.look()
-    house.on_loop(lambda: house.supervisor.upsert(agent.model_copy(update={"state": "needs_ok"})))
+    house.on_loop(lambda: house.supervisor.upsert(agent.replaced(state="needs_ok")))
     house.on_loop(lambda: desk.ask(fake.row(70, "shell", "rm -rf <b>/</b>", agent_id="x-1", says="tidy up")))
     qtbot.waitUntil(lambda: "ap-0070" in page.book.entries and window.fleet.rows["x-1"].view.state == "needs_ok")
     alerts.look()

@@ -47,7 +47,7 @@ def hold(house: FakeHouse, number: int, hostile: bool = False) -> None:
     """The log of the stand-in has ``number`` records, and its status says so."""
     supervisor = house.supervisor
     supervisor.rooms.audit = fixture.audit_rows(time.time(), number, newest=number, hostile=hostile)
-    supervisor.status = supervisor.status.model_copy(update={"audit_records": number, "audit_whole": None, "audit_checked_at": None})
+    supervisor.status = supervisor.status.replaced(audit_records=number, audit_whole=None, audit_checked_at=None)
 
 
 def write(house: FakeHouse, number: int) -> None:
@@ -55,7 +55,7 @@ def write(house: FakeHouse, number: int) -> None:
     supervisor = house.supervisor
     total = len(supervisor.rooms.audit) + number
     supervisor.rooms.audit = fixture.audit_rows(time.time(), total, newest=total)
-    supervisor.status = supervisor.status.model_copy(update={"audit_records": total})
+    supervisor.status = supervisor.status.replaced(audit_records=total)
     house.on_loop(lambda: supervisor.tell("audit", {"newest": total, "total": total}))
 
 
@@ -109,18 +109,18 @@ def test_words_of_the_chain() -> None:
 def test_joints_of_a_record() -> None:
     before, row, after = fixture.audit_rows(0.0, 3, newest=30)
     assert [c.mark_role for c in checks(row, before, after, read=True)] == ["ok", "ok"]
-    forged = before.model_copy(update={"hash": "f" * 64})
+    forged = before.replaced(hash="f" * 64)
     assert checks(row, forged, after, read=True)[0].mark == "alert"
     assert checks(row, None, after, read=True)[0].mark == "alert", "a record before it has to be there"
     assert checks(row, None, None, read=False)[0].mark == "ring"
     first = fixture.audit_rows(0.0, 1, newest=1)[0]
     assert checks(first, None, None, read=True)[0].mark_role == "ok"
-    assert checks(first.model_copy(update={"previous": "a" * 64}), None, None, read=True)[0].mark_role == "danger"
+    assert checks(first.replaced(previous="a" * 64), None, None, read=True)[0].mark_role == "danger"
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
 def test_json_is_ascii_and_reads_back(name: str) -> None:
-    row = fixture.audit_rows(0.0, 1)[0].model_copy(update={"what": name, "data": {"x": name}})
+    row = fixture.audit_rows(0.0, 1)[0].replaced(what=name, data={"x": name})
     text = as_json(row)
     assert text.isascii() and json.loads(text)["what"] == name and json.loads(text)["data"] == {"x": name}
 
@@ -190,7 +190,7 @@ def test_the_status_alone_tells_of_new_records(make_house: House, open_window: O
     page = page_of(open_window("audit"))
     supervisor = house.supervisor
     supervisor.rooms.audit = fixture.audit_rows(time.time(), 11, newest=11)
-    supervisor.status = supervisor.status.model_copy(update={"audit_records": 11})
+    supervisor.status = supervisor.status.replaced(audit_records=11)
     qtbot.waitUntil(lambda: page.log.model.rows[0].seq == 11)
 
 
@@ -243,7 +243,7 @@ def test_a_loss_stays_red_until_it_is_acknowledged_with_a_reason(make_house: Hou
     hold(house, 6)
     supervisor = house.supervisor
     lost = {"audit_whole": False, "audit_lost": True, "audit_why": "the log before this one <b>is missing</b>"}
-    supervisor.status = supervisor.status.model_copy(update=lost)
+    supervisor.status = supervisor.status.replaced(**lost)
     window = open_window("audit")
     page = page_of(window)
     qtbot.waitUntil(page.chain.acknowledge.isVisible)

@@ -113,7 +113,7 @@ def test_the_fleets_head_says_the_days_cap_as_the_budgets_have_it(books: FakeBud
     qtbot.waitUntil(lambda: books.view is not None)
     view = books.view
     assert view is not None
-    books.view = view.model_copy(update={"totals": view.totals.model_copy(update={"day_cap_usd": None})})
+    books.view = view.replaced(totals=view.totals.replaced(day_cap_usd=None))
     qtbot.waitUntil(lambda: shown.list.data is not None and shown.list.data.totals.day_cap_usd is None)
     window.goto("fleet", "")
     qtbot.waitUntil(lambda: head.accessibleName().endswith("no limit for the day"))
@@ -379,4 +379,4 @@ def test_killed_means_no_change(make_house: House, open_window: Opener, qtbot: Q
 def test_without_an_agent_that_runs_nothing_burns_and_no_limit_is_passed() -> None:
     totals = b.BudgetTotals(day_cap_usd=400.0, spend_today_usd=120.0, spending=0, burn_usd_per_h=0.0, forecast_usd=120.0)
     assert passes_words(totals) == "no agent runs"
-    assert "passes" in passes_words(totals.model_copy(update={"spending": 3, "passes_cap_at": time.time()}))
+    assert "passes" in passes_words(totals.replaced(spending=3, passes_cap_at=time.time()))

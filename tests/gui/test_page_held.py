@@ -117,9 +117,9 @@ def test_by_keyboard_private_data_is_registered_and_the_session_is_tightened(mak
 
 def test_the_hosts_card_says_what_the_remote_path_is() -> None:
     view = fixture.kill_switch()
-    words, role, shape = hosts_note(view.model_copy(update={"hosts": []}))
+    words, role, shape = hosts_note(view.replaced(hosts=[]))
     assert "remote path: not ready (silent for 34 s)" in words and (role, shape) == ("warn", "triangle")
-    proven = [p.model_copy(update={"state": "proven", "detail": ""}) for p in view.paths]
-    assert hosts_note(view.model_copy(update={"paths": proven}))[1] == "text2"
-    assert "remote path: ready." in hosts_note(view.model_copy(update={"paths": proven}))[0]
-    assert hosts_note(view.model_copy(update={"paths": []}))[0].startswith("No remote kill is configured")
+    proven = [p.replaced(state="proven", detail="") for p in view.paths]
+    assert hosts_note(view.replaced(paths=proven))[1] == "text2"
+    assert "remote path: ready." in hosts_note(view.replaced(paths=proven))[0]
+    assert hosts_note(view.replaced(paths=[]))[0].startswith("No remote kill is configured")

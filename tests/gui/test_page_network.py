@@ -60,7 +60,7 @@ def test_the_narrowest_entry_names_this_request_alone() -> None:
     assert made is not None
     assert (made.host, made.port, made.methods, made.paths) == ("crates.io", 8080, ["GET"], ["/dl/x"])
     tunnel = offer(blocked("pastebin.com", "CONNECT", "")).draft
-    secretive = offer(blocked("pastebin.com", "CONNECT", "").model_copy(update={"sensitivity": "CONFIDENTIAL"})).draft
+    secretive = offer(blocked("pastebin.com", "CONNECT", "").replaced(sensitivity="CONFIDENTIAL")).draft
     assert secretive is not None and secretive.may_receive == "CONFIDENTIAL"  # so that its next try is let through
     assert tunnel is not None and (tunnel.port, tunnel.methods, tunnel.paths) == (443, [], [])
 
@@ -116,7 +116,7 @@ def test_the_log_is_bounded_and_joins_a_page_with_what_came_live() -> None:
     page = fixture.egress(1000.0, 5)
     book = EgressBook()
     book.add(page[0], 0.0)
-    fresh = page[0].model_copy(update={"at": 2000.0})
+    fresh = page[0].replaced(at=2000.0)
     book.add(fresh, 0.0)
     book.replace(page)
     assert [line.view for line in book.lines] == [fresh, *page]
@@ -135,7 +135,7 @@ def test_lists_of_any_length(number: int, rooms: FakeRooms, open_window: Opener,
     qtbot.waitUntil(lambda: page.header.facts.envoy[0] == "Healthy" and page.header.modes["FULL"] == 1)
     assert page.badge() is None, "the whole network alone is no alarm"
     row = next(row for row in page.desk.fleet.rows.values() if "full" in row.tags)
-    page.desk.fleet.upsert(row.view.model_copy(update={"sensitivity": "SECRET"}))
+    page.desk.fleet.upsert(row.view.replaced(sensitivity="SECRET"))
     assert page.badge() == Badge("1", "warn", "warning")
 
 
@@ -144,7 +144,7 @@ def test_ten_thousand_requests_leave_the_window_responsive(rooms: FakeRooms, ope
     views = fixture.egress(time.time() + 10, 10_000)
     began = time.thread_time()
     for number, view in enumerate(reversed(views)):
-        page.handle(Delta(seq=number, kind="egress", data=view.model_dump()))
+        page.handle(Delta(seq=number, kind="egress", data=view.as_data()))
     page.tabs.log.flush()
     assert time.thread_time() - began < 4
     assert len(page.tabs.log.model.rows) == KEPT and page.tabs.log.model.rows[0].view == views[0]
@@ -156,7 +156,7 @@ def test_the_log_waits_while_it_is_scrolled(rooms: FakeRooms, open_window: Opene
     page.tabs.log.view.verticalScrollBar().setValue(300)
     top = page.tabs.log.model.rows[0]
     for _ in range(3):
-        page.handle(Delta(seq=1, kind="egress", data=fixture.egress(time.time(), 1)[0].model_dump()))
+        page.handle(Delta(seq=1, kind="egress", data=fixture.egress(time.time(), 1)[0].as_data()))
     page.tabs.log.flush()
     assert page.tabs.log.model.rows[0] is top and page.tabs.log.newer.isVisible() and page.tabs.log.newer.text() == "3 new"
     key(page.tabs.view, Qt.Key.Key_L)
@@ -235,7 +235,7 @@ def test_a_list_that_moved_on_is_a_conflict_not_a_lost_change(rooms: FakeRooms, 
     drawer.form.reason.setText("mine")
     qtbot.waitUntil(lambda: drawer.save.isEnabled())
     rooms.version = 130
-    rooms.entries[0] = rooms.entries[0].model_copy(update={"reason": "theirs"})
+    rooms.entries[0] = rooms.entries[0].replaced(reason="theirs")
     drawer.save.click()
     qtbot.waitUntil(lambda: "version 130" in drawer.outcome.text())
     assert rooms.entries[0].reason == "theirs"
@@ -335,10 +335,8 @@ def test_filter_and_configuration(rooms: FakeRooms, open_window: Opener, qtbot: 
 
 def test_hostile_text_is_shown_literally(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     now = time.time()
-    rooms.entries = [e.model_copy(update={"reason": n, "owner": n}) for e, n in zip(fixture.entries(now), HOSTILE_NAMES, strict=False)]
-    rooms.egress = [
-        e.model_copy(update={"agent_name": n, "rule": n, "path": n}) for e, n in zip(fixture.egress(now, 40), HOSTILE_NAMES, strict=False)
-    ]
+    rooms.entries = [e.replaced(reason=n, owner=n) for e, n in zip(fixture.entries(now), HOSTILE_NAMES, strict=False)]
+    rooms.egress = [e.replaced(agent_name=n, rule=n, path=n) for e, n in zip(fixture.egress(now, 40), HOSTILE_NAMES, strict=False)]
     page = page_of(open_window("network"))
     for model in (page.tabs.model, page.tabs.log.model):
         assert all(is_plain(model.words(r, c)) for r in range(len(model.rows)) for c in range(len(model.columns)))

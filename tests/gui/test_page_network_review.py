@@ -128,11 +128,9 @@ def test_removing_says_what_it_would_have_blocked(rooms: FakeRooms, open_window:
 
 def test_hostile_history_marks_and_paths_stay_words(rooms: FakeRooms, open_window: Open, qtbot: QtBot) -> None:
     long = "/<b>x</b>\u202e" + "n" * 100_000
-    rooms.backtest = BacktestView(
-        days=30, judged=1, changed=1, newly_allowed=[TOKENS.model_copy(update={"path": long})], words=HOSTILE_NAMES[4]
-    )
-    rooms.versions = [v.model_copy(update={"reason": name, "by": name}) for v, name in zip(rooms.versions, HOSTILE_NAMES, strict=False)]
-    rooms.entries[0] = rooms.entries[0].model_copy(update={"marks": [MarkView(kind=HOSTILE_NAMES[4], words=long, danger=True)]})
+    rooms.backtest = BacktestView(days=30, judged=1, changed=1, newly_allowed=[TOKENS.replaced(path=long)], words=HOSTILE_NAMES[4])
+    rooms.versions = [v.replaced(reason=name, by=name) for v, name in zip(rooms.versions, HOSTILE_NAMES, strict=False)]
+    rooms.entries[0] = rooms.entries[0].replaced(marks=[MarkView(kind=HOSTILE_NAMES[4], words=long, danger=True)])
     window = open_window("network")
     page = page_of(window)
     page.do("network.edit")

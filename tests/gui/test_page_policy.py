@@ -89,7 +89,7 @@ def test_rules_stand_deny_before_ask_before_allow_with_hits_last_use_and_place(h
 
 def test_a_file_that_is_not_in_force_is_red_and_says_what_is(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     broken = "settings.json: line 12, column 3: Expecting ',' delimiter."
-    house.supervisor.policy.policy = fake.rules().model_copy(update={"problem": broken})
+    house.supervisor.policy.policy = fake.rules().replaced(problem=broken)
     page = page_of(open_window("policy"))
     assert page.header.facts.state == ("Newest file NOT in force", "diamond", "danger") and "last good" in page.header.facts.line
     assert (
@@ -139,7 +139,7 @@ def test_unknown_is_never_green() -> None:
         head_facts(None, "", stale=False),
         head_facts(view, "it is away", stale=False),
         head_facts(view, "", stale=True),
-        head_facts(view.model_copy(update={"problem": "x"}), "", stale=False),
+        head_facts(view.replaced(problem="x"), "", stale=False),
     ):
         assert told.state[2] != "ok"
     unjudged = p.PolicyTryView(recorded=0, changed=0, looser=0)
@@ -157,7 +157,7 @@ def test_findings_tools_and_sequences_each_by_its_key(house: FakeHouse, open_win
 
     def scoped() -> None:
         agent = house.supervisor.agents["cve-lookup"]
-        house.supervisor.upsert(agent.model_copy(update={"scopes": ["READ_FS"], "state": "running"}))
+        house.supervisor.upsert(agent.replaced(scopes=["READ_FS"], state="running"))
 
     house.on_loop(scoped)
     key(window, Qt.Key.Key_M)
@@ -235,12 +235,12 @@ def test_calls_of_a_rule_that_decided_another_are_read_again(house: FakeHouse, o
     """The pane must not go on saying that none was decided, or show the old ones, beside a count that grew."""
     room = house.supervisor.policy
     room.policy = fake.rules(1)
-    calls, room.calls = [one.model_copy(update={"rule": room.policy.rules[0].rule}) for one in room.calls], []
+    calls, room.calls = [one.replaced(rule=room.policy.rules[0].rule) for one in room.calls], []
     page = page_of(open_window("policy"))
     qtbot.waitUntil(lambda: "No recorded call" in page.pane.no_calls.text() and not page.reader.reading)
     room.calls = calls
-    used = room.policy.rules[0].model_copy(update={"hits": room.policy.rules[0].hits + len(calls), "last_at": 1.0})
-    room.policy = room.policy.model_copy(update={"rules": [used]})
+    used = room.policy.rules[0].replaced(hits=room.policy.rules[0].hits + len(calls), last_at=1.0)
+    room.policy = room.policy.replaced(rules=[used])
     page.read()
     qtbot.waitUntil(lambda: len(page.pane.calls_model.rows) == len(calls) > 0)
 
@@ -285,7 +285,7 @@ def test_what_was_tried_over_other_rules_is_not_saved(house: FakeHouse, open_win
     back.field.setPlainText(back.field.toPlainText().replace("ls", "cat"))
     back.reason.setText("r")
     qtbot.waitUntil(lambda: back.tried is not None and not back.why_not())
-    house.supervisor.policy.policy = fake.rules().model_copy(update={"sha256": "d" * 64})
+    house.supervisor.policy.policy = fake.rules().replaced(sha256="d" * 64)
     page.read()
     qtbot.waitUntil(lambda: page.reader.policy is not None and page.reader.policy.sha256 == "d" * 64)
     assert "Other rules are in force" in back.why_not()
@@ -304,7 +304,7 @@ def test_an_answer_over_rules_that_hold_no_more_is_not_taken_for_the_newer_one(h
     qtbot.waitUntil(lambda: back.tried is not None and not back.why_not())
     late, old = back._asked, back.tried
     assert late is not None and old is not None
-    back.take(fake.rules().model_copy(update={"sha256": "d" * 64}))
+    back.take(fake.rules().replaced(sha256="d" * 64))
     back._late.stop()
     back.attempt()
     back._came(late, old)
@@ -411,7 +411,7 @@ def test_a_comparison_without_calls_and_one_that_fails_say_so(house: FakeHouse, 
 def test_hostile_calls_and_types_are_shown_as_text_among_the_profiles(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:
     house.supervisor.policy.compared = fake.compared(texts=tuple(text[:1000] for text in HOSTILE))
     odd = p.ProfileChoice(agent_type="<b>x</b>\u202e", profile="strict", reason="r", by="b", at=1.0)
-    house.supervisor.policy.profiles = fake.profiles().model_copy(update={"choices": [odd], "own_rules": True})
+    house.supervisor.policy.profiles = fake.profiles().replaced(choices=[odd], own_rules=True)
     page = page_of(open_window("policy"))
     page.do("policy.profiles")
     tab = page.tabs.profiles

@@ -153,7 +153,7 @@ def test_a_file_that_changed_since_it_was_shown_is_a_conflict(rooms: FakeRooms, 
     page = page_of(open_window("rollback"))
     choose(page, "r-20417", qtbot)
     row = next(r for r in rooms.records if r.record_id == "r-20417")
-    rooms.details["r-20417"] = fixture.record_detail(row).model_copy(update={"now_sha256": fixture.sha("another content")})
+    rooms.details["r-20417"] = fixture.record_detail(row).replaced(now_sha256=fixture.sha("another content"))
     bar = page.pane.bar
     bar.typed.setText("restore 1")
     bar.reason.setText("r")
@@ -173,7 +173,7 @@ def test_a_changed_plan_empties_the_typed_words(rooms: FakeRooms, open_window: O
     qtbot.waitUntil(lambda: page.desk.requests.in_flight == 0)
     assert bar.typed.text() == "restore 1", "the same plan"
     row = next(r for r in rooms.records if r.record_id == "r-20417")
-    rooms.details["r-20417"] = fixture.record_detail(row).model_copy(update={"conflict": "It changed again."})
+    rooms.details["r-20417"] = fixture.record_detail(row).replaced(conflict="It changed again.")
     page._read_plan()
     qtbot.waitUntil(lambda: page.pane.conflict.text() == "It changed again.")
     assert bar.typed.text() == "" and not bar.button.isEnabled()
@@ -232,10 +232,7 @@ def test_keys_fold_filter_and_lead_to_the_audit(rooms: FakeRooms, open_window: O
 
 def test_hostile_text_is_shown_literally(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     rows = fixture.records(time.time(), len(HOSTILE_NAMES))
-    rooms.records = [
-        r.model_copy(update={"path": n, "agent_name": n, "agent_id": f"a{i}"})
-        for i, (r, n) in enumerate(zip(rows, HOSTILE_NAMES, strict=True))
-    ]
+    rooms.records = [r.replaced(path=n, agent_name=n, agent_id=f"a{i}") for i, (r, n) in enumerate(zip(rows, HOSTILE_NAMES, strict=True))]
     page = page_of(open_window("rollback"))
     model = page.list.model
     assert all(is_plain(model.words(r, c)) for r in range(len(model.rows)) for c in range(len(model.columns)))
@@ -244,7 +241,7 @@ def test_hostile_text_is_shown_literally(rooms: FakeRooms, open_window: Opener, 
 
 def test_binary_content_has_no_lines(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     row = rooms.records[1]
-    rooms.details[row.record_id] = fixture.record_detail(row).model_copy(update={"binary": True, "diff": []})
+    rooms.details[row.record_id] = fixture.record_detail(row).replaced(binary=True, diff=[])
     page = page_of(open_window("rollback"))
     choose(page, row.record_id, qtbot)
     assert "Not text" in page.pane.diff.accessibleDescription()
@@ -253,7 +250,7 @@ def test_binary_content_has_no_lines(rooms: FakeRooms, open_window: Opener, qtbo
 def test_two_thousand_lines_paint_only_what_is_in_sight(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     row = rooms.records[1]
     lines = [DiffLine(sign="~", left_no=n, left=f"new {n} " + "x" * 900, right_no=n, right=f"old {n} " + "y" * 900) for n in range(1, 2001)]
-    rooms.details[row.record_id] = fixture.record_detail(row).model_copy(update={"diff": lines, "truncated": True})
+    rooms.details[row.record_id] = fixture.record_detail(row).replaced(diff=lines, truncated=True)
     page = page_of(open_window("rollback"))
     choose(page, row.record_id, qtbot)
     page.grab()

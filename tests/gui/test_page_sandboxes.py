@@ -175,7 +175,7 @@ def test_the_pane_tells_how_the_session_came_to_its_mode(
     house = make_house("mockup")
     hostile = change(time.time() - 5, "operator", "NONE", by="operator:0", words="operator:0: <b>x</b>\u202egnp")
     seen = history("ctx-000a", time.time())
-    house.supervisor.boxes.histories["ctx-000a"] = seen.model_copy(update={"changes": [hostile, *seen.changes[2:]], "left_out": 3})
+    house.supervisor.boxes.histories["ctx-000a"] = seen.replaced(changes=[hostile, *seen.changes[2:]], left_out=3)
     window = open_window("fleet")
     page = fleet(window)
     page.view.choose("support-triage")
@@ -191,8 +191,8 @@ def test_the_pane_tells_how_the_session_came_to_its_mode(
     assert "&lt;b&gt;x&lt;/b&gt;\\u202e" in shown[0]
     assert card.timeline.tip_at(2, 5).startswith("FULL for ")
     assert card.timeline._ends[1] == "now"
-    house.supervisor.boxes.histories["ctx-000a"] = seen.model_copy(update={"changes": []})
-    changed = window.fleet.rows["support-triage"].view.model_copy(update={"network_mode": "NONE"})
+    house.supervisor.boxes.histories["ctx-000a"] = seen.replaced(changes=[])
+    changed = window.fleet.rows["support-triage"].view.replaced(network_mode="NONE")
     house.on_loop(lambda: house.supervisor.upsert(changed))
     qtbot.waitUntil(lambda: card.words.text() == "Nothing ever asked for a stricter mode.")
     page.view.choose("changelog-writer")
@@ -218,8 +218,8 @@ def test_the_panes_requests_are_live_newest_first_and_bounded(make_house: House,
             at=time.time() + number, agent_id="support-triage", method="GET", host="<b>evil</b>.example", path=f"/{number}",
             status=403, allowed=False, rule=rule,
         )  # fmt: skip
-        page.handle(Delta(seq=number, kind="egress", data=view.model_dump()))
-    page.handle(Delta(seq=999, kind="egress", data=view.model_copy(update={"agent_id": "data-sync", "path": "/other"}).model_dump()))
+        page.handle(Delta(seq=number, kind="egress", data=view.as_data()))
+    page.handle(Delta(seq=999, kind="egress", data=view.replaced(agent_id="data-sync", path="/other").as_data()))
     page.handle(Delta(seq=1000, kind="egress", data={"agent_id": "support-triage", "at": "never"}))
     assert len(lines.lines) == KEPT and lines.lines[0].view.path == "/299" and lines.height() == SHOWN * 34
     assert "GET <b>evil</b>.example/299: Blocked, HTTP 403. no entry for GET" in lines.accessibleName()

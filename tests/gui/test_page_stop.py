@@ -70,13 +70,13 @@ def finding(**more: object) -> FindingView:
         "excerpt": "+ curl x",
         "could_write": "yes: in it",
     }
-    return FindingView.model_validate({**base, **rest, "note": "", **more})
+    return FindingView.read({**base, **rest, "note": "", **more})
 
 
 def report(looked_at: float, *found: FindingView, session: str = "ctx-0000", **more: object) -> PersistenceReport:
     base = {"context_id": session, "looked_at": looked_at, "baseline_at": 1.0, "doubts": [], "findings": list(found), "left_out": 0}
     words = "quarantine: not available, because it comes with rollback"
-    return PersistenceReport.model_validate({**base, "not_looked": [], "quarantine": words, **more})
+    return PersistenceReport.read({**base, "not_looked": [], "quarantine": words, **more})
 
 
 def receipt_page(window: Window, kill_id: str, qtbot: QtBot) -> ReceiptPage:
@@ -198,8 +198,8 @@ def test_each_path_says_how_it_was_proven_how_long_ago_and_why_it_is_amber(make_
     absent = PathView(name="engine", state="unavailable", detail="not available, because no Docker engine listens on /run/x")
     paths = [local, absent, remote]
     why = ["local: the last canary was proven 300 s ago"]
-    house.supervisor.status = house.supervisor.status.model_copy(update={"armed": ArmedView(state="in_doubt", why=why, paths=paths)})
-    house.supervisor.switch = house.supervisor.switch.model_copy(update={"state": "in_doubt", "paths": paths})
+    house.supervisor.status = house.supervisor.status.replaced(armed=ArmedView(state="in_doubt", why=why, paths=paths))
+    house.supervisor.switch = house.supervisor.switch.replaced(state="in_doubt", paths=paths)
     window = open_window("kill-switch")
     page = window.page
     assert isinstance(page, KillSwitchPage)
@@ -247,7 +247,7 @@ def test_a_workspace_is_shown_held_released_and_deleted_with_a_reason(make_house
     now = time.time()
     session = house.supervisor.agents["support-triage"].session
     view = ContextView(context_id=session, path="/w", bytes=41_200_000, complete=True, measured_at=now, created_at=now, last_used=now)
-    house.supervisor.stops.contexts = [view.model_copy(update={"goes_at": now + 86_400, "over": "over its bound of 40 MB"})]
+    house.supervisor.stops.contexts = [view.replaced(goes_at=now + 86_400, over="over its bound of 40 MB")]
     window = open_window("fleet")
     page = window.pages["fleet"]
     assert isinstance(page, FleetPage)
@@ -273,7 +273,7 @@ def test_a_workspace_is_shown_held_released_and_deleted_with_a_reason(make_house
     assert not card.buttons["delete"].isEnabled() and "release it first" in card.buttons["delete"].toolTip()
     do("release")
     qtbot.waitUntil(lambda: card.buttons["delete"].isEnabled())
-    house.supervisor.stops.contexts = [view.model_copy(update={"agents_live": 1})]
+    house.supervisor.stops.contexts = [view.replaced(agents_live=1)]
     refused = do("delete")
     qtbot.waitUntil(lambda: refused.problem.isVisible())
     assert "agents live in it" in refused.problem.text()

@@ -48,7 +48,7 @@ def test_when_the_selected_row_leaves_nobody_takes_its_place(qtbot: QtBot) -> No
 def test_a_row_whose_state_reads_otherwise_is_painted_again(before: dict[str, object], after: dict[str, object]) -> None:
     """What is in dry-run, or not proven to run, must not go on looking as it did."""
     facts = {"id": "a", "name": "a", "state": "running", "started_at": 1.0, "ended_at": 2.0}
-    old, new = (Row(AgentView.model_validate({**facts, **more})) for more in (before, after))
+    old, new = (Row(AgentView.read({**facts, **more})) for more in (before, after))
     assert row_sign(old) != row_sign(new) and row_sign(old) == row_sign(Row(old.view))
 
 

@@ -49,9 +49,7 @@ Opener = Callable[..., Window]
 
 
 def agent(agent_id: str = "a", **more: object) -> AgentView:
-    return AgentView.model_validate(
-        {"id": agent_id, "name": agent_id, "session": "s", "control_level": "managed", "state": "running", **more}
-    )
+    return AgentView.read({"id": agent_id, "name": agent_id, "session": "s", "control_level": "managed", "state": "running", **more})
 
 
 # --- a press leaves those alone that were only seen: nothing is green while one of them runs -----------------------------
@@ -243,7 +241,7 @@ def test_what_is_older_than_a_day_carries_its_day() -> None:
 
 def entry(**more: object) -> ActivityItem:
     row = {"seq": 1, "at": 1.0, "kind": "note", "who": "operator:0", "text": "agent.message: to a-1: and <b>the</b> docs", "audit": 15}
-    return ActivityItem(ActivityRow.model_validate(row | more))
+    return ActivityItem(ActivityRow.read(row | more))
 
 
 def test_what_an_operator_wrote_and_did_is_said_as_a_person_says_it() -> None:

@@ -222,7 +222,7 @@ def test_a_target_without_a_preview_is_counted(make_house: Make, open_window: Op
 def test_what_loosens_is_not_sent_without_a_preview(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     house = make_house()
     for agent in list(house.supervisor.agents.values()):
-        house.supervisor.agents[agent.id] = agent.model_copy(update={"causes": ["operator"]})
+        house.supervisor.agents[agent.id] = agent.replaced(causes=["operator"])
     window = open_window("fleet")
     first, second = ids_at(window, 1, 3)
     house.supervisor.stops.unpreviewed = {second: "The registry cannot be read."}
@@ -242,8 +242,8 @@ def test_what_a_preview_says_stands_below_its_target(make_house: Make, open_wind
     window = open_window("fleet")
     rows = [row.id for row in fleet_of(window).table.model.rows]
     agents = house.supervisor.agents
-    agents["linux-x64"] = agents["linux-x64"].model_copy(update={"control_level": "observed"})
-    agents["windows"] = agents["windows"].model_copy(update={"best_effort": "it can leave its cgroup"})
+    agents["linux-x64"] = agents["linux-x64"].replaced(control_level="observed")
+    agents["windows"] = agents["windows"].replaced(best_effort="it can leave its cgroup")
     numbers = (rows.index("release-captain"), rows.index("support-triage"))
     dialog = two_asked(window, qtbot, "fleet.stop-tree", numbers)
     qtbot.waitUntil(dialog.main.isEnabled)
@@ -289,7 +289,7 @@ def test_nothing_is_loosened_while_a_preview_hangs(
     monkeypatch.setattr("console.gui.pages.kill_switch.several.UNKNOWN_MS", 50)
     house = make_house()
     for agent in list(house.supervisor.agents.values()):
-        house.supervisor.agents[agent.id] = agent.model_copy(update={"causes": ["operator"]})
+        house.supervisor.agents[agent.id] = agent.replaced(causes=["operator"])
     window = open_window("fleet")
     house.supervisor.stops.hanging = {ids_at(window, 3)[0]}
     dialog = two_asked(window, qtbot, "fleet.thaw-agent")
@@ -308,7 +308,7 @@ def test_who_was_left_alone_is_not_done(make_house: Make, open_window: Open, qtb
     second = ids_at(window, 3)[0]
     dialog = two_asked(window, qtbot)
     qtbot.waitUntil(dialog.main.isEnabled)
-    house.supervisor.agents[second] = house.supervisor.agents[second].model_copy(update={"control_level": "observed"})
+    house.supervisor.agents[second] = house.supervisor.agents[second].replaced(control_level="observed")
     dialog.main.click()
     qtbot.waitUntil(dialog.main.isHidden)
     assert "done for 1 of 2 targets" in window.notices.all[-1].text and window.notices.all[-1].level == "amber"
@@ -339,7 +339,7 @@ def acts_on(make_house: Make, open_window: Open, fleet: str = "mockup", **change
     house = make_house(fleet)
     for name, update in changed.items():
         agent_id = name.replace("_", "-")
-        house.supervisor.agents[agent_id] = house.supervisor.agents[agent_id].model_copy(update=update)
+        house.supervisor.agents[agent_id] = house.supervisor.agents[agent_id].replaced(**update)
     window = open_window("fleet")
     return window, fleet_of(window).acts
 
@@ -347,7 +347,7 @@ def acts_on(make_house: Make, open_window: Open, fleet: str = "mockup", **change
 def test_no_agent_is_lost_where_parents_lead_in_a_circle(make_house: Make, open_window: Open) -> None:
     window, acts = acts_on(make_house, open_window, "40")
     for name, parent in (("a-1", "a-2"), ("a-2", "a-1"), ("a-3", "a-2")):
-        window.fleet.upsert(window.fleet.rows[name].view.model_copy(update={"parent_id": parent}))
+        window.fleet.upsert(window.fleet.rows[name].view.replaced(parent_id=parent))
     for ids, kept in (
         (["a-1", "a-2", "a-20"], {"a-1", "a-20"}),
         (["a-3", "a-1", "a-20"], {"a-1", "a-20"}),

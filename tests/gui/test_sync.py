@@ -55,7 +55,7 @@ class Asked:
 
 def status(**facts: object) -> StatusView:
     of = {"instance": "i", "host": "h", "version": "1", "state_dir": "/s", "mode": "root", "killed": False}
-    return StatusView.model_validate(of | facts)
+    return StatusView.read(of | facts)
 
 
 @pytest.mark.parametrize("comes", [True, False], ids=["an older snapshot", "no snapshot"])

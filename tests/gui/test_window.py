@@ -153,7 +153,7 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
 
 def test_a_viewer_sees_their_role_and_is_offered_no_kill_no_start_and_no_panic(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     house = make_house()
-    house.supervisor.status = house.supervisor.status.model_copy(update={"your_roles": ["viewer"], "your_rights": ["read"]})
+    house.supervisor.status = house.supervisor.status.replaced(your_roles=["viewer"], your_rights=["read"])
     window = open_window("fleet")
     qtbot.waitUntil(lambda: window.switch.rights == ["read"])
     window.activateWindow()
@@ -173,7 +173,7 @@ def test_a_viewer_sees_their_role_and_is_offered_no_kill_no_start_and_no_panic(m
 def test_a_responder_kills_and_is_told_why_nothing_can_be_approved(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     house = make_house()
     changed = {"your_roles": ["responder"], "your_rights": ["kill", "read"]}
-    house.supervisor.status = house.supervisor.status.model_copy(update=changed)
+    house.supervisor.status = house.supervisor.status.replaced(**changed)
     window = open_window("fleet")
     qtbot.waitUntil(lambda: window.switch.rights == ["kill", "read"])
     assert window.plate.isEnabled() and not window.why_not("fleet.stop-tree")
@@ -298,7 +298,7 @@ def test_a_supervisor_that_goes_and_comes_back(make_house: Make, open_window: Op
     house.start()
     qtbot.waitUntil(lambda: gone.id not in window.fleet.rows)
     qtbot.waitUntil(lambda: window.switch.guard.alive)
-    changed = house.supervisor.agents["a-0"].model_copy(update={"name": "renamed"})
+    changed = house.supervisor.agents["a-0"].replaced(name="renamed")
     house.on_loop(lambda: house.supervisor.upsert(changed))
     qtbot.waitUntil(lambda: window.fleet.rows["a-0"].name == "renamed")
 

@@ -111,7 +111,7 @@ def waiting(it: Instance, words: str) -> ApprovalRow:
 
 
 def decide(it: Instance, row: ApprovalRow, verdict: str, reason: str = "") -> None:
-    body = DecideBody.model_validate({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, "reason": reason})
+    body = DecideBody.read({"requests": [Decided(id=row.id, digest=row.digest)], "verdict": verdict, "reason": reason})
     (result,) = it.api.decide(body).results
     assert result.done, result.words
 
@@ -187,7 +187,7 @@ def test_an_installed_program_of_an_ordinary_account_is_taken_over_and_confirmed
                 shown = it.api.adopt_candidates(row.id)
                 first = shown.candidates[0]
                 fields = {"pid": first.pid, "start_ticks": first.start_ticks, "exe": first.exe, "uid": first.uid, "reason": "the test"}
-                done = it.api.adopt(AdoptBody.model_validate({"agent": shown.agent, **fields}))
+                done = it.api.adopt(AdoptBody.read({"agent": shown.agent, **fields}))
                 assert not done.left and done.control_level == "adopted", done
                 receipt = it.api.kill(row.id, tree=True, reason="the test")
                 assert receipt.verified_zero, receipt

@@ -66,7 +66,7 @@ def instance(state_dir: Path, model: ModelServer) -> Iterator[Instance]:
 def start(it: Instance, prompt: str, **more: object) -> str:
     shown = it.api.preview_programs(ProgramsBody(items=[ProgramItem(agent="opencode", prompt=prompt)])).items[0]
     assert re.match(r"1\.\d+\.\d+", shown.version), shown
-    item = ProgramItem.model_validate({"agent": "opencode", "prompt": prompt, "context_id": CONTEXT} | more)
+    item = ProgramItem.read({"agent": "opencode", "prompt": prompt, "context_id": CONTEXT} | more)
     (one,) = it.api.start_programs(ProgramsBody(items=[item])).items
     assert not one.error, one.error
     return one.id
@@ -192,7 +192,7 @@ def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(state_di
                     "reason": "tests",
                     "owner": "tests",
                 }
-                it.api.add_entry(AllowlistEntryBody.model_validate(entry))
+                it.api.add_entry(AllowlistEntryBody.read(entry))
                 agent_id = start(it, "BEHIND please", sandbox="bubblewrap", network_mode="PROXIED")
                 heard(it, agent_id, "assistant: That was all.")
                 costs(it, agent_id, 2)

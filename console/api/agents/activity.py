@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from console.api.bodies import SCHEMA_VERSION, View
+from console.api.message import SCHEMA_VERSION, View
 
 
-class ActivityRow(View):
+class ActivityRow(View, kw_only=True):
     """One entry of a feed."""
 
     seq: int
@@ -36,7 +36,7 @@ class ActivityRow(View):
     """Number of its audit record; 0: none."""
 
 
-class ActivityPage(View):
+class ActivityPage(View, kw_only=True):
     """GET /api/agents/{id}/activity?before=&after=&limit=&q=&kind=: oldest first; without before and after the newest."""
 
     schema_version: int = SCHEMA_VERSION
@@ -59,14 +59,14 @@ class ActivityPage(View):
     """Bytes its program wrote on stdout and stderr: GET /api/agents/{id}/output."""
 
 
-class ActivityEntryView(View):
+class ActivityEntryView(View, kw_only=True):
     """GET /api/agents/{id}/activity/{seq}."""
 
     schema_version: int = SCHEMA_VERSION
     row: ActivityRow
 
 
-class McpToolView(View):
+class McpToolView(View, kw_only=True):
     """One tool of an MCP server, as agents named it. Hostile text."""
 
     server: str
@@ -77,7 +77,7 @@ class McpToolView(View):
     last_at: float = 0.0
 
 
-class McpView(View):
+class McpView(View, kw_only=True):
     """GET /api/mcp: what agents were seen to call, by server and tool, in the activity that is kept. No server is asked."""
 
     schema_version: int = SCHEMA_VERSION

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from console.api.bodies import SCHEMA_VERSION, View
+from console.api.message import SCHEMA_VERSION, View
 
 
-class SourcesFileView(View):
+class SourcesFileView(View, kw_only=True):
     """One ``sources/TYPE.json``."""
 
     agent_type: str
@@ -18,7 +18,7 @@ class SourcesFileView(View):
     """Shown, each with the reason why it cannot be enforced."""
 
 
-class SourcesView(View):
+class SourcesView(View, kw_only=True):
     """Answer of GET /api/sources."""
 
     schema_version: int = SCHEMA_VERSION

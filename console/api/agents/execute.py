@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.messages import Request, View
+from console.api.message import Request, View
 
 
-class ExecuteBody(Request):
+class ExecuteBody(Request, kw_only=True):
     """POST /v1/execute."""
 
     tool: Literal["shell", "argv", "python"]
-    argument: Annotated[str, Field(max_length=65536)]
+    argument: Annotated[str, Meta(max_length=65536)]
     """A command, a JSON list of words, or Python code."""
-    cwd: Annotated[str, Field(max_length=4096)] = ""
+    cwd: Annotated[str, Meta(max_length=4096)] = ""
     """Where it runs; empty: the workspace."""
-    timeout_s: Annotated[float, Field(gt=0, le=86400)] | None = None
-    says: Annotated[str, Field(max_length=2000)] = ""
-    call_id: Annotated[str, Field(max_length=200)] = ""
+    timeout_s: Annotated[float, Meta(gt=0, le=86400)] | None = None
+    says: Annotated[str, Meta(max_length=2000)] = ""
+    call_id: Annotated[str, Meta(max_length=200)] = ""
 
 
-class ExecuteBegun(View):
+class ExecuteBegun(View, kw_only=True):
     """The first line: it was judged, recorded, and runs."""
 
     event: Literal["begun"] = "begun"
@@ -42,7 +42,7 @@ class ExecuteBegun(View):
     """Of what it may write there is none, and why: hostile."""
 
 
-class ExecuteOutput(View):
+class ExecuteOutput(View, kw_only=True):
     """A piece of what it writes."""
 
     event: Literal["output"] = "output"
@@ -51,7 +51,7 @@ class ExecuteOutput(View):
     """The bytes as they are, in base64: hostile."""
 
 
-class ExecuteEnded(View):
+class ExecuteEnded(View, kw_only=True):
     """The last line."""
 
     event: Literal["ended"] = "ended"

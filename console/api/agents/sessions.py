@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.messages import SCHEMA_VERSION, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
 
 
-class ContextView(View):
+class ContextView(View, kw_only=True):
     """One session's workspace. Times are seconds since the epoch."""
 
     context_id: str
@@ -30,7 +30,7 @@ class ContextView(View):
     """Beyond its bound, in words."""
 
 
-class ContextsView(View):
+class ContextsView(View, kw_only=True):
     """GET /api/contexts."""
 
     schema_version: int = SCHEMA_VERSION
@@ -43,7 +43,7 @@ class ContextsView(View):
     ttl_days: float = 7.0
 
 
-class ContextActBody(Request):
+class ContextActBody(Request, kw_only=True):
     """POST /api/contexts/{id}/hold | release | delete."""
 
-    reason: Annotated[str, Field(min_length=1, max_length=300)]
+    reason: Annotated[str, Meta(min_length=1, max_length=300)]

@@ -10,8 +10,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
 from console.api import endpoints as ep
 from console.api import ladder as la
 from console.api import messages as m
@@ -20,8 +18,10 @@ from console.api.agents.activity import ActivityEntryView, ActivityPage
 from console.api.agents.adopt import CandidatesView
 from console.api.agents.sessions import ContextActBody, ContextsView
 from console.api.allowlist_review import AllowlistHistoryView
+from console.api.bodies import AnyMessage
 from console.api.budgets import BudgetHistoryView, BudgetNodeView, BudgetScope, BudgetsView
 from console.api.client.wire import Wire
+from console.api.message import Malformed
 from console.api.network import ModeHistoryView
 from console.api.persistence import PersistenceView
 from console.api.rearm import AgainBody, RearmProof
@@ -32,7 +32,7 @@ from console.domain.process.precedence import ahead
 from console.settings.places import Places
 
 B = TypeVar("B")
-V = TypeVar("V", bound=BaseModel)
+V = TypeVar("V", bound=AnyMessage)
 
 
 class _Asking:
@@ -309,8 +309,8 @@ class ApiClient(_Stops, _Pages):
 
 def _switch(action: Literal["activate", "rearm"], reason: str, kill_id: str = "", proof: RearmProof | None = None) -> la.SwitchBody:
     try:
-        return la.SwitchBody(action=action, reason=reason, kill_id=kill_id, proof=proof)
-    except ValidationError as error:
+        return la.SwitchBody.made(action=action, reason=reason, kill_id=kill_id, proof=proof)
+    except Malformed as error:
         raise UsageProblem("A kill or a rearm needs a reason of 1 to 500 characters.", "Give one with --reason.") from error
 
 
@@ -346,5 +346,5 @@ def _delta(seq: int, kind: str, data: str) -> m.Delta:
     try:
         parsed: Any = json.loads(data)
         return m.Delta(seq=seq, kind=kind, data=parsed)
-    except (ValueError, ValidationError) as error:
+    except ValueError as error:
         raise Unreachable("The stream of events carries something unreadable.", "Open it again and read the whole fleet again.") from error

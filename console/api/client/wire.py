@@ -34,11 +34,10 @@ from console.domain.errors import (
 from console.settings.places import Places
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
+    from console.api.bodies import AnyMessage
     from console.api.endpoints import Endpoint
 
-V = TypeVar("V", bound="BaseModel")
+V = TypeVar("V", bound="AnyMessage")
 
 CONNECT_S = 2.0
 CONNECT_PAUSE_S = 0.01
@@ -150,12 +149,12 @@ class Wire:
         self,
         endpoint: Endpoint[Any, V],
         *ids: str | int,
-        body: BaseModel | None = None,
+        body: AnyMessage | None = None,
         query: Mapping[str, Any] | None = None,
         wait_s: float | None = None,
     ) -> V:
         """Ask an endpoint; ``ids`` fill its path. Raises Unreachable, TimedOut, or the kind the supervisor's answer names."""
-        content = None if body is None else body.model_dump_json().encode()
+        content = None if body is None else body.to_json().encode()
         path = endpoint.at(segment, *ids)
         received, _ = self._sent(endpoint.method, path, content, query, wait_s or endpoint.wait_s)
         return _read(endpoint.answer, path, received)
@@ -232,14 +231,14 @@ class Answer(dict[str, Any]):
         except KeyError:
             raise AttributeError(name) from None
 
-    def model_dump(self, *, exclude: Collection[str] = ()) -> dict[str, Any]:
+    def as_data(self, *, exclude: Collection[str] = ()) -> dict[str, Any]:
         """The fields, as a message gives them."""
         return {name: value for name, value in self.items() if name not in exclude}
 
 
 def _read(view: type[V], path: str, received: bytes) -> V:
     try:
-        return view.model_validate_json(received)
+        return view.read_json(received)
     except ValueError as error:
         raise _unreadable(path) from error
 

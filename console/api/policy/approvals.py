@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.bodies import SCHEMA_VERSION, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
 
 AT_ONCE = 100
 """Requests decided in one call."""
 
 
-class ApprovalRow(View):
+class ApprovalRow(View, kw_only=True):
     """One request. Every text of it is hostile."""
 
     id: str
@@ -56,7 +56,7 @@ class ApprovalRow(View):
     words: str = ""
 
 
-class ApprovalsView(View):
+class ApprovalsView(View, kw_only=True):
     """GET /api/approvals: waiting ones, the worst danger first, then the least time left; decided ones, newest first."""
 
     schema_version: int = SCHEMA_VERSION
@@ -75,7 +75,7 @@ class ApprovalsView(View):
     """Whether a denial without a reason is refused."""
 
 
-class ApprovalPart(View):
+class ApprovalPart(View, kw_only=True):
     """One part of what was judged."""
 
     text: str
@@ -86,7 +86,7 @@ class ApprovalPart(View):
     danger: str = ""
 
 
-class TreeCost(View):
+class TreeCost(View, kw_only=True):
     """One agent of the tree."""
 
     id: str
@@ -100,7 +100,7 @@ class TreeCost(View):
     asks: bool = False
 
 
-class BlastLine(View):
+class BlastLine(View, kw_only=True):
     """What it could touch. ``level``: ``plain``, ``warn`` or ``danger``."""
 
     kind: Literal["files", "hosts", "programs", "data", "undo"]
@@ -108,7 +108,7 @@ class BlastLine(View):
     level: Literal["plain", "warn", "danger"] = "plain"
 
 
-class JustBefore(View):
+class JustBefore(View, kw_only=True):
     """What the same agent did just before."""
 
     at: float
@@ -116,7 +116,7 @@ class JustBefore(View):
     text: str
 
 
-class ApprovalDetailView(View):
+class ApprovalDetailView(View, kw_only=True):
     """GET /api/approvals/{id}."""
 
     schema_version: int = SCHEMA_VERSION
@@ -131,24 +131,24 @@ class ApprovalDetailView(View):
     before: list[JustBefore] = []
 
 
-class Decided(Request):
+class Decided(Request, kw_only=True):
     """One request by its id and the digest the person saw."""
 
-    id: Annotated[str, Field(min_length=1, max_length=40)]
-    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    id: Annotated[str, Meta(min_length=1, max_length=40)]
+    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
-class DecideBody(Request):
+class DecideBody(Request, kw_only=True):
     """POST /api/approvals: one decision on one or several requests."""
 
-    requests: Annotated[list[Decided], Field(min_length=1, max_length=AT_ONCE)]
+    requests: Annotated[list[Decided], Meta(min_length=1, max_length=AT_ONCE)]
     verdict: Literal["approve", "deny"]
     scope: Literal["once", "session"] = "once"
-    reason: Annotated[str, Field(max_length=1000)] = ""
+    reason: Annotated[str, Meta(max_length=1000)] = ""
     """What the agent is told after a denial. Needed only where a setting asks for it."""
 
 
-class DecidedRow(View):
+class DecidedRow(View, kw_only=True):
     """What became of one."""
 
     id: str
@@ -157,14 +157,14 @@ class DecidedRow(View):
     """Why not."""
 
 
-class DecideView(View):
+class DecideView(View, kw_only=True):
     """The answer."""
 
     schema_version: int = SCHEMA_VERSION
     results: list[DecidedRow]
 
 
-class GrantRow(View):
+class GrantRow(View, kw_only=True):
     """What one session was given."""
 
     session: str
@@ -176,15 +176,15 @@ class GrantRow(View):
     argument: str = ""
 
 
-class GrantsView(View):
+class GrantsView(View, kw_only=True):
     """GET /api/approvals/grants."""
 
     schema_version: int = SCHEMA_VERSION
     grants: list[GrantRow] = []
 
 
-class EndGrantBody(Request):
+class EndGrantBody(Request, kw_only=True):
     """POST /api/approvals/grants/end: take back what a session was given."""
 
-    session: Annotated[str, Field(min_length=1, max_length=63)]
-    reason: Annotated[str, Field(min_length=1, max_length=500)]
+    session: Annotated[str, Meta(min_length=1, max_length=63)]
+    reason: Annotated[str, Meta(min_length=1, max_length=500)]

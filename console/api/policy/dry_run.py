@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.bodies import SCHEMA_VERSION, Id, Reason, Request, View
+from console.api.message import SCHEMA_VERSION, Id, Reason, Request, View
 from console.api.policy.approvals import ApprovalPart
 
 
-class DryRunBody(Request):
+class DryRunBody(Request, kw_only=True):
     """POST /api/dry-run: into it (at once, with all below), or out of it."""
 
     agent: Id
@@ -18,7 +18,7 @@ class DryRunBody(Request):
     reason: Reason
 
 
-class DryRunView(View):
+class DryRunView(View, kw_only=True):
     """The answer: it is on record and on disk."""
 
     schema_version: int = SCHEMA_VERSION
@@ -31,7 +31,7 @@ class DryRunView(View):
     """What dry-run does not hold."""
 
 
-class PreviewLine(View):
+class PreviewLine(View, kw_only=True):
     """What a call would touch. ``kind``: files hosts programs data undo cost; ``level``: plain, warn, danger."""
 
     kind: str
@@ -39,7 +39,7 @@ class PreviewLine(View):
     level: str = "plain"
 
 
-class PlanCallView(View):
+class PlanCallView(View, kw_only=True):
     """One call. Every text of it is hostile; known secrets were taken out."""
 
     seq: int
@@ -68,7 +68,7 @@ class PlanCallView(View):
     times: int = 1
 
 
-class PlanView(View):
+class PlanView(View, kw_only=True):
     """One plan."""
 
     id: str
@@ -91,7 +91,7 @@ class PlanView(View):
     """Why it cannot be approved now; empty: it can."""
 
 
-class PlansView(View):
+class PlansView(View, kw_only=True):
     """GET /api/plans/{agent}: the plans that its calls are in, newest first."""
 
     schema_version: int = SCHEMA_VERSION
@@ -102,16 +102,16 @@ class PlansView(View):
     plans: list[PlanView] = []
 
 
-class PlanBody(Request):
+class PlanBody(Request, kw_only=True):
     """POST /api/plans: a decision on a whole plan, as it was shown."""
 
-    plan: Annotated[str, Field(pattern=r"^p-[0-9a-f]{12}$")]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    plan: Annotated[str, Meta(pattern=r"^p-[0-9a-f]{12}\Z")]
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
     verdict: Literal["approve", "discard"]
     reason: Reason
 
 
-class PlanDecidedView(View):
+class PlanDecidedView(View, kw_only=True):
     """The answer."""
 
     schema_version: int = SCHEMA_VERSION

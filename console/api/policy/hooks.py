@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.bodies import SCHEMA_VERSION, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
 
 
-class HookBody(Request):
+class HookBody(Request, kw_only=True):
     """POST /v1/hook: the program, and what it told its hook. Hostile, and bounded by the door."""
 
-    program: Annotated[str, Field(max_length=40)]
+    program: Annotated[str, Meta(max_length=40)]
     payload: dict[str, Any]
 
 
-class HookVerdict(View):
+class HookVerdict(View, kw_only=True):
     """The answer. Only ``allow`` lets the call go on."""
 
     schema_version: int = SCHEMA_VERSION
@@ -27,7 +27,7 @@ class HookVerdict(View):
     """What the agent should read now; goes into its context with the answer."""
 
 
-class ProgramHook(View):
+class ProgramHook(View, kw_only=True):
     """One program whose hook has reached the supervisor."""
 
     program: str
@@ -35,7 +35,7 @@ class ProgramHook(View):
     last_at: float
 
 
-class AgentHook(View):
+class AgentHook(View, kw_only=True):
     """One agent whose tool calls have reached the supervisor."""
 
     calls: int
@@ -46,7 +46,7 @@ class AgentHook(View):
     """Calls whose hook was gone before it had its answer: whether they went on is not known."""
 
 
-class HooksView(View):
+class HooksView(View, kw_only=True):
     """GET /api/hooks. A program that is not in it has never asked: nothing of it is enforced."""
 
     schema_version: int = SCHEMA_VERSION

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.bodies import SCHEMA_VERSION, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
 
 MARKS = 1000
 """Marks an answer names; the count is whole."""
@@ -14,7 +14,7 @@ PARTS = 200
 CALLS = 200
 
 
-class LintFinding(View):
+class LintFinding(View, kw_only=True):
     """One thing to know about one rule in force."""
 
     severity: str
@@ -28,7 +28,7 @@ class LintFinding(View):
     swallows_count: int = 0
 
 
-class LintView(View):
+class LintView(View, kw_only=True):
     """GET /api/policy/lint."""
 
     schema_version: int = SCHEMA_VERSION
@@ -39,17 +39,17 @@ class LintView(View):
     """Why the newest file is not in force: these findings are about the last good one."""
 
 
-class ExplainBody(Request):
+class ExplainBody(Request, kw_only=True):
     """POST /api/policy/explain: a call to check, made by no agent. Nothing is recorded and nothing is done."""
 
-    tool: Annotated[str, Field(min_length=1, max_length=200)]
-    argument: Annotated[str, Field(max_length=65_536)]
-    agent_id: Annotated[str, Field(max_length=200)] = ""
+    tool: Annotated[str, Meta(min_length=1, max_length=200)]
+    argument: Annotated[str, Meta(max_length=65_536)]
+    agent_id: Annotated[str, Meta(max_length=200)] = ""
     """Empty: check by the rules alone, without an agent's scopes and data."""
-    cwd: Annotated[str, Field(max_length=4096)] = ""
+    cwd: Annotated[str, Meta(max_length=4096)] = ""
 
 
-class ExplainedPart(View):
+class ExplainedPart(View, kw_only=True):
     """One thing that was judged. Hostile."""
 
     text: str
@@ -59,7 +59,7 @@ class ExplainedPart(View):
     reason: str
 
 
-class ExplainedStep(View):
+class ExplainedStep(View, kw_only=True):
     """One program that would be executed. Hostile."""
 
     argv: list[str]
@@ -67,7 +67,7 @@ class ExplainedStep(View):
     joined: str = ""
 
 
-class ExplainView(View):
+class ExplainView(View, kw_only=True):
     """What would be answered now, and why."""
 
     schema_version: int = SCHEMA_VERSION
@@ -83,7 +83,7 @@ class ExplainView(View):
     """What this answer does not know, or by what it was judged."""
 
 
-class ToolRow(View):
+class ToolRow(View, kw_only=True):
     """What is known of tools that do the same."""
 
     names: list[str]
@@ -97,7 +97,7 @@ class ToolRow(View):
     """Bounds of the permission matrix; empty with ``matrix`` of the view saying why."""
 
 
-class ToolsView(View):
+class ToolsView(View, kw_only=True):
     """GET /api/policy/tools."""
 
     schema_version: int = SCHEMA_VERSION
@@ -112,14 +112,14 @@ class ToolsView(View):
     """``none``, ``in_force``, ``last_good`` (the newest file is not), ``unknown`` (every call is denied)."""
 
 
-class SequenceStep(View):
+class SequenceStep(View, kw_only=True):
     """One step of a pattern, and what takes it."""
 
     name: str
     takes: str
 
 
-class SequenceRow(View):
+class SequenceRow(View, kw_only=True):
     """One forbidden sequence."""
 
     name: str
@@ -132,7 +132,7 @@ class SequenceRow(View):
     """Steps of it that were taken and stand."""
 
 
-class MarkRow(View):
+class MarkRow(View, kw_only=True):
     """A step that an agent of a lineage has taken. A step is never taken back. Hostile."""
 
     pattern: str
@@ -149,7 +149,7 @@ class MarkRow(View):
     """On disk."""
 
 
-class SequencesView(View):
+class SequencesView(View, kw_only=True):
     """GET /api/policy/sequences."""
 
     schema_version: int = SCHEMA_VERSION
@@ -163,7 +163,7 @@ class SequencesView(View):
     """Lineages that carry a mark."""
 
 
-class JudgedRow(View):
+class JudgedRow(View, kw_only=True):
     """One recorded call, with the verdict of the rules. Hostile; known secrets are taken out."""
 
     at: float
@@ -175,7 +175,7 @@ class JudgedRow(View):
     rule: str
 
 
-class JudgedView(View):
+class JudgedView(View, kw_only=True):
     """GET /api/policy/calls?rule=&verdict=: the newest that this rule decided."""
 
     schema_version: int = SCHEMA_VERSION

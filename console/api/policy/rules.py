@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.bodies import SCHEMA_VERSION, Reason, Request, View
+from console.api.message import SCHEMA_VERSION, Reason, Request, View
 
 DAYS = 14
 COMPARED_DAYS = 7
@@ -15,7 +15,7 @@ NAMED = 50
 """Calls an answer names; the counts are whole."""
 
 
-class RuleRow(View):
+class RuleRow(View, kw_only=True):
     """One rule in force."""
 
     rule: str
@@ -34,7 +34,7 @@ SHOWN = 4096
 """Characters of a call that a rule of exactly these arguments shows."""
 
 
-class ExactRule(View):
+class ExactRule(View, kw_only=True):
     """A rule that a person made of an approval: exactly these arguments, in this folder. Its texts are hostile."""
 
     id: str
@@ -56,7 +56,7 @@ class ExactRule(View):
     last_at: float | None = None
 
 
-class ExactOffer(View):
+class ExactOffer(View, kw_only=True):
     """GET /api/approvals/{id}/rule: the rule that an approval could become."""
 
     schema_version: int = SCHEMA_VERSION
@@ -70,21 +70,21 @@ class ExactOffer(View):
     """Of these, asked ones that it would have answered."""
 
 
-class ExactBody(Request):
+class ExactBody(Request, kw_only=True):
     """POST /api/approvals/{id}/rule: allow exactly this call in this folder for 30 days."""
 
-    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    reason: Annotated[str, Field(max_length=500)] = ""
+    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
+    reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-class ExactRemoveBody(Request):
+class ExactRemoveBody(Request, kw_only=True):
     """POST /api/policy/exact/remove."""
 
-    id: Annotated[str, Field(min_length=1, max_length=40)]
-    reason: Annotated[str, Field(max_length=500)] = ""
+    id: Annotated[str, Meta(min_length=1, max_length=40)]
+    reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-class PolicyView(View):
+class PolicyView(View, kw_only=True):
     """GET /api/policy."""
 
     schema_version: int = SCHEMA_VERSION
@@ -103,7 +103,7 @@ class PolicyView(View):
     """Where the rules are from."""
 
 
-class ChangedCall(View):
+class ChangedCall(View, kw_only=True):
     """A recorded call that would be decided otherwise. Hostile."""
 
     at: float
@@ -118,16 +118,16 @@ class ChangedCall(View):
     """It would be allowed, or only asked about, where it was not: to be looked at."""
 
 
-class PolicyTryBody(Request):
+class PolicyTryBody(Request, kw_only=True):
     """POST /api/policy/backtest: rules to add to what is in force, or a whole file instead."""
 
-    add: Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=50)] = []
+    add: Annotated[list[Annotated[str, Meta(max_length=1024)]], Meta(max_length=50)] = []
     to: Literal["deny", "ask", "allow"] = "allow"
-    text: Annotated[str, Field(max_length=200_000)] = ""
-    days: Annotated[int, Field(ge=1, le=90)] = DAYS
+    text: Annotated[str, Meta(max_length=200_000)] = ""
+    days: Annotated[int, Meta(ge=1, le=90)] = DAYS
 
 
-class PolicyTryView(View):
+class PolicyTryView(View, kw_only=True):
     """``14 of 2,310 decided otherwise: these``."""
 
     schema_version: int = SCHEMA_VERSION
@@ -143,16 +143,16 @@ class PolicyTryView(View):
     """Recorded calls that could not be tried: their agent is not known any more, or a matrix bounds more of them than is recorded."""
 
 
-class PolicySaveBody(Request):
+class PolicySaveBody(Request, kw_only=True):
     """POST /api/policy: puts a file in force that was tried before."""
 
-    text: Annotated[str, Field(min_length=1, max_length=200_000)]
-    base_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    text: Annotated[str, Meta(min_length=1, max_length=200_000)]
+    base_sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
     """Of the rules from which this text was made. If the rules in force have another one, they were changed meanwhile."""
     reason: Reason
 
 
-class DraftView(View):
+class DraftView(View, kw_only=True):
     """GET /api/approvals/{id}/draft: narrow rules under which this request would have been allowed."""
 
     schema_version: int = SCHEMA_VERSION
@@ -160,7 +160,7 @@ class DraftView(View):
     why_not: str = ""
 
 
-class ProfileRow(View):
+class ProfileRow(View, kw_only=True):
     """One profile."""
 
     name: str
@@ -168,7 +168,7 @@ class ProfileRow(View):
     why: str
 
 
-class ProfileChoice(View):
+class ProfileChoice(View, kw_only=True):
     """A profile that an operator chose for a type of agents."""
 
     agent_type: str
@@ -178,7 +178,7 @@ class ProfileChoice(View):
     at: float
 
 
-class ProfilesView(View):
+class ProfilesView(View, kw_only=True):
     """GET /api/policy/profiles."""
 
     schema_version: int = SCHEMA_VERSION
@@ -188,7 +188,7 @@ class ProfilesView(View):
     """There is a policy.json: it holds where no profile was chosen."""
 
 
-class ProfileCount(View):
+class ProfileCount(View, kw_only=True):
     """What one profile would have decided of the recorded calls."""
 
     name: str
@@ -197,7 +197,7 @@ class ProfileCount(View):
     denied: int = 0
 
 
-class ProfileCall(View):
+class ProfileCall(View, kw_only=True):
     """A recorded call of which the profiles decide differently."""
 
     at: float
@@ -208,7 +208,7 @@ class ProfileCall(View):
     """Profile -> allow, ask or deny."""
 
 
-class ProfilesTriedView(View):
+class ProfilesTriedView(View, kw_only=True):
     """GET /api/policy/profiles/compare: each profile on the calls of the last seven days, by the disk as it is now."""
 
     schema_version: int = SCHEMA_VERSION
@@ -221,9 +221,9 @@ class ProfilesTriedView(View):
     """The newest that differ, at most NAMED."""
 
 
-class ProfileBody(Request):
+class ProfileBody(Request, kw_only=True):
     """POST /api/policy/profiles. An empty profile takes the choice back."""
 
-    agent_type: Annotated[str, Field(min_length=1, max_length=64)]
-    profile: Annotated[str, Field(max_length=40)] = ""
+    agent_type: Annotated[str, Meta(min_length=1, max_length=64)]
+    profile: Annotated[str, Meta(max_length=40)] = ""
     reason: Reason

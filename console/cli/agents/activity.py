@@ -36,9 +36,7 @@ def activity(
     with connect(state_dir) as client:
         page = _search_on(client, agent, client.activity(agent, limit=count, query=search, kinds=kinds), count, search, kinds)
         if as_json and not follow:
-            out.emit(
-                page.model_dump(exclude={"schema_version"}) | {"rows": [_whole(client, agent, r, whole).model_dump() for r in page.rows]}
-            )
+            out.emit(page.as_data(exclude={"schema_version"}) | {"rows": [_whole(client, agent, r, whole).as_data() for r in page.rows]})
             return 0
         if not as_json:
             _head(page)
@@ -58,7 +56,7 @@ def _search_on(client: ApiClient, agent: str, page: ActivityPage, count: int, se
     """A search that ran out of time goes on where it was."""
     while page.searched_to and len(page.rows) < count:
         older = client.activity(agent, before=page.searched_to, limit=count - len(page.rows), query=search, kinds=kinds)
-        page = page.model_copy(update={"rows": [*older.rows, *page.rows], "searched_to": older.searched_to, "at_start": older.at_start})
+        page = page.replaced(rows=[*older.rows, *page.rows], searched_to=older.searched_to, at_start=older.at_start)
     return page
 
 
@@ -77,7 +75,7 @@ def _head(page: ActivityPage) -> None:
 
 def _show(row: ActivityRow, *, as_json: bool, whole: bool) -> None:
     if as_json:
-        out.emit_line(row.model_dump())
+        out.emit_line(row.as_data())
         return
     style = "red" if row.failed or row.verdict == "deny" else _STYLES.get(row.kind, "")
     first, *rest = plain_block(row.text).split("\n") if row.text else [""]

@@ -24,7 +24,7 @@ def sources(state_dir: StateDir = None, as_json: Json = False) -> int:
     with connect(state_dir) as client:
         seen, lookers = client.sources(), client.status().sources
     if as_json:
-        out.emit({**seen.model_dump(), "discovery": [one.model_dump() for one in lookers]})
+        out.emit({**seen.as_data(), "discovery": [one.as_data() for one in lookers]})
     else:
         _show(seen)
         out.say("Agents are looked for by:")
@@ -61,7 +61,7 @@ def hardening(
         why = "What its sandbox is made of is not known: it was only seen, or has not started yet."
         raise NotFound(why, "watchfloor fleet lists the agents.")
     if as_json:
-        out.emit({"agent": agent, "hardening": [one.model_dump() for one in seen]})
+        out.emit({"agent": agent, "hardening": [one.as_data() for one in seen]})
         return int(ExitCode.DONE)
     for one in seen:
         out.say(plain(one.line, 500))

@@ -110,7 +110,7 @@ def show_agent(
     """One agent: why it is in its state, what it used, what it was started as, and the names of its environment."""
     seen = look(state_dir).agent(agent)
     if as_json:
-        out.emit(seen.model_dump(exclude={"schema_version"}) | {"agent": _as_json(seen.agent)})
+        out.emit(seen.as_data(exclude={"schema_version"}) | {"agent": _as_json(seen.agent)})
     else:
         from console.cli.agents.agent import show
 
@@ -143,7 +143,7 @@ def cost_words(agent: AgentView) -> str:
 
 
 def _as_json(agent: AgentView) -> dict[str, object]:
-    row: dict[str, object] = agent.model_dump()
+    row: dict[str, object] = agent.as_data()
     if not agent.network_enforced:
         row["network_mode"] = "FULL"
     return row

@@ -153,15 +153,16 @@ def rule(
 
     with connect(state_dir) as client:
         offer = client.offered_rule(approval)
-        if offer.rule is None:
+        made = offer.rule
+        if made is None:
             raise Denied(f"No rule can answer this: {plain(offer.why_not, 300)}.", "Each such call is asked.")
         if not look_only:
             digest = client.approval(approval).row.digest
-            offer.rule = client.add_rule(approval, build(ExactBody, digest=digest, reason=reason))
+            made = client.add_rule(approval, build(ExactBody, digest=digest, reason=reason))
+            offer = offer.replaced(rule=made)
     if as_json:
         out.emit_view(offer)
         return 0
-    made = offer.rule
     what = f"{plain(made.tool, 60)} {plain(made.argument, 200)}"
     out.say(f"{'it would allow' if look_only else f'rule {made.id} allows'} exactly: {what}")
     out.say(f"in {plain(made.folder, 200)}, until {moment(made.until)}")

@@ -31,8 +31,9 @@ def sandboxes(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json
     with connect(state_dir) as client:
         live = [a for a in client.fleet().agents if a.ended_at is None]
     if as_json:
-        names = ("id", "name", "session", "sandbox", "network_mode", "network_asked", "network_enforced", "network_note", "network_why")
-        out.emit({"sandboxes": [a.model_dump(include={*names, "network_since", "sensitivity", "isolated"}) for a in live]})
+        names = {"id", "name", "session", "sandbox", "sensitivity", "isolated", "network_mode", "network_asked", "network_enforced"}
+        names |= {"network_note", "network_why", "network_since"}
+        out.emit({"sandboxes": [{name: value for name, value in a.as_data().items() if name in names} for a in live]})
         return 0
     if not live:
         out.say("No agent lives.")

@@ -176,7 +176,7 @@ def _body(file: str | None, added: dict[str, list[str] | None], days: int) -> Po
 
 def _told(view: PolicyTryView, as_json: bool) -> int:
     if as_json:
-        out.emit(view.model_dump(exclude={"schema_version", "text"}))
+        out.emit(view.as_data(exclude={"schema_version", "text"}))
         return 1 if view.looser else 0
     out.say(f"{view.changed} of {view.recorded} recorded calls decided otherwise, {view.looser} of them looser")
     for call in view.calls:

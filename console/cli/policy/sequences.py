@@ -60,7 +60,7 @@ def _of_host(places: Places, as_json: bool) -> int:
     with ApiClient(places) as client:
         view = client.sequences()
     if as_json:
-        out.emit({"problem": view.problem, "patterns": [row.model_dump(exclude={"marks"}) for row in view.patterns]})
+        out.emit({"problem": view.problem, "patterns": [row.as_data(exclude={"marks"}) for row in view.patterns]})
         return int(ExitCode.FAILURE if view.problem else ExitCode.DONE)
     for row in view.patterns:
         _say_row(row.name, row.built_in, row.same, row.tighten, row.why, [(step.name, step.takes) for step in row.steps])

@@ -119,7 +119,7 @@ def acknowledge(
     with ApiClient(existing_places(state_dir)) as client:
         verdict = client.acknowledge_loss(reason)
     if as_json:
-        out.emit(verdict.model_dump(mode="json"))
+        out.emit(verdict.as_data())
     else:
         out.say("acknowledged; " + ("the log is intact from here on" if verdict.whole else f"still not intact: {plain(verdict.why, 300)}"))
     return 0
@@ -159,7 +159,7 @@ class _HostsLog:
         self._client = ApiClient(places)
 
     def page(self, before: int | None = None, limit: int = PAGE_MAX, query: str = "") -> list[Record]:
-        return [Record(**row.model_dump()) for row in self._client.audit(before=before, limit=limit, q=query).rows]
+        return [Record(**row.as_data()) for row in self._client.audit(before=before, limit=limit, q=query).rows]
 
     def total(self) -> int:
         return self._client.audit(limit=1).total

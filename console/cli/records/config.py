@@ -167,7 +167,7 @@ def _changed(name: str, value: Any, is_reset: bool, reason: str, state_dir: str 
     view = connect(state_dir).change_setting(build(SettingBody, key=name, value=value, reset=is_reset, reason=reason))
     row = next(row for row in view.rows if row.key == name)
     if as_json:
-        out.emit(row.model_dump())
+        out.emit(row.as_data())
         return 0
     when = "takes effect when the supervisor starts again" if row.is_waiting else "is in force"
     out.say_folded(f"{plain(name)} = {plain(json.dumps(row.next_value), 300)} {when}.")

@@ -29,7 +29,7 @@ def list_records(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: J
     with connect(state_dir) as client:
         seen = client.rollback()
     if as_json:
-        out.emit({"records": [r.model_dump() for r in seen.records]})
+        out.emit({"records": [r.as_data() for r in seen.records]})
         return 0
     if not seen.records:
         out.say("No rollback records: no agent asked to write or delete a file.")
@@ -81,7 +81,7 @@ def restore(
             raise Conflict(f"Not restored: the file on disk is {detail.now_sha256 or 'absent'}.", "Look at it again.")
         row = client.restore(record, build(RestoreBody, reason=reason, expect_now_sha256=detail.now_sha256))
     if as_json:
-        out.emit(row.model_dump())
+        out.emit(row.as_data())
     else:
         out.say(f"restored {plain(row.path)} as it was before {plain(row.record_id)}")
     return 0

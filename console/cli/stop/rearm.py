@@ -63,9 +63,9 @@ def rearm(
         seen = client.rearm(reason, named, proof)
         after = client.rearm_view()
     if as_json:
-        again = [a.model_dump() for a in after.was_running]
+        again = [a.as_data() for a in after.was_running]
         out.emit(
-            seen.model_dump(exclude={"schema_version", "receipts"})
+            seen.as_data(exclude={"schema_version", "receipts"})
             | {"was_running": again, "was_running_left_out": after.was_running_left_out}
         )
     else:

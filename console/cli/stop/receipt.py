@@ -79,7 +79,7 @@ def list_receipts(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: 
     with connect(state_dir) as client:
         seen = client.receipts()
     if as_json:
-        out.emit({"receipts": [r.model_dump() for r in seen.receipts]})
+        out.emit({"receipts": [r.as_data() for r in seen.receipts]})
         return 0
     if not seen.receipts:
         out.say("No receipts: nothing was ever killed here.")

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Collection
 from typing import Any, Protocol, TextIO
 
 from console.cli.terminal.folding import fold, terminal_columns
@@ -19,7 +20,7 @@ SCHEMA_VERSION = 1
 class View(Protocol):
     """An answer of the API, which carries a ``schema_version`` of its own."""
 
-    def model_dump(self, *, exclude: set[str]) -> dict[str, Any]: ...
+    def as_data(self, *, exclude: Collection[str] = ()) -> dict[str, Any]: ...
 
 
 def emit(data: dict[str, Any]) -> None:
@@ -29,7 +30,7 @@ def emit(data: dict[str, Any]) -> None:
 
 def emit_view(view: View) -> None:
     """An answer of the API as the document that `emit` makes of it."""
-    emit(view.model_dump(exclude={"schema_version"}))
+    emit(view.as_data(exclude={"schema_version"}))
 
 
 def emit_line(data: dict[str, Any]) -> None:

@@ -11,17 +11,18 @@ from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from pydantic import BaseModel, ValidationError
 from PySide6.QtCore import QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
+from console.api.bodies import AnyMessage
 from console.api.endpoints import Endpoint
+from console.api.message import Malformed
 from console.api.messages import ErrorView
 from console.domain import errors
 from console.domain.errors import ConsoleError
 from console.gui.link.pending import Pending
 
-V = TypeVar("V", bound=BaseModel)
+V = TypeVar("V", bound=AnyMessage)
 TIMEOUT_S = 15.0
 _KINDS: Mapping[int, type[ConsoleError]] = {
     kind.http_status: kind
@@ -116,7 +117,7 @@ class Link(QObject):
         return request
 
     def ask(
-        self, endpoint: Endpoint[Any, V], *ids: str | int, body: BaseModel | None = None, wait_s: float | None = None, **query: Any
+        self, endpoint: Endpoint[Any, V], *ids: str | int, body: AnyMessage | None = None, wait_s: float | None = None, **query: Any
     ) -> Pending[V]:
         """Ask an endpoint; ``ids`` fill its path in their order. ``wait_s`` replaces the endpoint's own."""
         timeout_s = wait_s or endpoint.wait_s or TIMEOUT_S
@@ -130,7 +131,7 @@ class Link(QObject):
         data = b""
         if body is not None:
             request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
-            data = body.model_dump_json().encode()
+            data = body.to_json().encode()
 
         def start() -> None:
             reply = self.manager.sendCustomRequest(request, endpoint.method.encode(), data)
@@ -203,8 +204,8 @@ class Link(QObject):
             pending.reject(_refusal(int(status), data))
             return
         try:
-            value = view.model_validate_json(data)
-        except ValidationError:
+            value = view.read_json(data)
+        except Malformed:
             pending.reject(
                 ConsoleError("The supervisor's answer could not be read.", "Console and supervisor may be of different versions.")
             )
@@ -220,8 +221,8 @@ def _unanswered(reply: QNetworkReply) -> ConsoleError:
 
 def _refusal(status: int, data: bytes) -> ConsoleError:
     try:
-        view = ErrorView.model_validate(json.loads(data))
-    except (ValueError, ValidationError):
+        view = ErrorView.read(json.loads(data))
+    except ValueError:
         view = ErrorView(error=f"The supervisor refused (HTTP {status}).")
     return _KINDS.get(status, ConsoleError)(view.error, view.remedy)
 

@@ -44,7 +44,7 @@ class Look:
         proven_at = self.proof_at(path)
         if path.state != "proven" or proven_at is None or now - proven_at <= fresh_for_s(path.period_s):
             return path
-        return path.model_copy(update={"state": "in_doubt", "detail": f"no self-test for {long_span(now - proven_at)}"})
+        return path.replaced(state="in_doubt", detail=f"no self-test for {long_span(now - proven_at)}")
 
 
 class Preparation:
@@ -85,7 +85,7 @@ class Switch:
     def take_status(self, status: StatusView, now: float) -> None:
         """The status came; one that was sent to every console does not say what this account may do."""
         if status.your_rights is None and self.status is not None:
-            status = status.model_copy(update={"your_rights": self.status.your_rights, "your_roles": self.status.your_roles})
+            status = status.replaced(your_rights=self.status.your_rights, your_roles=self.status.your_roles)
         self.status, self.status_at, self.heard_at = status, now, now
         self.rights = status.your_rights
 

@@ -155,7 +155,7 @@ class Alerts(QObject):
         """A message of the supervisor's; of an alert that no model of the window tells, a notification. Raises ValueError."""
         if delta.kind != "alert":
             return
-        raised = AlertView.model_validate(delta.data)
+        raised = AlertView.read(delta.data)
         shown = raised_alert(raised)
         if shown is not None and time.time() - datetime.fromisoformat(raised.time).timestamp() < OLD_S:
             self._tell(shown)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 
-from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from console.api.messages import Delta, FleetView, StatusView
@@ -178,7 +177,7 @@ class Sync(QObject):
     def _take(self, delta: Delta) -> None:
         try:
             self._apply(delta)
-        except (ValidationError, KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):
             self._notices.say("amber", "A message of the supervisor could not be read.", "The fleet was read again.")
             self.read_all()
             return
@@ -189,7 +188,7 @@ class Sync(QObject):
         if delta.kind == "kill":
             self.follower.take(delta.data)
         elif delta.kind == "status":
-            self._switch.take_status(StatusView.model_validate(delta.data), self._clock())
+            self._switch.take_status(StatusView.read(delta.data), self._clock())
         elif delta.kind == "notice":
             self._notices.say(_LEVELS.get(str(delta.data.get("level")), "info"), notice_words(str(delta.data.get("text", "")), self._fleet))
 

@@ -107,7 +107,7 @@ class ApprovalDesk:
             source = await asyncio.to_thread(ledger.approval, grant.approval_id)
             row = a.GrantRow(session=grant.context_id, digest=grant.digest, approval_id=grant.approval_id, by=grant.by, at=grant.at)
             if source is not None:
-                row.tool, row.argument = source.request.tool, source.request.argument
+                row = row.replaced(tool=source.request.tool, argument=source.request.argument)
             rows.append(row)
         return a.GrantsView(grants=rows)
 
@@ -225,9 +225,8 @@ class ApprovalDesk:
 
 
 def _short(row: a.ApprovalRow) -> a.ApprovalRow:
-    row.argument_more = max(0, len(row.argument) - LISTED_MAX)
-    row.argument, row.says = row.argument[:LISTED_MAX], row.says[:LISTED_MAX]
-    return row
+    more = max(0, len(row.argument) - LISTED_MAX)
+    return row.replaced(argument_more=more, argument=row.argument[:LISTED_MAX], says=row.says[:LISTED_MAX])
 
 
 def _grant(approval: Approval, by: str, at: float) -> Grant:

@@ -127,10 +127,10 @@ class BudgetDesk:
     def _would(self, asked: Asked) -> b.BudgetSetView:
         """What a change would do; it does nothing."""
         if not asked.changes:
-            return self._said(asked, "Nothing would change: these limits hold already.", []).model_copy(update={"dry_run": True})
+            return self._said(asked, "Nothing would change: these limits hold already.", []).replaced(dry_run=True)
         seen = foresee(self._core.state, asked.scope, asked.key, asked.new)
         view = self._said(asked, foreseen(seen), list(seen.halted))
-        return view.model_copy(update={"dry_run": True, "cannot_stop": [str(i) for i in seen.observed]})
+        return view.replaced(dry_run=True, cannot_stop=[str(i) for i in seen.observed])
 
     def _keep(self, asked: Asked) -> None:
         self._scribe.ledger.change_limits(asked.scope, asked.key, asked.new, asked.changes)
@@ -219,7 +219,7 @@ def _changed(old: Limits, body: b.BudgetBody) -> Limits:
 
 def change_view(change: LimitChange) -> b.BudgetChange:
     """One line of the history."""
-    return b.BudgetChange.model_validate(
+    return b.BudgetChange.read(
         {
             "at": change.at,
             "scope": change.scope,

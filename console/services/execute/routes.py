@@ -45,4 +45,4 @@ class _Lines(StreamingResponse):
 
 async def _lines(call: Running) -> AsyncIterator[bytes]:
     while (line := await call.lines.get()) is not None:
-        yield line.model_dump_json().encode() + b"\n"
+        yield line.to_json().encode() + b"\n"

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from console.api.agents.execute import ExecuteBegun, ExecuteBody, ExecuteEnded
-from console.api.messages import View
+from console.api.bodies import AnyMessage
 from console.credentials.keyring_store import Store
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
@@ -69,7 +69,7 @@ class Running:
     """What it names, as it was judged just before."""
     kept: Kept = field(default_factory=Kept)
     """Of that, what was kept for a rollback."""
-    lines: asyncio.Queue[View | None] = field(default_factory=asyncio.Queue)
+    lines: asyncio.Queue[AnyMessage | None] = field(default_factory=asyncio.Queue)
     """What the asker is told; None: no more."""
     left: bool = False
     """The caller does not listen any more."""
@@ -207,7 +207,7 @@ class ExecuteDesk:
         agent, workspace = self._core.state.agents[call.agent_id], self._places.workspaces_dir
         is_code, root = call.plan.code is not None, workspace / agent.context_id
         call.kept = await self._in_thread(keep, self._rollback, agent, call.parts, root, is_code=is_code)
-        call.begun = call.begun.model_copy(update=call.kept.as_data())
+        call.begun = call.begun.replaced(**call.kept.as_data())
 
     def _refuse_if_stopped(self, call: Running) -> None:
         if why := self._stopped(call.agent_id) or ("the caller hung up" if call.left else ""):
@@ -376,7 +376,7 @@ def _record(call: Running, request: PermissionRequest) -> c.Record:
 def _record_of_end(call: Running, line: ExecuteEnded) -> c.Record:
     why = line.refused or line.limit
     what = f"exit code {line.code} after {line.ms} ms" + (f": {why}" if why else "")
-    data = {**_data(call), **line.model_dump(exclude={"event"})}
+    data = {**_data(call), **line.as_data(exclude={"event"})}
     verdict = "ok" if line.proven else "not_proven"
     return c.Record(f"agent:{call.agent_id}", "execute.ended", what, verdict=verdict, agent_id=call.agent_id, data=data)
 

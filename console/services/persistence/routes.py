@@ -70,7 +70,7 @@ def _report(report: Report) -> PersistenceReport:
         looked_at=report.looked_at,
         baseline_at=report.baseline_at,
         doubts=doubts,
-        findings=[FindingView.model_validate(asdict(finding)) for finding in report.findings],
+        findings=[FindingView.read(asdict(finding)) for finding in report.findings],
         left_out=report.left_out,
         not_looked=list(report.not_looked),
         quarantine=report.quarantine,

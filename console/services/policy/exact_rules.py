@@ -93,7 +93,7 @@ class ExactRules:
         return rule.at - DAY_S <= self._clock() < rule.until
 
     def _write(self, rules: dict[str, p.ExactRule]) -> None:
-        self._ledger.kv_set(_KEY, json.dumps([one.model_dump() for one in rules.values()]))
+        self._ledger.kv_set(_KEY, json.dumps([one.as_data() for one in rules.values()]))
         self._rules = rules
 
 

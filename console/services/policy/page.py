@@ -105,7 +105,7 @@ class PolicyLook:
         granted = list(self._core.state.scopes)
         bounds, words, state = self._bounds()
         if bounds:
-            rows = [row.model_copy(update={"constraints": "denied, unless a tool that does the same has a row"}) for row in rows]
+            rows = [row.replaced(constraints="denied, unless a tool that does the same has a row") for row in rows]
         return v.ToolsView(tools=bounds + rows, scopes=[scope.value for scope in Scope], granted=granted, matrix=words, matrix_state=state)
 
     def _bounds(self) -> tuple[list[v.ToolRow], str, str]:

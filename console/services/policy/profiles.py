@@ -97,7 +97,7 @@ class Profiles:
                 left.append(p.ProfileChoice(agent_type=kind, profile=body.profile, reason=body.reason, by=by, at=time.time()))
             if len(left) > TYPES_MAX:
                 raise UsageProblem(f"More than {TYPES_MAX} types have a profile.", "Take one back first.")
-            self._ledger.kv_set(_KEY, json.dumps([one.model_dump() for one in left]))
+            self._ledger.kv_set(_KEY, json.dumps([one.as_data() for one in left]))
             self._choices = left
             self._table.chosen = {one.agent_type: one.profile for one in left}
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
+from collections import Counter
 
 from console.api.policy import policy_data
 from console.api.policy import rules as p
@@ -60,10 +61,10 @@ class PolicyReview:
         for name in ("deny", "ask", "allow"):
             for rule in getattr(kept.settings, name):
                 hit, found = hits.get((rule.text, name)), findings.get(rule.text)
-                row = p.RuleRow(rule=rule.text, list=name, hits=hit.hits if hit else 0, last_at=hit.last_at if hit else None)
-                row.line = places.get((name, rule.text), 0)
+                hits_, last = (hit.hits, hit.last_at) if hit else (0, None)
+                row = p.RuleRow(rule=rule.text, list=name, hits=hits_, last_at=last, line=places.get((name, rule.text), 0))
                 if found is not None and name == "allow":
-                    row.finding, row.in_force = found.what, found.severity is not Severity.REFUSED
+                    row = row.replaced(finding=found.what, in_force=found.severity is not Severity.REFUSED)
                 rows.append(row)
         is_default = kept.good == policy_data.default_rules()
         return p.PolicyView(
@@ -136,28 +137,29 @@ class PolicyReview:
         until = time.monotonic() + TRY_S
         calls = self._scribe.ledger.calls_since(time.time() - p.COMPARED_DAYS * 86400, TRIED_MAX)
         profiles = [policy_data.profile(name) for name in policy_data.PROFILES]
-        counts = {one.name: p.ProfileCount(name=one.name) for one in profiles}
-        found = p.ProfilesTriedView(recorded=len(calls), counts=list(counts.values()))
+        counts = {one.name: Counter[Verdict]() for one in profiles}
+        shown: list[p.ProfileCall] = []
+        left_out = 0
         for index, call in enumerate(calls):
             agent = self._core.state.agents.get(AgentId(call.agent_id))
             if time.monotonic() > until:
-                found.left_out += len(calls) - index
+                left_out += len(calls) - index
                 break
             if agent is None:
-                found.left_out += 1
+                left_out += 1
                 continue
             request = PermissionRequest(call.tool, call.argument, call.cwd)
             verdicts = {one.name: self._desk.judgement(agent, request, tried=one).verdict for one in profiles}
             for name, verdict in verdicts.items():
-                counts[name].allowed += verdict is Verdict.ALLOW
-                counts[name].asked += verdict is Verdict.ASK
-                counts[name].denied += verdict is Verdict.DENY
-            if len(set(verdicts.values())) > 1 and len(found.calls) < p.NAMED:
+                counts[name][verdict] += 1
+            if len(set(verdicts.values())) > 1 and len(shown) < p.NAMED:
                 words = {name: verdict.value for name, verdict in verdicts.items()}
-                found.calls.append(
-                    p.ProfileCall(at=call.at, agent_id=call.agent_id, tool=call.tool, argument=call.argument, verdicts=words)
-                )
-        return found
+                shown.append(p.ProfileCall(at=call.at, agent_id=call.agent_id, tool=call.tool, argument=call.argument, verdicts=words))
+        told = [
+            p.ProfileCount(name=name, allowed=many[Verdict.ALLOW], asked=many[Verdict.ASK], denied=many[Verdict.DENY])
+            for name, many in counts.items()
+        ]
+        return p.ProfilesTriedView(recorded=len(calls), counts=told, calls=shown, left_out=left_out)
 
     async def save(self, body: p.PolicySaveBody, by: str) -> p.PolicyView:
         """Puts a file in force: on record first. Raises UsageProblem, Conflict, NotRecorded, ConsoleError."""
@@ -214,7 +216,7 @@ class PolicyReview:
 
 
 def _used(rule: p.ExactRule, found: RuleHits | None) -> p.ExactRule:
-    return rule.model_copy(update={"hits": found.hits, "last_at": found.last_at}) if found is not None else rule
+    return rule.replaced(hits=found.hits, last_at=found.last_at) if found is not None else rule
 
 
 def _findings(settings: Settings) -> list[str]:

@@ -215,7 +215,7 @@ class Rearming:
         except NotFound as error:
             raise Denied("No operator keys are known here.", "watchfloor secrets keys init, or use the passphrase.") from error
         message = statement(instance=self._places.instance_id, generation=generation, kills=kills, nonce=ask.proof.nonce, reason=ask.reason)
-        return check_statement(message, [s.model_dump() for s in ask.proof.signatures], keys)
+        return check_statement(message, [s.as_data() for s in ask.proof.signatures], keys)
 
     async def _new_secrets(self, kills: list[str]) -> None:
         """A new epoch: no token of before counts. Where the kill's own rotation is not proven, it is done now. Conflict when it is not."""

@@ -39,7 +39,7 @@ class AuditDesk:
         """A page of records, newest first, with those of whatever acted before it was asked for. Blocks."""
         self._scribe.settle(RECORDS_S)  # what only stops is recorded after it acted
         audit = self._scribe.audit
-        rows = [AuditRow(**{n: getattr(r, n) for n in AuditRow.model_fields}) for r in audit.page(before, limit, query)]
+        rows = [AuditRow(**{n: getattr(r, n) for n in AuditRow.field_names()}) for r in audit.page(before, limit, query)]
         total = audit.total()
         return AuditPage(rows=rows, total=total, newest=total)
 

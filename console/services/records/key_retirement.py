@@ -11,9 +11,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from console.api.client.api_client import ApiClient
+from console.api.message import Malformed
 from console.api.secrets import RetiredKeyView, RetireKeyBody, RetirementBody
 from console.audit.log import AuditLog
 from console.audit.retirement import FLEET, HOST, KIND, Retirement, key_id, retire, worth
@@ -43,9 +42,9 @@ def retire_here(places: Places, kid: str, reason: str, files: list[str]) -> Reti
         raise UsageProblem("Retiring a key needs a reason.", "Say with --reason how it leaked; it is on record.")
     signed = _signed(places, kid, files)
     try:
-        body = RetireKeyBody(key_id=kid, reason=reason, retirement=signed)
-    except ValidationError as error:
-        raise UsageProblem(f"The {'.'.join(map(str, error.errors()[0]['loc']))} cannot be taken.", "Use 1 to 500 characters.") from error
+        body = RetireKeyBody.made(key_id=kid, reason=reason, retirement=signed)
+    except Malformed as error:
+        raise UsageProblem(f"The {error.where} cannot be taken.", "Use 1 to 500 characters.") from error
     try:
         return ApiClient(places).retire_key(body)
     except Unreachable:
@@ -63,7 +62,7 @@ def apply(places: Places, body: RetireKeyBody, by: str, record_first: RecordFirs
     """Checks, records, then changes. Raises ConsoleError kinds; before it is on record nothing has changed. Blocks."""
     finish(places)
     if body.retirement is not None:
-        found = Retirement(**body.retirement.model_dump())
+        found = Retirement(**body.retirement.as_data())
         _check(places, body.key_id, found)
         record_first(_record(found, body.reason, by))
         retire_key(places.keys_dir, found.key_id)

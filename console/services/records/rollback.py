@@ -89,7 +89,7 @@ class RollbackDesk:
             return [self._book.standing(row) for row in rows]
 
     def _row(self, record: RollbackRecord, standing: Standing) -> RollbackRow:
-        fields = {n: getattr(record, n) for n in RollbackRow.model_fields if n not in ("agent_name", "doubt")}
+        fields = {n: getattr(record, n) for n in RollbackRow.field_names() if n not in ("agent_name", "doubt")}
         return RollbackRow(agent_name=self._name_of(record.agent_id), doubt=standing.words, **fields)
 
 

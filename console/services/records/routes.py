@@ -59,7 +59,7 @@ def rollback_routes(desk: RollbackDesk, by: By) -> Handlers:
 
     async def listed(_request: Request) -> Response:
         rows = await asyncio.to_thread(desk.rows)
-        body = {"schema_version": m.SCHEMA_VERSION, "records": [r.model_dump() for r in rows]}
+        body = {"schema_version": m.SCHEMA_VERSION, "records": [r.as_data() for r in rows]}
         return Response(json.dumps(body), media_type="application/json")
 
     async def detail(request: Request) -> Response:

@@ -224,22 +224,20 @@ class RemoteDesk:
         how = "the kill file read whole with this host's credentials, its signatures checked, and no order after the last one known"
         view = m.PathView(name="remote", state="in_doubt", how=how, period_s=self.options.poll_s, worst_s=worst_s(self.options))
         if self.poller is None:
-            return view.model_copy(update={"detail": "another process still polls with this state (watchfloor remote watch)"})
+            return view.replaced(detail="another process still polls with this state (watchfloor remote watch)")
         status, off = self.poller.status(), self.store.clock_off()
         doubts = _doubts(self.options, status, guard_lease_s, off)
         proven = f"read with current credentials, generation {status.generation}, epoch {status.epoch}"
         words = [*(doubts or [proven]), *([missed_words(status.history_unread)] if status.history_unread else [])]
-        return view.model_copy(
-            update={
-                "state": "in_doubt" if doubts else "proven",
-                "detail": "; ".join(words),
-                "checked_at": None if status.good_age_s is None else time.time() - status.good_age_s,
-                "facts": _facts(self.options, status, guard_lease_s, off, self._stand_in),
-                "proof_age_s": _rounded(status.good_age_s),
-                "heartbeat_age_s": _rounded(status.answer_age_s),
-                "lease_left_s": None if self.options.lease == "alarm" else guard_lease_s,
-                "clock_off_s": None if off is None else off[0],
-            }
+        return view.replaced(
+            state="in_doubt" if doubts else "proven",
+            detail="; ".join(words),
+            checked_at=None if status.good_age_s is None else time.time() - status.good_age_s,
+            facts=_facts(self.options, status, guard_lease_s, off, self._stand_in),
+            proof_age_s=_rounded(status.good_age_s),
+            heartbeat_age_s=_rounded(status.answer_age_s),
+            lease_left_s=None if self.options.lease == "alarm" else guard_lease_s,
+            clock_off_s=None if off is None else off[0],
         )
 
 

@@ -8,18 +8,19 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
+from console.api.bodies import AnyMessage
 from console.api.endpoints import ENDPOINTS, Endpoint
+from console.api.message import Malformed
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 log = logging.getLogger(__name__)
-B = TypeVar("B", bound=BaseModel)
+B = TypeVar("B", bound=AnyMessage)
 _LONE = re.compile("[\ud800-\udfff]")
 Handler = Callable[[Request], Awaitable[Response]]
 """What a route is answered by."""
@@ -39,11 +40,9 @@ async def body_of(request: Request, kind: type[B]) -> B:
     """The body as ``kind``; UsageProblem that names the field."""
     raw = await request.body()
     try:
-        return kind.model_validate_json(raw or b"{}")
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the body"
-        raise UsageProblem(f"{where}: {first['msg']}.", "Send JSON as the API's messages describe it.") from error
+        return kind.read_json(raw or b"{}")
+    except Malformed as error:
+        raise UsageProblem(f"{error.where or 'the body'}: {error.words}.", "Send JSON as the API's messages describe it.") from error
 
 
 def number_in(request: Request, name: str, default: int, most: int) -> int:
@@ -59,14 +58,14 @@ def asked_by(request: Request) -> str:
     return f"operator:{request.scope.get('watchfloor.uid', os.geteuid())}"
 
 
-def answer(view: BaseModel) -> Response:
+def answer(view: AnyMessage) -> Response:
     """200 with the view. Lone surrogates in hostile text are escaped, never fatal."""
     try:
-        text: str | bytes = view.model_dump_json()
+        text = view.to_json()
     except ValueError:
         import json
 
-        text = json.dumps(view.model_dump(mode="python"), ensure_ascii=False, default=str)
+        text = json.dumps(view.as_data(), ensure_ascii=False, default=str)
         # As its code in letters: a client that takes only valid text could read nothing of the answer otherwise.
         text = _LONE.sub(lambda one: f"\\\\u{ord(one[0]):04x}", text)
     return Response(text, media_type="application/json")
@@ -82,7 +81,7 @@ def shown_once(response: Response) -> Response:
 def refusal(error: ConsoleError) -> Response:
     """The error's words with its status."""
     view = m.ErrorView(error=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
-    return Response(view.model_dump_json(), status_code=error.http_status, media_type="application/json")
+    return Response(view.to_json(), status_code=error.http_status, media_type="application/json")
 
 
 def refusals() -> Mapping[Any, Any]:

@@ -104,9 +104,9 @@ def engine_path(seen: Gauges, tick: float, local: m.PathView) -> m.PathView:
     facts = [(str(k), str(v)[:60]) for k, v in list(engine.items())[:4]]
     view = m.PathView(name="engine", state="in_doubt", facts=facts, how=how, period_s=ENGINE_PERIOD_S, checked_at=seen.engine_at)
     if seen.engine_ok is None:
-        return view.model_copy(update={"detail": "not looked at yet"})
+        return view.replaced(detail="not looked at yet")
     if not seen.engine_ok and not seen.engine_wanted:
-        return view.model_copy(update={"state": "unavailable", "detail": f"not available, because {seen.engine_words}", "how": ""})
+        return view.replaced(state="unavailable", detail=f"not available, because {seen.engine_words}", how="")
     doubts = []
     if not seen.engine_ok:
         doubts.append(f"the engine is away: {seen.engine_words}; containers are killed through their cgroups alone")
@@ -116,13 +116,11 @@ def engine_path(seen: Gauges, tick: float, local: m.PathView) -> m.PathView:
         doubts.append(f"the guard's events stream is {engine.get('state') or 'unknown'}")
     if local.state != "proven":
         doubts.append("the guard itself is in doubt")
-    return view.model_copy(
-        update={
-            "state": "in_doubt" if doubts else "proven",
-            "detail": "; ".join(doubts) or "cgroup first, then the engine",
-            "worst_s": LOCAL_WORST_S,
-            "proof_age_s": _age(seen.engine_tick, tick) if seen.engine_ok else None,
-        }
+    return view.replaced(
+        state="in_doubt" if doubts else "proven",
+        detail="; ".join(doubts) or "cgroup first, then the engine",
+        worst_s=LOCAL_WORST_S,
+        proof_age_s=_age(seen.engine_tick, tick) if seen.engine_ok else None,
     )
 
 

@@ -190,4 +190,4 @@ def pause_after(fails: int) -> float:
 
 def _bytes(alert: AlertView) -> bytes:
     """The body: JSON in ASCII, so that no letter of an agent's reaches a receiver raw."""
-    return json.dumps(alert.model_dump(mode="json"), ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    return json.dumps(alert.as_data(), ensure_ascii=True, separators=(",", ":")).encode("ascii")

@@ -6,9 +6,11 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from msgspec import Meta
 
+from console.api.message import Malformed, Reason, Request
 from console.domain.errors import Denied, UsageProblem
 from console.remotekill.document import Signer, signatures_over
 from console.remotekill.keys import load_key_files, load_keys, load_signers
@@ -18,14 +20,12 @@ from console.settings.places import Places
 MOST = 64 * 1024
 
 
-class _What(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    instance: str = Field(pattern=r"^[0-9a-f]{8}$")
-    generation: int = Field(ge=0)
-    kills: list[str] = Field(min_length=1, max_length=1000)
-    nonce: str = Field(pattern=r"^[0-9a-f]{32}$")
-    reason: str = Field(min_length=1, max_length=500)
+class _What(Request, kw_only=True):
+    instance: Annotated[str, Meta(pattern=r"^[0-9a-f]{8}\Z")]
+    generation: Annotated[int, Meta(ge=0)]
+    kills: Annotated[list[str], Meta(min_length=1, max_length=1000)]
+    nonce: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
+    reason: Reason
 
 
 def sign_rearm_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,8 +38,8 @@ def sign_rearm(places: Places | None, given: argparse.Namespace) -> int:
     """One JSON object: ``{"signatures": [{"kid", "alg", "sig"}]}``."""
     assert places is not None
     try:
-        what = _What.model_validate_json(sys.stdin.buffer.read(MOST))
-    except ValidationError as error:
+        what = _What.read_json(sys.stdin.buffer.read(MOST))
+    except Malformed as error:
         raise UsageProblem("What is to be signed cannot be read.", "watchfloor rearm --sign writes it.") from error
     signers = _signers(places, given.keys, given.key)
     if not signers:
@@ -47,7 +47,7 @@ def sign_rearm(places: Places | None, given: argparse.Namespace) -> int:
             "There is no private key here to sign with.",
             "Name its file with --key, its folder with --keys, or make one: watchfloor secrets keys init",
         )
-    print(json.dumps({"schema_version": 1, "signatures": signatures_over(statement(**what.model_dump()), signers)}))
+    print(json.dumps({"schema_version": 1, "signatures": signatures_over(statement(**what.as_data()), signers)}))
     return 0
 
 

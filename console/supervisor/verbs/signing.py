@@ -109,7 +109,7 @@ def _retire(places: Places, given: argparse.Namespace) -> int:
         lines.append(
             f"copy {places.keys_dir / 'host-key.pub'} to where receipts are checked; baselines that it signed are believed no more"
         )
-    show(given, found.model_dump(exclude={"schema_version"}), lines)
+    show(given, found.as_data(exclude={"schema_version"}), lines)
     return 0
 
 

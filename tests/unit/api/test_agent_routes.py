@@ -17,8 +17,8 @@ from tests.fakes.canned_api import canned_api
 BODY = ProgramsBody(items=[ProgramItem(agent="codex", prompt="p")])
 ROUTES: list[tuple[str, Any, Callable[[ApiClient], Any], Any]] = [
     ("GET /api/programs", {"programs": []}, lambda c: c.programs(), None),
-    ("POST /api/programs", {"items": []}, lambda c: c.start_programs(BODY), BODY.model_dump()),
-    ("POST /api/programs/preview", {"items": []}, lambda c: c.preview_programs(BODY), BODY.model_dump()),
+    ("POST /api/programs", {"items": []}, lambda c: c.start_programs(BODY), BODY.as_data()),
+    ("POST /api/programs/preview", {"items": []}, lambda c: c.preview_programs(BODY), BODY.as_data()),
     (
         "POST /api/agents/a%2Fb/message",
         {"id": "a", "done": "said"},

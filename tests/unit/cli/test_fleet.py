@@ -23,7 +23,7 @@ def agent(id_: str, parent: str | None = None, **more: object) -> dict[str, obje
 
 
 def views(*agents: dict[str, object]) -> list[AgentView]:
-    return [AgentView.model_validate(a) for a in agents]
+    return [AgentView.read(a) for a in agents]
 
 
 def test_children_stand_below_their_parents() -> None:

@@ -65,7 +65,7 @@ def without(name: str) -> FleetView:
 
 
 def changed(name: str, **changes: Any) -> FleetView:
-    return FleetView(agents=[a.model_copy(update=changes) if a.name == name else a for a in AGENTS])
+    return FleetView(agents=[a.replaced(**changes) if a.name == name else a for a in AGENTS])
 
 
 def verdicts(promises: list[Promise]) -> list[Verdict]:

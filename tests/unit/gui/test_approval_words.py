@@ -77,7 +77,7 @@ def test_the_digest_is_computed_here_and_the_whole_input_is_shown_where_it_says_
     found = detail("shell", "ls", [], detail='{"command":"ls","timeout":5}')
     assert is_bound(found) and whole_input(found)
     assert not whole_input(detail("shell", "ls", [], detail='{"command":"ls"}'))
-    changed = found.model_copy(update={"row": found.row.model_copy(update={"argument": "rm -rf /"})})
+    changed = found.replaced(row=found.row.replaced(argument="rm -rf /"))
     assert not is_bound(changed)
     assert "digest is not that" in case_of([changed.row], [changed]).why_not_approve()
     assert any("timeout" in line.text for line in case_of([found.row], [found]).shown.lines)
@@ -109,12 +109,12 @@ def test_what_was_looked_at_stays_with_the_word_until_it_is_left() -> None:
     book = Book()
     rows = fake.mockup()[:2]
     book.take(ApprovalsView(waiting=rows), 0.0)
-    ended = rows[0].model_copy(update={"state": "void", "words": "the call changed", "decided_by": "supervisor"})
+    ended = rows[0].replaced(state="void", words="the call changed", decided_by="supervisor")
     new = fake.row(50, "shell", "true")
     assert book.take(ApprovalsView(waiting=[rows[1], new], decided=[ended]), 1.0) == [new]
     assert book.entries[ended.id].gone == "void by supervisor: the call changed" and len(book.items("", set())) == 3
     assert book.forget_gone({ended.id}) is False and book.forget_gone(set()) is True
-    assert gone_words(rows[0].model_copy(update={"state": "used", "scope": "session"})) == "approved for the session and used"
+    assert gone_words(rows[0].replaced(state="used", scope="session")) == "approved for the session and used"
 
 
 def test_the_clock() -> None:
@@ -124,7 +124,7 @@ def test_the_clock() -> None:
 
 def test_a_command_judged_by_two_rules_is_one_command() -> None:
     one = ApprovalPart(text="git push origin main", verdict="ask", rule="shell(git push:*)", step="program")
-    twice = [one, one.model_copy(update={"rule": "no rule"})]
+    twice = [one, one.replaced(rule="no rule")]
     assert [number for number, _ in numbered([*twice, ApprovalPart(text="main", verdict="ask", rule="r", step="options")])] == [1, 1, 1]
     other = ApprovalPart(text="ls", verdict="allow", rule="r", step="program")
     assert [number for number, _ in numbered([*twice, other])] == [1, 1, 2]

@@ -26,7 +26,7 @@ NOW = 1_795_269_731.0
 
 
 def row(**more: object) -> b.BudgetRow:
-    return b.BudgetRow.model_validate({"scope": "agent", "key": "a", "first_limit": "cost_usd"} | more)
+    return b.BudgetRow.read({"scope": "agent", "key": "a", "first_limit": "cost_usd"} | more)
 
 
 def test_what_is_typed_is_read_back_exactly() -> None:
@@ -129,7 +129,7 @@ def test_windows_that_nobody_knows_say_why() -> None:
 def test_the_forecast_never_says_more_than_is_known() -> None:
     nothing = b.BudgetTotals(spend_today_usd=3.0, day_cap_usd=10.0)
     assert passes_words(nothing) == "no spend in 60 min" and not is_over_forecast(nothing)
-    assert passes_words(nothing.model_copy(update={"known_min": 7.4})) == "no spend in 7 min", "what lies before was not looked at"
+    assert passes_words(nothing.replaced(known_min=7.4)) == "no spend in 7 min", "what lies before was not looked at"
     assert any("unknown" in fact.right for fact in day_lines(nothing))
     over = b.BudgetTotals(spend_today_usd=11.0, day_cap_usd=10.0, forecast_usd=12.0)
     assert passes_words(over) == "the day's limit is used up" and is_over_forecast(over)

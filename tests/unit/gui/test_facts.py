@@ -11,7 +11,7 @@ from console.gui.models.fleet import Fleet
 
 
 def agent(agent_id: str, **more: object) -> AgentView:
-    return AgentView.model_validate({"id": agent_id, "name": agent_id, "network_mode": "NONE", "network_enforced": True, **more})
+    return AgentView.read({"id": agent_id, "name": agent_id, "network_mode": "NONE", "network_enforced": True, **more})
 
 
 def patch(seq: int, agent_id: str, **fields: object) -> FleetChanges:

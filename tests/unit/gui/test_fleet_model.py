@@ -23,9 +23,7 @@ def ids(fleet: Fleet) -> list[str]:
 
 
 def agent(agent_id: str, parent: str | None = None, **more: object) -> AgentView:
-    return AgentView.model_validate(
-        {"id": agent_id, "parent_id": parent, "name": agent_id, "network_mode": "NONE", "network_enforced": True, **more}
-    )
+    return AgentView.read({"id": agent_id, "parent_id": parent, "name": agent_id, "network_mode": "NONE", "network_enforced": True, **more})
 
 
 def test_children_stand_below_their_parent() -> None:

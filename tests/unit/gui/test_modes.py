@@ -17,12 +17,12 @@ NOW = 10_000.0
 
 def made(*changes: object, began_at: float | None = 1000.0, **more: object) -> ModeHistoryView:
     fields = {"session": "s", "mode": "NONE", "sensitivity": "PUBLIC", "began_at": began_at, "changes": list(changes)}
-    return ModeHistoryView.model_validate(fields | more)
+    return ModeHistoryView.read(fields | more)
 
 
 def agent(**more: object) -> AgentView:
     fields = {"id": "a1", "name": "n", "state": "running", "started_at": 1.0, "sandbox": "docker", "control_level": "contained"}
-    return AgentView.model_validate(fields | more)
+    return AgentView.read(fields | more)
 
 
 def test_what_nothing_enforces_is_full_and_says_what_was_asked() -> None:

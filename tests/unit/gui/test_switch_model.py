@@ -40,7 +40,7 @@ def test_armed_needs_supervisor_guard_and_fresh_news() -> None:
 def test_armed_before_any_path_was_proven_is_doubt_wherever_the_light_is_shown() -> None:
     switch = armed()
     assert switch.view is not None
-    switch.view = switch.view.model_copy(update={"paths": []})
+    switch.view = switch.view.replaced(paths=[])
     assert switch.light(NOW) == ("in_doubt", "Not ready · not tested yet")
 
 
@@ -48,7 +48,7 @@ def test_armed_before_any_path_was_proven_is_doubt_wherever_the_light_is_shown()
 def test_the_supervisors_doubt_is_shown(state: str) -> None:
     switch = armed()
     assert switch.view is not None
-    switch.view = switch.view.model_copy(update={"state": state, "killed": state == "killed"})
+    switch.view = switch.view.replaced(state=state, killed=state == "killed")
     assert switch.light(NOW)[0] == state
 
 
@@ -104,7 +104,7 @@ def test_a_receipt_on_its_way_is_neither_good_nor_bad() -> None:
 
 def row(**more: Any) -> ReceiptRow:
     base = {"kill_id": "k", "pressed_at": 0, "scope": "all", "reason": "r", "by": "o", "verified_zero": True, "complete": True}
-    return ReceiptRow.model_validate({**base, "proven": 5, "targets": 5, "best_effort": 0, "ms_total": 1, "exit_code": 0, **more})
+    return ReceiptRow.read({**base, "proven": 5, "targets": 5, "best_effort": 0, "ms_total": 1, "exit_code": 0, **more})
 
 
 def test_earlier_kills_get_a_tick_only_when_nothing_is_open() -> None:

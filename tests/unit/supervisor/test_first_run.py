@@ -114,7 +114,7 @@ async def test_before_the_first_kill_it_is_said_what_a_rearm_takes(places: Place
 async def test_the_kill_file_is_as_the_armed_light_says(places: Places, tmp_path: Path, home: Path, state: str) -> None:
     places = replace(places, run_dir=tmp_path / "run")
     places.agents_dir.mkdir(parents=True)
-    path = PathView.model_validate({"name": "remote", "state": state, "detail": "why"})
+    path = PathView.read({"name": "remote", "state": state, "detail": "why"})
 
     def look(paths: list[PathView]) -> FirstLook:
         armed = ArmedView(state="in_doubt", paths=paths)

@@ -109,7 +109,7 @@ class Answers(QObject):
             given = {"requests": requests, "verdict": answer.verdict, "scope": answer.scope, "reason": answer.reason}
             self.sending |= answer.ids
             self.problem.emit("")
-            asked = self._requests.decide(DecideBody.model_validate(given)).while_alive(self)
+            asked = self._requests.decide(DecideBody.read(given)).while_alive(self)
             asked.then(partial(self._came, answer)).failed(partial(self._failed, answer))
         else:
             self.problem.emit(_not_sent(self._book, answer))
@@ -189,7 +189,7 @@ class Answers(QObject):
             if result.done and entry is not None:
                 entry.gone = word
                 state = "denied" if answer.verdict == "deny" else "approved"
-                entry.row = entry.row.model_copy(update={"state": state, "scope": answer.scope})  # the shape goes with the words at once
+                entry.row = entry.row.replaced(state=state, scope=answer.scope)  # the shape goes with the words at once
         bad = [result for result in view.results if not result.done]
         if bad:
             many = f"{len(bad)} of {plural(len(view.results), 'request')} NOT decided" if len(view.results) > 1 else "NOT decided"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from pydantic import ValidationError
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from console.api.agents.programs import ProgramItem, TemplateView
+from console.api.message import Malformed
 from console.api.messages import LaunchBody
 from console.domain.budget import parse_limit
 from console.domain.conversation import checked_model, checked_text
@@ -202,14 +202,12 @@ class AgentForm(QWidget):
         }
         try:
             if self.is_command:
-                return LaunchBody(argv=self._argv(), **shared)
+                return LaunchBody.made(argv=self._argv(), **shared)
             text = self.prompt.toPlainText()
             prompt = checked_text(text) if text.strip() else _UNWRITTEN
-            return ProgramItem(agent=self.kind.chosen(), prompt=prompt, model=checked_model(self.model.text().strip()), **shared)  # type: ignore[arg-type]
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = str(first["loc"][0]) if first["loc"] else "A field"
-            raise UsageProblem(f"{field} cannot be sent as it is.", str(first["msg"])) from error
+            return ProgramItem.made(agent=self.kind.chosen(), prompt=prompt, model=checked_model(self.model.text().strip()), **shared)
+        except Malformed as error:
+            raise UsageProblem(f"{error.where.partition('.')[0] or 'A field'} cannot be sent as it is.", error.words) from error
 
     def _argv(self) -> list[str]:
         try:

@@ -179,7 +179,7 @@ class PlanDialog(Dialog):
         plan = self.plan
         if self.why_not(verdict) or plan is None:
             return
-        body = PlanBody.model_validate({"plan": plan.id, "sha256": plan.sha256, "verdict": verdict, "reason": self.reason.text().strip()})
+        body = PlanBody.read({"plan": plan.id, "sha256": plan.sha256, "verdict": verdict, "reason": self.reason.text().strip()})
         self._begin("It is being decided.")
         self._desk.requests.dry_run.decide(body).while_alive(self).then(self._decided).failed(self._failed)
 

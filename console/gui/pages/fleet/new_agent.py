@@ -165,7 +165,7 @@ class NewAgentDialog(Dialog):
         self._allow()
         requests, confirmed = self._desk.requests, self.dangers.confirmed()
         if isinstance(body, LaunchBody):
-            body = body.model_copy(update={"dangerous_ok": confirmed})
+            body = body.replaced(dangerous_ok=confirmed)
             requests.fleet.launch(body).then(self._launched).failed(self._failed)
         else:
             requests.programs.start(body, confirmed).then(self._programs_started).failed(self._failed)

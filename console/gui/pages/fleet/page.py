@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from pydantic import ValidationError
 from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
+from console.api.message import Malformed
 from console.api.messages import AgentDetailView, Delta, EgressView
 from console.gui.actions import ActionSpec
 from console.gui.pages.first_run.overview import FIRST_KEYS, FirstRun
@@ -130,8 +130,8 @@ class FleetPage(Page):
 
     def handle(self, delta: Delta) -> None:
         if delta.kind == "egress" and delta.data.get("agent_id") == self.pane.agent_id:
-            with suppress(ValidationError):  # the next read of the ledger has it
-                self.pane.requests.add(EgressView.model_validate(delta.data))
+            with suppress(Malformed):  # the next read of the ledger has it
+                self.pane.requests.add(EgressView.read(delta.data))
         elif delta.kind == "activity":
             self.pane.verdicts.handle(delta)
 

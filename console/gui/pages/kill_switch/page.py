@@ -196,7 +196,7 @@ class KillSwitchPage(Page):
         """The secrets card also says how the last rotation ended."""
         if path.name != "secrets" or self._rotation is None or path.state == "not_configured":
             return path
-        return path.model_copy(update={"facts": [card_fact(self._rotation, now), *path.facts]})
+        return path.replaced(facts=[card_fact(self._rotation, now), *path.facts])
 
     def _show_head(self, switch: Switch, now: float) -> None:
         light, words = switch.light(now)

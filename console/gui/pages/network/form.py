@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
-from pydantic import ValidationError
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
+from console.api.message import Malformed
 from console.api.messages import AllowlistEntryBody, AllowlistEntryView
 from console.domain.errors import UsageProblem
 from console.domain.network import METHODS
@@ -47,7 +47,7 @@ class Written:
             except ValueError as error:
                 raise UsageProblem(f"Review by {self.review_by[:20]!r} is not a date.", "Write it as 2027-02-19.") from error
         try:
-            return AllowlistEntryBody(
+            return AllowlistEntryBody.made(
                 host=self.host,
                 port=int(self.port),
                 methods=list(self.methods),
@@ -55,13 +55,12 @@ class Written:
                 reason=self.reason,
                 owner=self.owner,
                 review_by=self.review_by,
-                may_receive=self.may_receive,  # type: ignore[arg-type]
+                may_receive=self.may_receive,
                 private_networks=[part for part in self.private.replace(",", " ").split() if part],
                 base_version=base_version,
             )
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise UsageProblem(f"{first['loc'][0] if first['loc'] else 'A field'} cannot be sent as it is.", str(first["msg"])) from error
+        except Malformed as error:
+            raise UsageProblem(f"{error.where.partition('.')[0] or 'A field'} cannot be sent as it is.", error.words) from error
 
 
 def written(view: AllowlistEntryView) -> Written:

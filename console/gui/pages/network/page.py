@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import ValidationError
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from console.api.message import Malformed
 from console.api.messages import AllowlistView, Delta, EgressView
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.network.drawer import WIDTH, Drawer
@@ -93,8 +93,8 @@ class NetworkPage(Page):
     def handle(self, delta: Delta) -> None:
         if delta.kind == "egress":
             try:
-                self.tabs.log.add(EgressView.model_validate(delta.data))
-            except ValidationError:
+                self.tabs.log.add(EgressView.read(delta.data))
+            except Malformed:
                 self.reader.forget_egress()
         elif delta.kind == "allowlist":
             self.reader.is_stale = True

@@ -195,7 +195,7 @@ class Backtest(QWidget):
         rules = self.rules()
         if len(rules) > _RULES_MAX or any(len(rule) > _RULE_MAX for rule in rules):
             return None, f"At most {_RULES_MAX} rules of {_RULE_MAX:,} characters are added at once."
-        return PolicyTryBody.model_validate({"add": rules, "to": mode}), ""
+        return PolicyTryBody.read({"add": rules, "to": mode}), ""
 
     def load(self) -> None:
         """The file in force, to be changed."""

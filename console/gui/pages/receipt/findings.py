@@ -46,7 +46,7 @@ def aged(report: PersistenceReport, pressed_at: float) -> PersistenceReport:
     """A look from before the press says nothing about what the dead left: that is one more doubt."""
     if report.looked_at >= pressed_at:
         return report
-    return report.model_copy(update={"doubts": [*report.doubts, f"last checked {clock(report.looked_at)}, before this kill"]})
+    return report.replaced(doubts=[*report.doubts, f"last checked {clock(report.looked_at)}, before this kill"])
 
 
 def rows_of(reports: list[PersistenceReport]) -> list[FindingRow]:

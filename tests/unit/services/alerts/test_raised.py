@@ -43,7 +43,7 @@ def test_a_panic_is_raised_once_and_a_kill_of_one_agent_is_none(alerts: Alerts, 
         alerts.heard(e.KillStarted(1.0, 1.0, "k-2", None, HOSTILE, "me"))
     (one,) = heard
     assert one.event == "panic" and one.id == "panic-k-2" and one.facts["reason"].startswith('x"\r\n')
-    json.dumps(one.model_dump(mode="json")).encode("ascii")
+    json.dumps(one.as_data()).encode("ascii")
 
 
 def test_a_kill_that_is_confirmed_raises_nothing(alerts: Alerts, heard: list[AlertView]) -> None:
@@ -124,7 +124,7 @@ def test_readiness_is_lost_after_some_seconds_of_doubt_and_again_only_after_it_w
 
     def look(state: str, at_s: float) -> int:
         monkeypatch.setattr(time, "monotonic", lambda: now + at_s)
-        alerts.light(ArmedView.model_validate({"state": state, "why": ["local: the guard is gone"] * 30}))
+        alerts.light(ArmedView.read({"state": state, "why": ["local: the guard is gone"] * 30}))
         return len(heard)
 
     assert look("armed", 0) == look("in_doubt", 5) == look("in_doubt", 10) == look("armed", 12) == look("in_doubt", 15) == 0

@@ -90,7 +90,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def body(host: str, **fields: Any) -> m.AllowlistEntryBody:
-    return m.AllowlistEntryBody.model_validate({"host": host, "reason": "tests", "owner": "ops", **fields})
+    return m.AllowlistEntryBody.read({"host": host, "reason": "tests", "owner": "ops", **fields})
 
 
 def add(world: World, *hosts: str) -> list[str]:
@@ -274,7 +274,7 @@ def test_they_leave_even_when_that_cannot_be_kept(tmp_path: Path) -> None:
 
 
 def imported(world: World, text: str, **fields: Any) -> r.ImportView:
-    return asyncio.run(world.review.take_file(r.ImportBody.model_validate({"text": text, "reason": "file", **fields}), "ann"))
+    return asyncio.run(world.review.take_file(r.ImportBody.read({"text": text, "reason": "file", **fields}), "ann"))
 
 
 def test_the_same_destination_twice_in_a_file_is_said_also_when_it_is_known(world: World) -> None:
@@ -337,7 +337,7 @@ def test_what_a_reviewer_should_see_of_a_draft_comes_before_it_is_saved(world: W
 
 
 def backtested(world: World, **change: Any) -> r.BacktestView:
-    return asyncio.run(world.review.backtest(r.BacktestBody.model_validate(change)))
+    return asyncio.run(world.review.backtest(r.BacktestBody.read(change)))
 
 
 def test_a_backtest_says_that_it_cannot_know_where_a_name_led(world: World) -> None:

@@ -36,6 +36,6 @@ def test_the_answer_is_bounded_in_bytes_however_it_is_escaped() -> None:
     fat = tuple(finding(n, path="\\" * 501, excerpt="\\" * 800, note='"' * 1600) for n in range(500))
     worst = [Report(f"c{n}", 1.0, 1.0, doubts=("\\" * 2000,) * 90, findings=fat, not_looked=("home: no", "system: no")) for n in range(200)]
     view = view_of(worst)
-    assert len(view.model_dump_json()) < 5 * BYTES_MAX
+    assert len(view.to_json()) < 5 * BYTES_MAX
     assert sum(len(view.reports[0].findings) for r in view.reports) > 0 and view.left_out
     assert view.reports[0].doubts[-1] == "and 70 doubts more"

@@ -40,7 +40,7 @@ async def test_every_word_of_an_agent_is_bounded_and_what_was_cut_is_marked() ->
     views, left = await world(loud).was_running(["k"])
     assert left == 0
     [view] = views
-    assert len(view.model_dump_json()) < 40_000
+    assert len(view.to_json()) < 40_000
     assert len(view.name) <= 201 and view.name.endswith("…")
     assert all(len(word) <= 201 for word in view.argv) and view.argv[0].endswith("…")
     assert len(view.argv) <= 51 and view.argv[-1] == "… and 950 more"
@@ -59,4 +59,4 @@ async def test_more_agents_than_fit_are_counted() -> None:
 def test_the_words_of_a_kill_are_bounded() -> None:
     steps = tuple(Step(StepName.REMOTE, StepStatus.FAILED, 1.0, LONG) for _ in range(500))
     receipt = Receipt("k", "i", "all", LONG, LONG, 1.0, order=LONG, steps=steps)
-    assert len(killed_view("k", receipt).model_dump_json()) < 100_000
+    assert len(killed_view("k", receipt).to_json()) < 100_000

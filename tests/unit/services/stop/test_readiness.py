@@ -109,7 +109,7 @@ def test_green_needs_a_proven_local_kill_and_no_doubt_anywhere() -> None:
     assert (light.state, light.why, light.worst_s) == ("armed", [], LOCAL_WORST_S)
     assert armed_view([], killed=False, soft_stop="").state == "in_doubt"
     assert armed_view([remote], killed=False, soft_stop="").state == "in_doubt"
-    doubtful = remote.model_copy(update={"state": "in_doubt", "detail": "HTTP 503"})
+    doubtful = remote.replaced(state="in_doubt", detail="HTTP 503")
     assert armed_view([local, doubtful], killed=False, soft_stop="").why == ["remote: HTTP 503"]
     assert armed_view([local, remote], killed=False, soft_stop="lease over").state == "in_doubt"
     assert armed_view([local, remote], killed=True, soft_stop="").state == "killed"
