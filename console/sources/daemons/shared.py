@@ -19,6 +19,7 @@ _SCREEN = re.compile(r"(\d{1,10})\.[A-Za-z0-9_.-]{1,100}\Z")
 _NUMBER = re.compile(r"\d{1,9}\Z")
 _UNIT = re.compile(r"/([A-Za-z0-9_.@:-]{1,200}\.service)(?:/|\Z)")
 _CONTAINER = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
+_OURS = re.compile(r"\A/system\.slice/watchfloor(-guard)?\.service/watchfloor-[0-9a-f]{8}/")
 _LOGIN = re.compile(r"(user@\d+|session-.*|getty@.*|ssh(d|@.*)?|display-manager|gdm.*|lightdm|cron|crond|atd|docker|containerd)\.service\Z")
 """Units that serve a whole account or machine: no job of one agent."""
 
@@ -85,7 +86,8 @@ def _unit(process: ProcessIdentity) -> SharedJob | None:
     for text in p.read(process.pid, "cgroup").decode(errors="replace").splitlines():
         _, _, rest = text.partition(":")
         names, _, path = rest.partition(":")
-        units = [unit for unit in _UNIT.findall(path) if not _LOGIN.match(unit)]
+        # Agents of the host's instance live below its guard's unit. To stop that one would take the kill switch from all of them.
+        units = [unit for unit in _UNIT.findall(_OURS.sub("/", path)) if not _LOGIN.match(unit)]
         if names in ("", "name=systemd") and units and "/docker/" not in path:
             of_user = ("--user",) if "/user@" in path else ()
             return SharedJob("systemd", None, "", 0, f"unit {units[-1]}", ("systemctl", *of_user, "stop", units[-1]))

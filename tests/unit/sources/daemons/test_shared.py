@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from console.sources.daemons import shared
 from console.sources.daemons.interface import SharedJob
 from console.sources.daemons.processes import Processes, argv
 from console.sources.daemons.shared import shared_jobs
@@ -56,3 +57,26 @@ def test_a_pane_of_tmux_is_named_and_its_command_ends_it_alone(tmp_path: Path, t
 
 def test_nothing_is_named_where_nothing_shared_is_above() -> None:
     assert not [job for job in jobs_of(os.getpid()) if job.program in ("tmux", "screen", "pm2", "cron", "at")]
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "command"),
+    [
+        ("0::/system.slice/watchfloor-guard.service/watchfloor-01234567/agents/a-1-0123abcd", ()),
+        (
+            "0::/system.slice/watchfloor-guard.service/watchfloor-01234567/agents/a-1-0123abcd/own.service",
+            ("systemctl", "stop", "own.service"),
+        ),
+        ("0::/system.slice/backup.service", ("systemctl", "stop", "backup.service")),
+        (
+            "0::/user.slice/user-1.slice/user@1.service/app.slice/watchfloor-guard.service/watchfloor-01234567/agents/x",
+            ("systemctl", "--user", "stop", "watchfloor-guard.service"),
+        ),
+    ],
+)
+def test_the_guards_own_unit_is_never_named_as_what_to_stop(cgroup: str, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    process = Processes().identity(os.getpid())
+    assert process is not None
+    monkeypatch.setattr("console.sources.daemons.shared.p.read", lambda _pid, _name: cgroup.encode())
+    found = shared._unit(process)
+    assert (found.command if found is not None else ()) == command
