@@ -32,7 +32,7 @@ def a_list(qtbot: QtBot, width: int = 900) -> tuple[RowView, dict[str, tuple[flo
         cells.clear()
         cells.update({key: (box.x(), box.width()) for key, box in canvas.cells.items()})  # type: ignore[attr-defined]
 
-    view = RowView(RowModel(COLUMNS, lambda row, _key: str(row)), paint, str, sorts=("state",))
+    view = RowView(RowModel(COLUMNS, lambda row, _key: str(row)), paint, str, sorts={"state": None})
     qtbot.addWidget(view)
     view.resize(width, 300)
     view.show()

@@ -185,7 +185,7 @@ def test_no_row_moves_under_the_pointer(make_house: Make, open_window: Open, qtb
     window = open_window("fleet")
     page = window.page
     assert isinstance(page, FleetPage)
-    page.table._sort_by("cost")
+    page.table.view.sort_asked.emit("cost")
     assert [row.id for row in page.table.model.rows][0] == "a-0"
     page.table._held.aimed_at = lambda: 0  # type: ignore[method-assign]
     aimed = page.view.visualRect(page.table.model.index(0, 0)).center()
@@ -207,7 +207,7 @@ def test_a_selected_row_holds_the_order_and_new_agents_are_seen_all_the_same(mak
     window = open_window("fleet")
     page = window.page
     assert isinstance(page, FleetPage)
-    page.table._sort_by("cost")
+    page.table.view.sort_asked.emit("cost")
 
     def order() -> list[str]:
         return [row.id for row in page.table.model.rows]
@@ -315,7 +315,7 @@ def test_what_a_person_asks_for_is_arranged_under_the_pointer_too(make_house: Ma
     page = open_window("fleet").page
     assert isinstance(page, FleetPage)
     page.table._held.aimed_at = lambda: 0  # type: ignore[method-assign]
-    page.table._sort_by("agent")
+    page.table.view.sort_asked.emit("agent")
     names = [row.name.lower() for row in page.table.model.rows if not row.indent]
     assert names == sorted(names, reverse=True)
     page.table.bar.search.setText("cve-lookup")

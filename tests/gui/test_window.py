@@ -616,7 +616,7 @@ def test_what_a_person_set_is_there_at_the_next_start(make_house: Make, open_win
     kept = Remembered(tmp_path / "window.ini")
     first = open_window("budgets", (800, 640))
     table = fleet_page(first).table
-    table._sort_by("burn")
+    table.view.sort_asked.emit("burn")
     table.bar.search.setText("shard")
     table.bar.pills.pills["attention"].click()
     first.fleet.seen["gone"] = "halted"

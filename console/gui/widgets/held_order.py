@@ -37,6 +37,7 @@ class HeldOrder(QObject):
         view.viewport().installEventFilter(self)
         view.chosen.connect(self._chosen)
         view.pressed_at.connect(self._chosen)
+        view.order.changed.connect(self._sorted)
 
     def ask(self) -> None:
         """A person sorted, filtered or folded: the next arrangement is shown, wherever the pointer is."""
@@ -53,7 +54,8 @@ class HeldOrder(QObject):
 
     def show(self, rows: list[Any]) -> None:
         """Shows ``rows``, in the order of before while that is held."""
-        shown = self._model.rows
+        given, shown = rows, self._model.rows
+        rows = self._view.order.arrange(given)
         aimed = self.aimed_at()
         self.moved = False
         if (aimed >= 0 or (self.is_chosen and not self.only_pointer)) and shown and not self._asked and rows != shown:
@@ -61,7 +63,7 @@ class HeldOrder(QObject):
         if not self.moved:
             self._asked = False
         if rows is not shown:
-            self._view.show_rows(rows)
+            self._view.show_rows(rows, given)
 
     def aimed_at(self) -> int:
         """The place of the row under the pointer; -1 where the pointer is over none."""
@@ -80,6 +82,11 @@ class HeldOrder(QObject):
         self.moved = list(fresh) != keys
         still = [fresh.pop(key, row) for key, row in zip(keys, shown, strict=True)]
         return [*still, *fresh.values()]
+
+    def _sorted(self) -> None:
+        """A click on a title is as good as a request to arrange."""
+        self.ask()
+        self.released.emit()
 
     def _chosen(self, row: object) -> None:
         self.is_chosen = row is not None and not self._by_itself

@@ -6,14 +6,16 @@ when two rows look the same repaints only those that changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import (
+    QEvent,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
+    QObject,
     QPersistentModelIndex,
     QPoint,
     QPointF,
@@ -25,6 +27,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import (
     QAction,
     QGuiApplication,
+    QHelpEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
@@ -34,17 +37,18 @@ from PySide6.QtGui import (
     QResizeEvent,
     QStandardItemModel,
 )
-from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QTreeView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QToolTip, QTreeView, QWidget
 
 from console.gui.theme.tokens import ROW, ink
 from console.gui.widgets.canvas import Brush, Canvas, Look, Places, RowPainter
 from console.gui.widgets.columns import Column, RowHeader, lead
 from console.gui.widgets.safe_text import safe_text, tooltip
 
-__all__ = ["Canvas", "Column", "ManyRowView", "RowHeader", "RowModel", "RowPainter", "RowView"]
+__all__ = ["Canvas", "Column", "ManyRowView", "Order", "RowHeader", "RowModel", "RowPainter", "RowView", "Sorts", "by_words"]
 
 Index = QModelIndex | QPersistentModelIndex
-
+Sorts = Mapping[str, Callable[[Any], Any] | None]
+"""Column -> what its rows are sorted by (None: not known, comes last); without a function the list arranges itself."""
 
 PLACES = 4096
 """Places of the list of which a view remembers what they showed."""
@@ -109,6 +113,110 @@ def _offer_copy(view: RowView, model: RowModel, ident: Callable[[Any], str] | No
     view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
 
 
+class Order(QObject):
+    """The order that a person gave a list by a click on a title, over the list's own. The arrow of the title shows it.
+
+    A title that sorts has a hand as its pointer. A list whose order means something declares nothing: its titles are words.
+    """
+
+    changed = Signal()
+
+    def __init__(self, view: RowView, sorts: Sorts) -> None:
+        super().__init__(view)
+        self._view, self._sorts, self._titles = view, sorts, view.titles
+        self.by: tuple[str, bool] = ("", False)
+        """The column, and whether the greatest comes first; no column: the list's own order."""
+        self.given: list[Any] = []
+        """The rows in the list's own order, as they were shown last."""
+        self.depth: Callable[[Any], int] = lambda _row: 0
+        """How deep a row lies: one that lies deeper than the row before it belongs to it and goes where it goes."""
+        self.meaning = ""
+        """Why this list keeps its order."""
+        self._titles.viewport().installEventFilter(self)
+        view.sort_asked.connect(self._turn)
+
+    def keep(self, key: str, meaning: str, *, descending: bool = False) -> None:
+        """No click changes the order, which the arrow and the tooltip tell."""
+        self.meaning = meaning
+        self._titles.show_sorted(key, descending)
+
+    def arrange(self, rows: list[Any]) -> list[Any]:
+        """The rows in the order that was asked for; without one the same list."""
+        value = self._sorts.get(self.by[0])
+        return _arranged(rows, value, self.by[1], self.depth) if value is not None else rows
+
+    def remembered(self) -> dict[str, Any]:
+        """What a person asked for; empty when nothing."""
+        return {"by": list(self.by)} if self.by[0] else {}
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Takes back what ``remembered`` gave; a column that sorts no longer is ignored."""
+        match kept.get("by"):
+            case [str() as key, bool() as descending] if key in self._sorts:
+                self._set(key, descending)
+
+    def _turn(self, key: str) -> None:
+        """Words from A, figures from the greatest; then the other way round; then the list's own order again."""
+        value = self._sorts.get(key)
+        first = next((found for row in self.given if value and (found := value(row)) is not None), 0)
+        down = not isinstance(first, str)
+        if self.by[0] != key:
+            self._set(key, down)
+        elif self.by[1] == down:
+            self._set(key, not down)
+        else:
+            self._set("", False)
+
+    def _set(self, key: str, descending: bool) -> None:
+        self.by = (key, descending)
+        self._titles.show_sorted(key, descending)
+        self._view.show_rows(self.given)
+        self.changed.emit()
+
+    def _title_at(self, at: QPoint) -> Column | None:
+        """The title under the pointer that sorts; None on an edge that is dragged."""
+        edge = self._titles.style().pixelMetric(QStyle.PixelMetric.PM_HeaderGripMargin, None, self._titles)
+        number = self._titles.logicalIndexAt(at)
+        if number < 0 or any(self._titles.logicalIndexAt(at + QPoint(by, 0)) != number for by in (-edge, edge)):
+            return None
+        column = self._titles.columns[number]
+        return column if column.key in self._sorts else None
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if isinstance(event, QMouseEvent) and event.type() is QEvent.Type.MouseMove:
+            viewport = self._titles.viewport()
+            if self._title_at(event.position().toPoint()) is not None and not event.buttons():
+                viewport.setCursor(Qt.CursorShape.PointingHandCursor)
+            else:
+                viewport.unsetCursor()
+        elif isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
+            column = self._title_at(event.pos())
+            QToolTip.showText(event.globalPos(), tooltip(f"Sort by {column.title}" if column else self.meaning), self._titles)
+            return True
+        return super().eventFilter(watched, event)
+
+
+def by_words(words: Callable[[Any, str], str], *keys: str) -> Sorts:
+    """Columns that are sorted by what their cells say; an empty cell comes last."""
+    return {key: lambda row, key=key: words(row, key).lower() or None for key in keys}  # type: ignore[misc]
+
+
+def _arranged(rows: list[Any], value: Callable[[Any], Any], descending: bool, depth: Callable[[Any], int]) -> list[Any]:
+    """Sorts rows that lie equally deep under the same row; what has no value comes last in either direction."""
+    blocks: list[list[Any]] = []
+    for row in rows:
+        if blocks and depth(row) > depth(blocks[-1][0]):
+            blocks[-1].append(row)
+        else:
+            blocks.append([row])
+    keyed = [(value(block[0]), block) for block in blocks]
+    known = sorted((one for one in keyed if one[0] is not None), key=lambda one: one[0], reverse=descending)
+    out: list[Any] = []
+    for _key, block in [*known, *(one for one in keyed if one[0] is None)]:
+        out += [block[0], *_arranged(block[1:], value, descending, depth)] if len(block) > 1 else block
+    return out
+
+
 _ALONE = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
 
 
@@ -135,12 +243,12 @@ class RowView(QTreeView):
         *,
         row_height: int = ROW,
         sign: Callable[[Any], Hashable] | None = None,
-        sorts: Collection[str] = (),
+        sorts: Sorts | None = None,
         ident: Callable[[Any], str] | None = None,
     ) -> None:
         """``sign``: everything ``paint`` would paint of a row, as a value; rows whose sign is the same are not painted again.
 
-        ``sorts``: columns by which ``sort_asked`` can be asked for. ``ident``: the id of a row, for Ctrl C.
+        ``sorts``: columns whose title sorts the list. ``ident``: the id of a row, for Ctrl C.
         """
         super().__init__(parent)
         self._brush = Brush(paint, key, sign)
@@ -156,9 +264,10 @@ class RowView(QTreeView):
         self._places: Places = ()
         """There is no scrolling sideways."""
         model.row_height = row_height
-        self.titles = RowHeader(model.columns, sorts, self)
+        self.titles = RowHeader(model.columns, sorts or {}, self)
         self.setHeader(self.titles)
-        self.titles.setSectionsClickable(True)  # a tree view takes the clicks from its header while Qt's own sorting is off
+        self.titles.setSectionsClickable(bool(sorts))  # a tree view takes the clicks from its header while Qt's own sorting is off
+        self.order = Order(self, sorts or {})
         self.setModel(model)
         self.setRootIsDecorated(False)
         self.setItemsExpandable(False)
@@ -186,8 +295,13 @@ class RowView(QTreeView):
         places = sorted(self._several) or [self.currentIndex().row()]
         return [number for number in places if 0 <= number < len(self._model.rows)]
 
-    def show_rows(self, rows: list[Any]) -> None:
-        """Swaps the list; the selected row stays selected while it is in it. ``chosen`` is emitted only when it left or came."""
+    def show_rows(self, rows: list[Any], given: list[Any] | None = None) -> None:
+        """Swaps the list; the selected row stays selected while it is in it. ``chosen`` is emitted only when it left or came.
+
+        ``given``: the rows in the list's own order, where ``rows`` are arranged already.
+        """
+        self.order.given = rows if given is None else given
+        rows = self.order.arrange(rows) if given is None else rows
         before = self.current()
         wanted = self._key(before) if before is not None else ""
         place = self.verticalScrollBar().value()
@@ -314,11 +428,11 @@ class ManyRowView(RowView):
         """The selected rows, from the top."""
         return [self._model.rows[number] for number in self.picked()]
 
-    def show_rows(self, rows: list[Any]) -> None:
+    def show_rows(self, rows: list[Any], given: list[Any] | None = None) -> None:
         keys = {self._key(row) for row in self.picked_rows()} if self._several else set()
-        super().show_rows(rows)
+        super().show_rows(rows, given)
         if keys:
-            self._pick([number for number, row in enumerate(rows) if self._key(row) in keys])
+            self._pick([number for number, row in enumerate(self._model.rows) if self._key(row) in keys])
 
     def _pick(self, numbers: list[int]) -> None:
         """Selects the rows at these places; when the current one has left, the first of them takes its part."""

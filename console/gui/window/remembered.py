@@ -70,8 +70,10 @@ class Remembered:
 
 
 def _parts(window: Window) -> list[tuple[str, Memory]]:
-    """What each page remembers itself, the columns of every list by its name, and the lines between its parts."""
+    """What each page remembers itself, the columns and the order of every list by its name, and the lines between its parts."""
     own = [(name, page.memory) for name, page in window.pages.items() if page.memory is not None]
     lists = [(name, view) for name, page in window.pages.items() for view in page.findChildren(RowView) if view.accessibleName()]
     lines = [(f"{name}.line{at}", line) for name, page in window.pages.items() for at, line in enumerate(page.findChildren(Split))]
-    return [*own, *((f"{name}.{view.accessibleName()}", view.titles) for name, view in lists), *lines]
+    titles = [(f"{name}.{view.accessibleName()}", view.titles) for name, view in lists]
+    orders = [(f"{name}.{view.accessibleName()}.order", view.order) for name, view in lists]
+    return [*own, *titles, *orders, *lines]

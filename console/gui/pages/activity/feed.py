@@ -118,6 +118,7 @@ class Feed(QWidget):
         self.model = FeedModel(COLUMNS, words_of, self)
         self.view = RowView(self.model, painter_of(self._turn_of), lambda item: item.key, self, row_height=HEIGHT)
         self.view.setAccessibleName("Activity")
+        self.view.order.keep("time", "The newest entry comes last, as in a conversation.")
         self.empty = empty_note(self.view, _EMPTY)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

@@ -12,6 +12,7 @@ from console.api.policy.approvals import ApprovalRow, GrantRow
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.rows import (
     DECIDED_COLUMNS,
+    DECIDED_SORTS,
     ITEM,
     ITEM_COLUMNS,
     decided_words,
@@ -117,7 +118,7 @@ class Inbox(QWidget):
         self.model = RowModel(ITEM_COLUMNS, item_words, self)
         self.view = RowView(self.model, item_painter(time.monotonic), lambda item: str(item.key), self, row_height=ITEM)
         self.decided_model = RowModel(DECIDED_COLUMNS, decided_words, self)
-        self.decided = RowView(self.decided_model, paint_decided, lambda row: str(row.id), self)
+        self.decided = RowView(self.decided_model, paint_decided, lambda row: str(row.id), self, sorts=DECIDED_SORTS)
         self.given_model = RowModel((ITEM_COLUMNS[0],), grant_words, self)
         self.given = RowView(self.given_model, paint_grant, lambda row: f"{row.session}\0{row.digest}", self, row_height=ITEM)
         self._held = HeldOrder(self.view, self.model, lambda item: str(item.key))
@@ -283,11 +284,9 @@ class Inbox(QWidget):
         both = waiting and room - wanted > ROW * 4
         self._strip.setVisible(both)
         self.decided.setVisible(both or self.tab() == "decided")
-        if both:
-            self.view.setFixedHeight(wanted)
-        else:
-            self.view.setMinimumHeight(0)
-            self.view.setMaximumHeight(16_777_215)
+        self.decided.header().setVisible(self.tab() == "decided")
+        self.view.setMinimumHeight(wanted if both else 0)
+        self.view.setMaximumHeight(wanted if both else 16_777_215)
         self.moved.adjustSize()
         self.moved.move(self.width() - self.moved.width() - 12, self.height() - self.moved.height() - 8)
         self.decided.setFocusPolicy(Qt.FocusPolicy.NoFocus if both else Qt.FocusPolicy.StrongFocus)

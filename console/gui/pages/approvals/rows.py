@@ -14,7 +14,7 @@ from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import Ink
 from console.gui.widgets.marks import chip_width, draw_chip, draw_text
-from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.rows import Canvas, Column, Sorts, by_words
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import clock, day_clock, usd
 from console.panic.marks import draw_mark
@@ -38,6 +38,9 @@ def decided_words(row: ApprovalRow, key: str) -> str:
     if key == "time":
         return day_clock(row.decided_at or row.asked_at)
     return f"{_agent(row)}: {call_line(row)}" if key == "call" else f"{end_words(row)[0]} {row.decided_by} {row.words}"
+
+
+DECIDED_SORTS: Sorts = {**by_words(decided_words, "call", "end"), "time": lambda row: row.decided_at or row.asked_at}
 
 
 def grant_words(row: GrantRow, _key: str) -> str:

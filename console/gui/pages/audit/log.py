@@ -110,6 +110,7 @@ class Log(QWidget):
         self.model = LogModel(COLUMNS, cell_words, self)
         self.view = RowView(self.model, painter_of(name_of), lambda record: str(record.seq), self)
         self.view.setAccessibleName("Audit records")
+        self.view.order.keep("seq", "The newest record comes first: each one holds the hash of the one before.", descending=True)
         self.empty = empty_note(self.view, _EMPTY)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.budgets import BudgetRow, BudgetsView
 from console.gui.pages.budgets.head import BudgetHead
-from console.gui.pages.budgets.rows import COLUMNS, ORDERS, TITLES, Line, arrange, cell_words, counted, has_limits, paint_line
+from console.gui.pages.budgets.rows import COLUMNS, ORDERS, SORTS, TITLES, Line, arrange, cell_words, counted, depth, has_limits, paint_line
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Pills, SearchField
@@ -66,7 +66,8 @@ class BudgetList(QWidget):
         strip.setContentsMargins(16, 0, 16, 0)
         strip.addWidget(self.hint)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_line, lambda line: str(line.key), self)
+        self.view = RowView(self.model, paint_line, lambda line: str(line.key), self, sorts=SORTS)
+        self.view.order.depth = depth
         self.view.setAccessibleName("Budgets")
         self._held = HeldOrder(self.view, self.model, lambda line: str(line.key))
         self.empty = empty_note(self.view, NOBODY)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
@@ -15,7 +15,7 @@ from console.gui.pages.budgets.words import bar_share, burn_words, ends_words, l
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_sparkline, draw_text, share_colours
-from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.rows import Canvas, Column, Sorts
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import plural, usd
 from console.panic.marks import draw_mark
@@ -144,6 +144,26 @@ def cell_words(line: Line, key: str) -> str:
     if key == "burn":
         return burn_words(row) if row.burn_usd_per_h is not None else "not known"
     return f"highest minute {usd(max(row.burn_60))}" if row.burn_60 else "nothing in the last hour"
+
+
+def _figure(of: Callable[[BudgetRow], Any]) -> Callable[[Line], Any]:
+    """A figure of a node; captions and what is not known have none."""
+    return lambda line: None if line.row is None else of(line.row)
+
+
+SORTS: Sorts = {
+    "who": lambda line: None if line.row is None else line.name.lower(),
+    "ends": _figure(lambda row: None if row.done else row.ends_in_s),
+    "first": _figure(lambda row: label(row.first_limit) if row.first_limit else None),
+    "spent": _figure(lambda row: row.spent_usd),
+    "burn": _figure(lambda row: row.burn_usd_per_h),
+    "hour": _figure(lambda row: sum(row.burn_60)),
+}
+
+
+def depth(line: Line) -> int:
+    """Under a caption, or under a tree."""
+    return 0 if line.parent == "caption" else 2 if line.below else 1
 
 
 def paint_line(canvas: Canvas, line: Line) -> None:

@@ -99,7 +99,7 @@ class FleetTable(QWidget):
             lambda row: str(row.id),
             self,
             sign=lambda row: row_sign(row, self._painted),
-            sorts=SORTS,
+            sorts=dict.fromkeys(SORTS),  # a tree: the fleet arranges it
             ident=lambda row: str(row.id),
         )
         self.view.setAccessibleName("Agents")
@@ -118,7 +118,7 @@ class FleetTable(QWidget):
         """The row a person selected last: how it ended is seen once they go on to another."""
         self.view.chosen.connect(self._look_at)
         self.view.picked_changed.connect(lambda: self.bar.say(filter_words(fleet), shown_words(self.view, self.model, fleet)))
-        self.view.sort_asked.connect(self._sort_by)
+        self.view.order.changed.connect(self._sort)
         self.view.fold_asked.connect(self._fold)
         self.view.pressed_at.connect(self._clicked)
         self._held.released.connect(self.refresh, Qt.ConnectionType.QueuedConnection)  # what came meanwhile takes its place now
@@ -158,19 +158,15 @@ class FleetTable(QWidget):
         self.view.refresh()
 
     def remembered(self) -> dict[str, Any]:
-        """Sort, filter, order, folded trees, and whose end was seen."""
+        """Filter, order, folded trees, and whose end was seen."""
         fleet = self._fleet
         seen = dict(list(fleet.seen.items())[-_SEEN:])
-        shown = {"sort": list(fleet.sort), "filter": fleet.filter, "text": fleet.text, "urgent": fleet.urgent_first}
+        shown = {"filter": fleet.filter, "text": fleet.text, "urgent": fleet.urgent_first}
         return {**shown, "closed": sorted(fleet.closed & fleet.rows.keys()), "seen": seen}
 
     def recall(self, kept: dict[str, Any]) -> None:
         """Takes back what ``remembered`` gave."""
         fleet, text, closed, seen = self._fleet, kept.get("text"), kept.get("closed"), kept.get("seen")
-        match kept.get("sort"):
-            case [str() as key, bool() as descending] if key in {column.key for column in COLUMNS}:
-                fleet.sort = (key, descending)
-                self.view.titles.show_sorted(key, descending)
         if kept.get("filter") in self.bar.pills.pills:
             self.bar.pills.pills[kept["filter"]].setChecked(True)
         self.bar.search.setText(text if isinstance(text, str) else "")
@@ -218,12 +214,8 @@ class FleetTable(QWidget):
                 slices[-1 - back] += value
         self.header.sample(slices)
 
-    def _sort_by(self, key: str) -> None:
-        old, descending = self._fleet.sort
-        # down, then up, then the order of the tree again
-        new = (key, True) if old != key else (key, False) if descending else ("", False)
-        self._fleet.sort = new
-        self.view.titles.show_sorted(*new)
+    def _sort(self) -> None:
+        self._fleet.sort = self.view.order.by
         self.arrange()
 
     def _filter(self) -> None:

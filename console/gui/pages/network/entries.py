@@ -13,7 +13,7 @@ from console.gui.pages.network.draft import TLS_PORT
 from console.gui.pages.network.marks import first_chip, mark_words
 from console.gui.theme import fonts
 from console.gui.widgets.marks import chip_width, draw_chip, draw_text
-from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.rows import Canvas, Column, Sorts, by_words
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import age, count, span
 
@@ -81,6 +81,16 @@ def cell_words(row: EntryRow, key: str) -> str:
     due = f" · review by {view.review_by}" if view.review_by else ""
     marks = f"{mark_words(view.marks)} · " if view.marks else ""
     return f"{marks}{view.reason}{extra}{due}"
+
+
+_RISING = list(LEVELS)
+SORTS: Sorts = {
+    **by_words(cell_words, "host", "methods", "paths", "owner", "reason"),
+    "port": lambda row: row.view.port,
+    "may": lambda row: _RISING.index(row.view.may_receive) if row.view.may_receive in LEVELS else None,
+    "used": lambda row: row.view.last_used,
+    "hits": lambda row: row.view.hits_7d,
+}
 
 
 def matches(view: AllowlistEntryView, text: str) -> bool:

@@ -17,7 +17,7 @@ from console.gui.widgets.buttons import Button
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView, Sorts, by_words
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 
@@ -54,6 +54,14 @@ def cell_words(row: AllowlistVersionView, key: str) -> str:
     return row.reason
 
 
+_SORTS: Sorts = {
+    **by_words(cell_words, "by", "reason"),
+    "version": lambda row: row.version,
+    "when": lambda row: row.at,
+    "changes": lambda row: len(row.changes),
+}
+
+
 def paint_version(canvas: Canvas, row: AllowlistVersionView) -> None:
     """One version."""
     canvas.text("version", f"v{row.version} · {row.entries}", mono=True, size=13, weight=fonts.MEDIUM)
@@ -87,7 +95,7 @@ class HistoryView(QWidget):
         self._desk = desk
         self.live = 0
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_version, lambda row: str(row.version), self)
+        self.view = RowView(self.model, paint_version, lambda row: str(row.version), self, sorts=_SORTS)
         self.view.setAccessibleName("Versions of the allowlist")
         self.empty = empty_note(self.view, "The list was never changed.")
         self.title = Text("", 13, fonts.SEMIBOLD)

@@ -36,9 +36,9 @@ _SORTS: dict[str, Callable[[Row], Any]] = {
     "session": lambda row: row.view.session,
     "sandbox": lambda row: row.view.sandbox,
     "mode": lambda row: SEVERITY.get(view_mode(row.view), 0),
-    "holds": lambda row: not is_open(row.view),
+    "holds": lambda row: is_open(row.view),
     "why": lambda row: why_words(row),
-    "since": lambda row: -since(row),
+    "since": lambda row: since(row),
 }
 
 
@@ -139,7 +139,6 @@ class SandboxList(QWidget):
         super().__init__(parent)
         self._fleet = fleet
         self.text = ""
-        self.sort: tuple[str, bool] = ("", False)
         self.total = 0
         self.model = RowModel(COLUMNS, cell_words, self)
         self.view = RowView(self.model, paint_sandbox, lambda row: str(row.id), self, sorts=_SORTS)
@@ -147,7 +146,7 @@ class SandboxList(QWidget):
         self.empty = empty_note(self.view, EMPTY)
         self.view.opened.connect(self.asked)
         self.view.pressed_at.connect(self._pressed)
-        self.view.sort_asked.connect(self._sort)
+        self.view.order.changed.connect(lambda: self.arrange(self.text))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.view)
@@ -158,16 +157,13 @@ class SandboxList(QWidget):
         live = [row for row in self._fleet.rows.values() if row.is_live]
         self.total = len(live)
         rows = [row for row in live if matches(row, text)] if text else live
-        key, descending = self.sort
-        if key:
-            rows.sort(key=_SORTS[key], reverse=descending)
-        shown = self.model.rows
-        if len(rows) != len(shown) or any(a is not b for a, b in zip(rows, shown, strict=True)):
-            self.view.show_rows(rows)
+        ordered, shown = self.view.order.arrange(rows), self.model.rows
+        if len(rows) != len(shown) or any(a is not b for a, b in zip(ordered, shown, strict=True)):
+            self.view.show_rows(ordered, rows)
         else:
             self.view.refresh()
         if self.view.current() is None and rows:
-            self.view.choose(rows[0].id)
+            self.view.choose(self.model.rows[0].id)
         self.empty.setText("No sandboxes match the filter." if live else EMPTY)
         self.empty.setVisible(self._fleet.loaded and not rows)
 
@@ -184,11 +180,6 @@ class SandboxList(QWidget):
         if row is None:
             return "No sandbox is selected."
         return "Killed: nothing changes until you rearm." if killed else why_not_data(row)
-
-    def _sort(self, key: str) -> None:
-        self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-        self.view.titles.show_sorted(*self.sort)
-        self.arrange(self.text)
 
     def _pressed(self, row: Row, at: QPointF) -> None:
         column = next(number for number, c in enumerate(COLUMNS) if c.key == "act")

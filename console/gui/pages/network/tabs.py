@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 from console.api.messages import AllowlistEntryBody, AllowlistView, EnvoyConfigView
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.egress import EgressLog
-from console.gui.pages.network.entries import COLUMNS, EntryRow, cell_words, matches, paint_entry
+from console.gui.pages.network.entries import COLUMNS, SORTS, EntryRow, cell_words, matches, paint_entry
 from console.gui.pages.network.history import HistoryView
 from console.gui.pages.network.register import RegisterDialog
 from console.gui.pages.network.sandboxes import SandboxList
@@ -97,7 +97,7 @@ class NetworkTabs(QWidget):
         self.bar = Bar(self)
         self.line = TestLine(desk, draft, self.bar.url, self)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_entry, lambda row: str(row.id), self)
+        self.view = RowView(self.model, paint_entry, lambda row: str(row.id), self, sorts=SORTS)
         self.view.setAccessibleName("Allowlist")
         self.empty = empty_note(self.view, _EMPTY)
         self.config = ConfigView(desk, self)
@@ -192,10 +192,10 @@ class NetworkTabs(QWidget):
         entries = self._list.entries if self._list else []
         text, marked = self.bar.search.text(), self.name() == "marked"
         rows = [EntryRow(e, e.entry_id == self._editing) for e in entries if matches(e, text) and (e.marks or not marked)]
-        if [r.view for r in rows] != [r.view for r in self.model.rows]:
+        if [r.view for r in rows] != [r.view for r in self.view.order.given]:
             self.view.show_rows(rows)
         if self.view.current() is None and rows:
-            self.view.choose(rows[0].id)
+            self.view.choose(self.model.rows[0].id)
         nothing = "No entries match the filter." if text or not marked else "No entry has a warning."
         self.empty.setText(nothing if entries else _EMPTY)
         self.empty.setVisible(self._list is not None and not rows)

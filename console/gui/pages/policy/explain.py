@@ -109,6 +109,7 @@ class Explainer(QWidget):
         self.model = RowModel(COLUMNS, cell_words, self)
         self.parts = RowView(self.model, paint_part, lambda row: f"{row.step}\0{row.rule}\0{row.text}", self)
         self.parts.setAccessibleName("Parts of the call")
+        self.parts.order.keep("", "The parts stand in the order in which they are checked.")
         self.empty = empty_note(self.parts, EMPTY)
         self.empty.show()
         self.lines = Lines(12, self)

@@ -24,11 +24,11 @@ NONE = "No findings match the filter."
 READING = "Checking the rules…"
 _RANK = {"refused": 0, "warning": 1, "note": 2}
 SORTS: dict[str, Callable[[LintFinding], Any]] = {
-    "severity": lambda row: _RANK.get(row.severity, -1),
+    "severity": lambda row: -_RANK.get(row.severity, -1),
     "list": lambda row: row.kind,
     "rule": lambda row: row.rule.lower(),
     "what": lambda row: row.what,
-    "swallows": lambda row: -row.swallows_count,
+    "swallows": lambda row: row.swallows_count,
 }
 
 

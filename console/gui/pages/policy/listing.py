@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from console.gui.theme import fonts
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Column, RowModel, RowPainter, RowView
+from console.gui.widgets.rows import Column, RowModel, RowPainter, RowView, Sorts
 from console.gui.widgets.text import Text
 
 
@@ -27,7 +27,7 @@ class Listing(QWidget):
         words: Callable[[Any, str], str],
         paint: RowPainter,
         key: Callable[[Any], str],
-        sorts: dict[str, Callable[[Any], Any]],
+        sorts: Sorts,
         keeps: Callable[[Any, str], bool],
         reading: str,
         none: str,
@@ -35,12 +35,11 @@ class Listing(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._key, self._sorts, self._keeps = key, sorts, keeps
+        self._key, self._keeps = key, keeps
         self._words = (none, empty)
         self.rows: list[Any] | None = None
         """All of them; None: not read yet."""
         self.text = ""
-        self.sort: tuple[str, bool] = ("", False)
         self.problem = Text("", 12, fonts.MEDIUM, "danger", wrap=True, mark="diamond")
         self.problem.hide()
         self.model = RowModel(columns, words, self)
@@ -58,7 +57,6 @@ class Listing(QWidget):
         column.addWidget(self.view, 1)
         self.view.chosen.connect(self.chosen)
         self.view.opened.connect(self.opened)
-        self.view.sort_asked.connect(self._sort)
 
     def say(self, rows: Sequence[Any]) -> None:
         """A newer answer."""
@@ -82,19 +80,12 @@ class Listing(QWidget):
         if self.rows is None:
             return
         rows = [row for row in self.rows if self._keeps(row, text)] if text.strip() else list(self.rows)
-        if self.sort[0]:
-            rows.sort(key=self._sorts[self.sort[0]], reverse=self.sort[1])
         self.view.show_rows(rows)
         if self.view.current() is None and rows:
-            self.view.choose(self._key(rows[0]))
+            self.view.choose(self._key(self.model.rows[0]))
         self.empty.setText(self._words[0] if self.rows else self._words[1])
         self.empty.setVisible(not rows)
 
     def shown_words(self) -> str:
         """``11 of 38 shown`` while something is filtered."""
         return f"{len(self.model.rows):,} of {len(self.rows or ()):,} shown" if self.text.strip() else ""
-
-    def _sort(self, key: str) -> None:
-        self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-        self.view.titles.show_sorted(*self.sort)
-        self.arrange(self.text)

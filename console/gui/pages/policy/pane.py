@@ -51,6 +51,7 @@ class Pane(SidePane):
         self.calls_model = RowModel(CALLS, call_words, self)
         self.calls = RowView(self.calls_model, paint_call, lambda row: f"{row.at} {row.agent_id} {row.argument}", self)
         self.calls.setAccessibleName("Calls it decided last")
+        self.calls.order.keep("at", "The newest call comes first.", descending=True)
         self.no_calls = empty_note(self.calls, "")
         self.calls.opened.connect(self.call_opened)
         column = QVBoxLayout(self)

@@ -19,10 +19,10 @@ from console.gui.widgets.choice import Choice
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Card, Fact, Facts
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView, Sorts, by_words
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import age, count, plural
+from console.gui.widgets.words import age, count, day_clock, plural
 from console.wording.agent_kinds import TITLES
 
 ORDER = ("strict", "coding", "observe")
@@ -157,7 +157,7 @@ class ProfilesTab(QWidget):
         self.cards = [ProfileCard(name, self) for name in ORDER]
         self.left_out = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.calls = RowView(self.model, self._paint, lambda row: f"{row.at}\0{row.agent_id}\0{row.argument}", self)
+        self.calls = RowView(self.model, self._paint, lambda row: f"{row.at}\0{row.agent_id}\0{row.argument}", self, sorts=_SORTS)
         self.calls.setAccessibleName(DIFFER)
         self.empty = empty_note(self.calls, NO_CALLS)
         self._build()
@@ -264,4 +264,7 @@ def cell_words(row: p.ProfileCall, key: str) -> str:
     """What a cell says to a tooltip, a screen reader and the clipboard."""
     if key in ORDER:
         return VERDICTS.get(row.verdicts.get(key, ""), UNKNOWN)[0]
-    return f"{row.tool} {row.argument}" if key == "call" else ""
+    return f"{row.tool} {row.argument}" if key == "call" else day_clock(row.at)
+
+
+_SORTS: Sorts = {**by_words(cell_words, "call", *ORDER), "at": lambda row: row.at}

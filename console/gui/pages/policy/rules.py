@@ -31,13 +31,13 @@ EMPTY = "No rule is in force: every call is denied. Rules stand in policy.json o
 NONE = "No rules match the filter."
 READING = "The rules are being read…"
 SORTS: dict[str, Callable[[RuleRow], Any]] = {
-    "list": lambda row: ORDER.get(row.list, 3),
+    "list": lambda row: -ORDER.get(row.list, 3),
     "rule": lambda row: row.rule.lower(),
     "kind": lambda row: kind_words(row.rule),
-    "mark": lambda row: (row.in_force, not row.finding, row.hits > 0),
+    "mark": lambda row: (not row.in_force, bool(row.finding), row.hits == 0),
     "line": lambda row: row.line,
-    "last": lambda row: -(row.last_at or 0.0),
-    "hits": lambda row: -row.hits,
+    "last": lambda row: row.last_at,
+    "hits": lambda row: row.hits,
 }
 
 

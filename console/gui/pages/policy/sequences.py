@@ -17,7 +17,7 @@ from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.rows import Canvas, Column, RowModel, RowView, Sorts, by_words
 from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
@@ -43,9 +43,9 @@ NO_MARKS = "No step of a forbidden sequence was taken. Each step of an agent or 
 NONE = "Nothing matches the filter."
 READING = "The sequences are being read…"
 _SORTS: dict[str, Callable[[MarkRow], Any]] = {
-    "at": lambda row: -row.at,
+    "at": lambda row: row.at,
     "agent": lambda row: row.agent_id,
-    "step": lambda row: (row.pattern, row.step),
+    "step": lambda row: f"{row.pattern} {row.step}",
     "value": lambda row: row.value,
     "lineage": lambda row: row.lineage,
     "text": lambda row: row.text,
@@ -64,6 +64,9 @@ def pattern_words(row: SequenceRow, key: str) -> str:
         case "marks":
             return f"{plural(row.marks, 'step')} taken"
     return row.why
+
+
+_PATTERN_SORTS: Sorts = {**by_words(pattern_words, "name", "steps", "why", "from"), "marks": lambda row: row.marks}
 
 
 def paint_pattern(canvas: Canvas, row: SequenceRow) -> None:
@@ -178,11 +181,12 @@ class SequenceTables(QWidget):
         self._fleet = fleet
         self.view: SequencesView | None = None
         self.text = ""
-        self.sort: tuple[str, bool] = ("", False)
         self.problem = Text("", 12, fonts.MEDIUM, "danger", wrap=True, mark="diamond")
         self.problem.setContentsMargins(0, 0, 0, 0)
         self.problem.hide()
-        self.patterns = RowView(RowModel(PATTERNS, pattern_words, self), paint_pattern, lambda row: str(row.name), self)
+        self.patterns = RowView(
+            RowModel(PATTERNS, pattern_words, self), paint_pattern, lambda row: str(row.name), self, sorts=_PATTERN_SORTS
+        )
         self.patterns.setAccessibleName("Forbidden sequences")
         self.no_patterns = empty_note(self.patterns, READING)
         self.mark_model = RowModel(MARKS, mark_words, self)
@@ -206,7 +210,6 @@ class SequenceTables(QWidget):
         column.addWidget(above(self.patterns, lower, self, (300, 300)), 1)
         self.patterns.chosen.connect(self.chosen)
         self.marks.chosen.connect(self.chosen)
-        self.marks.sort_asked.connect(self._sort)
 
     def say(self, view: SequencesView) -> None:
         """Show a newer answer."""
@@ -227,8 +230,6 @@ class SequenceTables(QWidget):
             return
         patterns = [one for one in self.view.patterns if matches(text, one.name, one.why, *(step.name for step in one.steps))]
         marks = [one for one in self.view.marks if self._keeps(one, text)]
-        if self.sort[0]:
-            marks.sort(key=_SORTS[self.sort[0]], reverse=self.sort[1])
         self.patterns.show_rows(patterns)
         self.marks.show_rows(marks)
         self.no_patterns.setText(NONE if self.view.patterns else NO_PATTERNS)
@@ -259,8 +260,3 @@ class SequenceTables(QWidget):
 
     def _keeps(self, row: MarkRow, text: str) -> bool:
         return matches(text, row.pattern, row.step, row.value, row.agent_id, row.session, row.lineage, row.text)
-
-    def _sort(self, key: str) -> None:
-        self.sort = (key, not self.sort[1]) if self.sort[0] == key else (key, False)
-        self.marks.titles.show_sorted(*self.sort)
-        self.arrange(self.text)

@@ -28,10 +28,10 @@ _NAMED = 40
 SORTS: dict[str, Callable[[ToolRow], Any]] = {
     "tool": lambda row: name_of(row).lower(),
     "action": lambda row: row.action,
-    "scopes": lambda row: row.scopes,
+    "scopes": lambda row: " ".join(row.scopes) or None,
     "judged": lambda row: row.judged,
-    "connects": lambda row: not row.connects,
-    "bounds": lambda row: row.constraints,
+    "connects": lambda row: row.connects,
+    "bounds": lambda row: row.constraints or None,
 }
 
 

@@ -9,7 +9,7 @@ from console.api.persistence import FindingView, PersistenceReport
 from console.gui.pages.kill_switch.lists import marked
 from console.gui.theme import fonts
 from console.gui.widgets.facts import Fact
-from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.rows import Canvas, Column, by_words
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import clock, plural
 
@@ -69,6 +69,9 @@ def finding_words(row: FindingRow, key: str) -> str:
         case "could":
             return f"{finding.could_write}. {finding.note}".strip(" .")
     return row.session
+
+
+FOUND_SORTS = by_words(finding_words, "path", "change", "runs", "could", "session")
 
 
 def paint_finding(canvas: Canvas, row: FindingRow) -> None:

@@ -20,9 +20,9 @@ from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.receipt.amended import is_late
 from console.gui.pages.receipt.findings import COLUMNS as FOUND
-from console.gui.pages.receipt.findings import aged, finding_words, paint_finding, rows_of, summary
+from console.gui.pages.receipt.findings import FOUND_SORTS, aged, finding_words, paint_finding, rows_of, summary
 from console.gui.pages.receipt.head import ReceiptHead, Timeline, headline, open_points
-from console.gui.pages.receipt.rows import COLUMNS, TargetRow, paint_target, target_words
+from console.gui.pages.receipt.rows import COLUMNS, SORTS, TargetRow, paint_target, target_words
 from console.gui.pages.receipt.side import WIDTH, ReceiptSide
 from console.gui.pages.receipt.suspects import SuspectsDialog
 from console.gui.theme import fonts
@@ -144,11 +144,11 @@ class ReceiptPage(Page):
         """Turned by Enter: the side pane is hidden when wide, shown over the targets when narrow."""
         self.pills = Pills({**_NAMES, "back": "Could come back"}, self)
         self.places = RowModel(FOUND, finding_words, self)
-        self.place_view = RowView(self.places, paint_finding, lambda row: str(row.key), self)
+        self.place_view = RowView(self.places, paint_finding, lambda row: str(row.key), self, sorts=FOUND_SORTS)
         self.place_view.setAccessibleName("What could bring an agent back")
         self.no_places = empty_note(self.place_view, "")
         self.model = RowModel(COLUMNS, target_words, self)
-        self.view = RowView(self.model, paint_target, lambda row: str(row.key), self)
+        self.view = RowView(self.model, paint_target, lambda row: str(row.key), self, sorts=SORTS)
         self.view.setAccessibleName("Targets")
         self.side = ReceiptSide(self)
         self._shown = Text("", 12, fonts.REGULAR, "text2", right=True)
@@ -313,7 +313,7 @@ class ReceiptPage(Page):
         self._show_places()
         wanted = _FILTERS.get(self.pills.chosen(), ())
         rows = [TargetRow(t, _name(self.desk.fleet, t.agent_id)) for t in targets if t.outcome in wanted]
-        if rows != self.model.rows:
+        if rows != self.view.order.given:
             self.view.show_rows(rows)
         if self.pills.chosen() != "back":
             self._shown.setText(f"{len(rows):,} of {plural(len(targets), 'target')}")
@@ -323,7 +323,7 @@ class ReceiptPage(Page):
         more = sum(report.left_out for report in self._found)
         self.pills.pills["back"].setText(f"Could come back {len(rows) + more}" if self._hunted else "Could come back ?")
         self._stack.setCurrentIndex(1 if self.pills.chosen() == "back" else 0)
-        if rows != self.places.rows:
+        if rows != self.place_view.order.given:
             self.place_view.show_rows(rows)
         self.no_places.setText(summary(self._found, known=self._hunted)[0].left + ".")
         self.no_places.setVisible(not rows)

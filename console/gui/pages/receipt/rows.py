@@ -8,7 +8,7 @@ from console.domain.kill import Outcome, Target
 from console.gui.pages.kill_switch.lists import marked
 from console.gui.pages.receipt.amended import first_words, is_late, said_words
 from console.gui.theme import fonts
-from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.rows import Canvas, Column, Sorts, by_words
 from console.gui.widgets.words import took
 
 COLUMNS = (
@@ -72,6 +72,9 @@ def target_words(row: TargetRow, key: str) -> str:
         case "at":
             return took(row.target.ms)
     return proof_words(row.target)
+
+
+SORTS: Sorts = {**by_words(target_words, "agent", "level", "outcome", "proof"), "at": lambda row: row.target.ms}
 
 
 def paint_target(canvas: Canvas, row: TargetRow) -> None:

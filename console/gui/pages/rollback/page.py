@@ -15,7 +15,7 @@ from console.gui.actions import ActionSpec
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.rollback.detail import DetailPane
 from console.gui.pages.rollback.plan import Plan
-from console.gui.pages.rollback.rows import COLUMNS, Group, Item, Line, arrange, cell_words, painter_of
+from console.gui.pages.rollback.rows import COLUMNS, SORTS, Group, Item, Line, arrange, cell_words, painter_of
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ink
 from console.gui.widgets.buttons import SearchField
@@ -95,7 +95,8 @@ class Records(QWidget):
         row.addWidget(self.search, 1)
         row.addWidget(self.shown)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, painter_of(desk.clock), lambda line: str(line.key), self)
+        self.view = RowView(self.model, painter_of(desk.clock), lambda line: str(line.key), self, sorts=SORTS)
+        self.view.order.depth = lambda line: 0 if isinstance(line, Group) else 1
         self.view.setAccessibleName("Rollback records")
         self.empty = empty_note(self.view, _EMPTY)
         column = QVBoxLayout(self)
@@ -130,7 +131,7 @@ class Records(QWidget):
         lines = arrange(self.records, self.search.text(), self._closed, self.marks)
         self.view.show_rows(lines)
         if self.view.current() is None:
-            first = next((line for line in lines if isinstance(line, Item)), None)
+            first = next((line for line in self.model.rows if isinstance(line, Item)), None)
             if first is not None:
                 self.view.choose(first.key)
         self.empty.setText("No records match the filter." if self.records else _EMPTY)

@@ -12,7 +12,7 @@ from console.api.records import RollbackRow
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import draw_text
-from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.rows import Canvas, Column, Sorts
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import day_clock, plural, recent_clock
 from console.panic.marks import draw_mark
@@ -110,6 +110,13 @@ def cell_words(line: Line, key: str) -> str:
     put_back = f" by {record.restored_by} at {day_clock(record.restored_at)}" if record.restored_at else ""
     doubt = f": {safe_text(record.doubt)}" if record.doubt else ""
     return f"{state_words(record)[0]}{put_back}{doubt}"
+
+
+SORTS: Sorts = {
+    "time": lambda line: max((one.created_at for one in line.records), default=None) if isinstance(line, Group) else line.view.created_at,
+    "change": lambda line: line.name.lower() if isinstance(line, Group) else line.view.path.lower(),
+    "state": lambda line: None if isinstance(line, Group) else state_words(line.view)[0],
+}
 
 
 def painter_of(clock_now: Callable[[], float]) -> Callable[[Canvas, Line], None]:

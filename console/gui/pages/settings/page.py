@@ -50,6 +50,7 @@ class SettingsPage(Page):
         self.trouble = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
         self.trouble.hide()
         self.view = RowView(RowModel(COLUMNS, cell_words, self), paint, lambda line: str(line.key), self)
+        self.view.order.keep("", "Settings stand together by what they are about.")
         self.view.setAccessibleName("Settings")
         self.empty = empty_note(self.view, "No settings match the filter.")
         self.pane = DetailPane(self)
