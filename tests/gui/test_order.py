@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QGuiApplication, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from console.gui.pages.activity.feed import FeedModel
 from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.pages.budgets.page import BudgetsPage
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.network.page import NetworkPage
 from console.gui.widgets.columns import Column
 from console.gui.widgets.held_order import HeldOrder
-from console.gui.widgets.rows import RowModel, RowView, by_words
+from console.gui.widgets.rows import ManyRowView, RowModel, RowView, by_words
 from console.gui.window.main import Window
 from console.gui.window.remembered import Remembered
 from tests.fakes.operator_server import FakeHouse
@@ -189,6 +190,53 @@ def test_cells_sort(name: str, make_house: Make, open_window: Open, qtbot: QtBot
             known = [found for row in heads if (found := value(row)) is not None]
             assert known == sorted(known, reverse=descending), (name, key)
             assert view.titles.sorted_by == (key, descending)
+
+
+@pytest.mark.parametrize(("page", "name"), [one for one in LISTS if one[0] != "policy"])
+def test_ctrl_c(page: str, name: str, make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    """The selected rows of every list, as they read on the screen."""
+    make_house()
+    window = open_window(page, (1280, 800))
+    view = views(window)[name]
+    window.activateWindow()
+    view.setParent(window)  # also of a tab that is not in front
+    view.show()
+    if not shown(view):
+        return
+    view.setFocus()
+    view.setCurrentIndex(view.model().index(0, 0))
+    several = isinstance(view, ManyRowView) and len(shown(view)) > 1
+    if several:
+        QTest.keyClick(view, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    QGuiApplication.clipboard().clear()
+    QTest.keyClick(view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    lines = QGuiApplication.clipboard().text().split("\n")
+    model = view.model()
+    assert isinstance(model, RowModel)
+    assert lines == ["\t".join(model.words(n, c) for c in range(len(model.columns))) for n in range(2 if several else 1)]
+    assert [one.text() for one in view.actions()][0] == "Copy" and view.actions()[0].shortcut().toString() == "Ctrl+C"
+
+
+def test_hostile_text_is_copied_as_it_is_shown_and_breaks_no_cell(qtbot: QtBot) -> None:
+    view = ManyRowView(RowModel(COLUMNS, words), lambda _canvas, _row: None, lambda row: str(row[0]))
+    qtbot.addWidget(view)
+    view.show_rows([("a\tb\nrm -rf /\r\u202e\x1b[2J\x00", 1.0), ("c", 2.0)])
+    view.selectAll()
+    view.actions()[0].trigger()
+    lines = QGuiApplication.clipboard().text().split("\n")
+    assert len(lines) == 2 and [line.count("\t") for line in lines] == [2, 2]
+    assert not set("\r\u202e\x1b\x00") & set(lines[0])
+
+
+def test_rows_that_come_above_take_no_part_of_the_selection(qtbot: QtBot) -> None:
+    model = FeedModel(COLUMNS, words)
+    view = ManyRowView(model, lambda _canvas, _row: None, lambda row: str(row[0]))
+    qtbot.addWidget(view)
+    view.show_rows(list(ROWS))
+    view.setCurrentIndex(model.index(0, 0))
+    QTest.keyClick(view, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    model.prepend([("new", 1.0)])  # type: ignore[list-item]
+    assert [row[0] for row in view.picked_rows()] == ["b", "Ä"]
 
 
 def test_what_lies_below_a_tree_stays_below_it(make_house: Make, open_window: Open) -> None:

@@ -95,21 +95,21 @@ class RowModel(QStandardItemModel):
 
 
 def _offer_copy(view: RowView, model: RowModel, ident: Callable[[Any], str] | None) -> None:
-    """A right click, or a key, copies the selected rows as they are shown, cells parted by tabs. Ctrl C copies ids where rows have them."""
+    """A right click, or Ctrl C, copies the selected rows as they are shown, cells parted by tabs; their ids by Ctrl Shift C."""
 
     def shown(number: int) -> str:
         return "\t".join(model.words(number, column) for column in range(len(model.columns)))
 
-    def offer(title: str, keys: QKeySequence | QKeySequence.StandardKey, words: Callable[[int], str]) -> None:
+    def offer(title: str, keys: QKeySequence, words: Callable[[int], str]) -> None:
         action = QAction(title, view)
         action.setShortcut(keys)
         action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         action.triggered.connect(lambda: QGuiApplication.clipboard().setText("\n".join(words(number) for number in view.picked())))
         view.addAction(action)
 
+    offer("Copy", QKeySequence(QKeySequence.StandardKey.Copy), shown)
     if ident is not None:
-        offer("Copy the id", QKeySequence.StandardKey.Copy, lambda number: safe_text(ident(model.rows[number]), 200))
-    offer("Copy this row", QKeySequence("Ctrl+Shift+C") if ident else QKeySequence.StandardKey.Copy, shown)
+        offer("Copy the id", QKeySequence("Ctrl+Shift+C"), lambda number: safe_text(ident(model.rows[number]), 200))
     view.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
 
 
@@ -248,7 +248,7 @@ class RowView(QTreeView):
     ) -> None:
         """``sign``: everything ``paint`` would paint of a row, as a value; rows whose sign is the same are not painted again.
 
-        ``sorts``: columns whose title sorts the list. ``ident``: the id of a row, for Ctrl C.
+        ``sorts``: columns whose title sorts the list. ``ident``: the id of a row, for Ctrl Shift C.
         """
         super().__init__(parent)
         self._brush = Brush(paint, key, sign)
@@ -423,6 +423,8 @@ class ManyRowView(RowView):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        for moved in (self._model.rowsInserted, self._model.rowsRemoved):  # Qt moves the selection with the rows and does not tell
+            moved.connect(lambda *_places: self._count())
 
     def picked_rows(self) -> list[Any]:
         """The selected rows, from the top."""
@@ -445,10 +447,14 @@ class ManyRowView(RowView):
             self.selectionModel().setCurrentIndex(self._model.index(numbers[0], 0), QItemSelectionModel.SelectionFlag.NoUpdate)
         self.selectionModel().select(chosen, _ALONE)
 
-    def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
+    def _count(self) -> frozenset[int]:
         ranges = self.selectionModel().selection()
         found = frozenset(n for at in range(ranges.size()) for n in range(ranges.at(at).top(), ranges.at(at).bottom() + 1))
         self._several = found if len(found) > 1 else frozenset()
+        return found
+
+    def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
+        found = self._count()
         super().selectionChanged(selected, deselected)
         if len(found) == 1 and self.currentIndex().row() not in found:
             left = self._model.index(next(iter(found)), 0)  # the other of two was taken out by Ctrl and a click: this one is meant now

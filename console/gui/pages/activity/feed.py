@@ -16,7 +16,7 @@ from console.gui.requests import ActivityRequests
 from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Button, Pills, SearchField
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.rows import ManyRowView, RowModel
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
@@ -116,7 +116,7 @@ class Feed(QWidget):
         self.shown = Text("", 12, role="text2", right=True)
         row.addWidget(self.shown)
         self.model = FeedModel(COLUMNS, words_of, self)
-        self.view = RowView(self.model, painter_of(self._turn_of), lambda item: item.key, self, row_height=HEIGHT)
+        self.view = ManyRowView(self.model, painter_of(self._turn_of), lambda item: item.key, self, row_height=HEIGHT)
         self.view.setAccessibleName("Activity")
         self.view.order.keep("time", "The newest entry comes last, as in a conversation.")
         self.empty = empty_note(self.view, _EMPTY)

@@ -17,7 +17,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ROW, ink
 from console.gui.widgets.buttons import Button, SearchField
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.rows import ManyRowView, RowModel, RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
@@ -108,7 +108,7 @@ class Log(QWidget):
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.shown)
         self.model = LogModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, painter_of(name_of), lambda record: str(record.seq), self)
+        self.view = ManyRowView(self.model, painter_of(name_of), lambda record: str(record.seq), self)
         self.view.setAccessibleName("Audit records")
         self.view.order.keep("seq", "The newest record comes first: each one holds the hash of the one before.", descending=True)
         self.empty = empty_note(self.view, _EMPTY)

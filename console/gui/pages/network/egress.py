@@ -18,7 +18,7 @@ from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView, Sorts, by_words
+from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, Sorts, by_words
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, count
 from console.panic.marks import draw_mark
@@ -222,7 +222,7 @@ class EgressLog(QWidget):
         self.pills.changed.connect(lambda _key: self._show())
         row.addWidget(self.pills)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_line, lambda line: str(line.serial), self, sorts=_SORTS)
+        self.view = ManyRowView(self.model, paint_line, lambda line: str(line.serial), self, sorts=_SORTS)
         self.view.setAccessibleName("Egress log")
         self.empty = empty_note(self.view, EMPTY)
         self.view.pressed_at.connect(self._pressed)

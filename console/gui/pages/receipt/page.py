@@ -30,7 +30,7 @@ from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills
 from console.gui.widgets.facts import Card
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.rows import ManyRowView, RowModel
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
@@ -144,11 +144,11 @@ class ReceiptPage(Page):
         """Turned by Enter: the side pane is hidden when wide, shown over the targets when narrow."""
         self.pills = Pills({**_NAMES, "back": "Could come back"}, self)
         self.places = RowModel(FOUND, finding_words, self)
-        self.place_view = RowView(self.places, paint_finding, lambda row: str(row.key), self, sorts=FOUND_SORTS)
+        self.place_view = ManyRowView(self.places, paint_finding, lambda row: str(row.key), self, sorts=FOUND_SORTS)
         self.place_view.setAccessibleName("What could bring an agent back")
         self.no_places = empty_note(self.place_view, "")
         self.model = RowModel(COLUMNS, target_words, self)
-        self.view = RowView(self.model, paint_target, lambda row: str(row.key), self, sorts=SORTS)
+        self.view = ManyRowView(self.model, paint_target, lambda row: str(row.key), self, sorts=SORTS)
         self.view.setAccessibleName("Targets")
         self.side = ReceiptSide(self)
         self._shown = Text("", 12, fonts.REGULAR, "text2", right=True)
