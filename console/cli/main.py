@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import console
-from console.cli.verbs import GROUPS, NOT_YET, OPTIONS, VERBS, WORDS
+from console.cli.verbs import GROUPS, NOT_YET, OPTIONS, PAGED, VERBS, WORDS
 
 if TYPE_CHECKING:
     from console.cli.syntax import Verb, Verbs
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _OWN = (["--version"], ["--help"], ["-h"], ["completion", "bash"], ["completion", "zsh"], ["completion", "fish"])
+NO_PAGER = "--no-pager"
 PROGRAM = "watchfloor"
 TRACEBACK_VARIABLE = "WATCHFLOOR_TRACEBACK"
 
@@ -81,11 +82,14 @@ def _run(words: list[str]) -> int:
         word = words.pop(0)
         if word in ("--version", "--help", "-h"):
             return _own(word)
+        if word == NO_PAGER:
+            os.environ["WATCHFLOOR_PAGER"] = "cat"
+            continue
         name, sign, value = word.partition("=")
         if name != "--state-dir":
             from console.cli.syntax import did_you_mean
 
-            raise _usage(f"{PROGRAM} has no option {_shown(name)}.{did_you_mean(name, ['--state-dir', '--version', '--help'])}")
+            raise _usage(f"{PROGRAM} has no option {_shown(name)}.{did_you_mean(name, ['--state-dir', NO_PAGER, '--version', '--help'])}")
         if not sign and not words:
             raise _usage("--state-dir needs a value.")
         os.environ["WATCHFLOOR_STATE_DIR"] = value if sign else words.pop(0)
@@ -119,25 +123,37 @@ def _found(path: str, found: Verb | Verbs, words: list[str]) -> int:
 
 
 def _call(path: str, verb: Verb, words: list[str]) -> int:
-    from console.domain.errors import NotFound
-
-    given = verb.read(path, words)
-    if given is not None:
-        try:
-            return verb.function(**given)
-        except NotFound:
-            from console.cli.short_ids import whole_ids
-
-            # Nothing was done: what was named is not there. It may be the beginning of an id.
-            whole = whole_ids(verb, given)
-            if not whole:
-                raise
-        return verb.function(**whole)
-    from console.cli.helping import verb_help
     from console.cli.terminal import out
 
-    out.write(verb_help(path, verb))
-    return 0
+    is_paged = path.removeprefix(f"{PROGRAM} ") in PAGED
+    if is_paged and NO_PAGER in words:
+        words, is_paged = [word for word in words if word != NO_PAGER], False
+    given = verb.read(path, words)
+    if given is None:
+        from console.cli.helping import verb_help
+
+        out.write(verb_help(path, verb))
+        return 0
+    if not is_paged or given.get("as_json") or given.get("follow") or not out.is_terminal():
+        return _answer(verb, given)
+    from console.cli.terminal.pager import through_pager
+
+    return through_pager(lambda: _answer(verb, given))
+
+
+def _answer(verb: Verb, given: dict[str, Any]) -> int:
+    from console.domain.errors import NotFound
+
+    try:
+        return verb.function(**given)
+    except NotFound:
+        from console.cli.short_ids import whole_ids
+
+        # Nothing was done: what was named is not there. It may be the beginning of an id.
+        whole = whole_ids(verb, given)
+        if not whole:
+            raise
+    return verb.function(**whole)
 
 
 def _of_family(path: str, family: Verbs, words: list[str]) -> int:

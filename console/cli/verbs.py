@@ -65,6 +65,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
 WORDS = "See every AI agent live, limit it, and stop it with proof. Without a verb: open the window."
 OPTIONS = [
     ("--state-dir DIR", "State directory of the instance (or $WATCHFLOOR_STATE_DIR)."),
+    ("--no-pager", "Print long lists at once (or $WATCHFLOOR_PAGER=cat); also behind the verb."),
     ("--version", "Print the version."),
     ("-h, --help", "Show this message and exit."),
 ]
@@ -97,6 +98,15 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "remote": ("Remote kill orders.", {"watch": "remote_watch:watch", "release": "oneshot:release"}),
 }
 """Nouns whose verbs lie in several modules: what each is about, and of each verb ``module:name``."""
+PAGED = frozenset(
+    (
+        *("fleet", "activity", "status", "doctor", "logs", "agent show", "receipt list", "receipt show", "mcp list", "hooks list"),
+        *("approval list", "approval show", "approval grants", "budget list", "budget history", "network sandboxes", "network history"),
+        *("allowlist list", "allowlist history", "policy rules", "policy sequences", "policy lint", "audit tail", "config show"),
+        *("rollback list", "rollback show", "session list", "session show"),
+    )
+)
+"""Verbs that only show something and ask nothing: a person reads what is longer than the screen in a pager."""
 VERBS = {name: where for group in GROUPS.values() for name, (where, _) in group.items()}
 NOT_YET = {
     "drill": "rehearsals are not built yet; watchfloor demo kills a real fleet of its own",

@@ -8,7 +8,7 @@ import sys
 from console.domain.errors import ConsoleError
 from console.gui import app
 from console.gui.pages.registry import PAGES
-from console.panic.display import print_error
+from console.panic.display import print_error, until_interrupted
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,4 +30,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))

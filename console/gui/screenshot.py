@@ -17,7 +17,7 @@ from console.gui.notices import Notices
 from console.gui.pages.registry import PAGES
 from console.gui.theme.style import Choice
 from console.gui.window.main import Window
-from console.panic.display import print_error
+from console.panic.display import print_error, until_interrupted
 
 WAIT_S = 6.0
 SETTLE_S = 0.5
@@ -92,4 +92,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 
 from console.domain.errors import ConsoleError
 from console.panic import fonts
-from console.panic.display import check_display, print_error
+from console.panic.display import check_display, print_error, until_interrupted
 from console.panic.resident import Resident, take_place
 from console.panic.window import PanicWindow
 
@@ -73,4 +73,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(until_interrupted(main))

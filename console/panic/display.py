@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from console.domain.errors import ConsoleError, ExitCode
 
@@ -28,3 +29,13 @@ def print_error(work: Sequence[str], error: ConsoleError) -> int:
     if error.remedy:
         print(error.remedy, file=sys.stderr)
     return int(error.exit_code) or int(ExitCode.FAILURE)
+
+
+def until_interrupted(work: Callable[[], int]) -> int:
+    """Does it and returns its exit code; 130 after Ctrl-C. The command line held that back while this program loaded."""
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        return work()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130

@@ -181,6 +181,7 @@ def main() -> int:
     given = _arguments().parse_args()
     os.umask(0o022)  # agents under other ids pass through folders of ours, whoever starts us; what is secret names its own mode
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # the command line held Ctrl-C back while this program loaded
         if given.verb == "serve":
             return serve(given)
         from console.supervisor.verbs.oneshot import oneshot

@@ -13,7 +13,7 @@ _watchfloor_words() {  # the words that may follow those already typed
 _watchfloor_has() {
   local words=""
   case "$1" in
-    "") words="--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook hooks audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion" ;;
+    "") words="--state-dir --no-pager --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook hooks audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion" ;;
     "fleet") words="-h --help --columns --sort --no-headers --state-dir --json" ;;
     "activity") words="-h --help -n --rows --filter --kind -f --follow --whole --state-dir --json" ;;
     "status") words="-h --help --state-dir --json" ;;

@@ -7,7 +7,7 @@ function __watchfloor_below
   end
   test "$path" = "$argv[1]"
 end
-complete -c watchfloor -f -n "__watchfloor_below ''" -a "--state-dir --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook hooks audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion"
+complete -c watchfloor -f -n "__watchfloor_below ''" -a "--state-dir --no-pager --version -h --help fleet activity status cost agent agent-type sandbox doctor run say interrupt finish adopt panic panic-button kill freeze thaw isolate reconnect receipt rearm approval budget network allowlist policy mcp hook install-hook hooks audit rollback session secrets logs remote webhook config open supervisor demo screenshot completion"
 complete -c watchfloor -f -n "__watchfloor_below 'fleet'" -a "-h --help --columns --sort --no-headers --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'activity'" -a "-h --help -n --rows --filter --kind -f --follow --whole --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'status'" -a "-h --help --state-dir --json"

@@ -79,8 +79,22 @@ def words(text: object, style: str = "", limit: int = 200) -> Text:
 
 
 def write(text: str) -> None:
-    """Text to stdout, whatever became of it."""
-    _write_to(sys.stdout, text)
+    """Text to stdout, whatever became of it; kept back after `hold`."""
+    if _Held.texts is None:
+        _write_to(sys.stdout, text)
+    else:
+        _Held.texts.append(text)
+
+
+def hold() -> None:
+    """Keeps back what is written from here on, until `release`: its length decides how a person reads it."""
+    _Held.texts = []
+
+
+def release() -> str:
+    """What was kept back; what comes now is written at once again."""
+    kept, _Held.texts = "".join(_Held.texts or ()), None
+    return kept
 
 
 def confirm(question: str) -> None:
@@ -99,6 +113,12 @@ class _Gone:
     """Remember whether the reader of stdout has closed the pipe."""
 
     stdout = False
+
+
+class _Held:
+    """What was kept back; None: nothing is."""
+
+    texts: list[str] | None = None
 
 
 def _write_to(stream: TextIO | None, text: str) -> None:
