@@ -176,15 +176,15 @@ def test_more_than_a_person_reads_is_refused(make_house: Make, open_window: Open
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_ctrl_c_copies_the_whole_id(several: bool, make_house: Make, open_window: Open) -> None:  # noqa: FBT001 - pytest gives it by name
+def test_ctrl_c_copies_the_rows_and_ctrl_shift_c_the_whole_ids(several: bool, make_house: Make, open_window: Open) -> None:  # noqa: FBT001 - pytest gives it by name
     make_house()
     window = open_window("fleet")
     page = fleet_of(window)
     ids = [click(page, 1)] + ([click(page, 3, CTRL)] if several else [])
     QTest.keyClick(page.view, Qt.Key.Key_C, CTRL)
-    assert QGuiApplication.clipboard().text() == "\n".join(ids)
-    QTest.keyClick(page.view, Qt.Key.Key_C, CTRL | SHIFT)
     assert QGuiApplication.clipboard().text().count("\t") == 7 * len(ids)
+    QTest.keyClick(page.view, Qt.Key.Key_C, CTRL | SHIFT)
+    assert QGuiApplication.clipboard().text() == "\n".join(ids)
 
 
 def two_asked(window: Window, qtbot: QtBot, action: str = "fleet.freeze-agent", numbers: tuple[int, ...] = (1, 3)) -> SeveralDialog:
