@@ -12,6 +12,7 @@ import sys
 import termios
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,8 @@ def whole(state: Path) -> str:
 @pytest.mark.parametrize("variable", ["PAGER", "WATCHFLOOR_PAGER"])
 def test_what_is_longer_than_the_screen_goes_to_the_pager_of_the_operator(variable: str, state: Path, tmp_path: Path) -> None:
     took = tmp_path / "took"
-    code, shown = at_a_terminal(state, *LISTS, **{variable: script(tmp_path, f'cat > "{took}"')})
+    own: dict[str, Any] = {variable: script(tmp_path, f'cat > "{took}"')}
+    code, shown = at_a_terminal(state, *LISTS, **own)
     assert (code, shown) == (0, "") and took.read_text() == whole(state)
 
 
@@ -110,7 +112,7 @@ def test_no_pager_where_none_is_wanted(argv: tuple[str, ...], state: Path, tmp_p
 
 
 @pytest.mark.parametrize("more", [{"TERM": "dumb"}, {"PAGER": "cat"}, {"PAGER": ""}, {"PAGER": "/nonexistent/pager"}, {"PAGER": "'x"}])
-def test_without_a_pager_everything_is_printed(more: dict[str, str], state: Path) -> None:
+def test_without_a_pager_everything_is_printed(more: dict[str, Any], state: Path) -> None:
     assert at_a_terminal(state, *LISTS, **more) == (0, whole(state))
 
 

@@ -9,7 +9,7 @@ from console.domain.errors import ExitCode
 from console.gui.pages.kill_switch.words import PATH_STATES, result_words
 from console.gui.theme import fonts
 from console.gui.widgets.marks import draw_text
-from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.rows import Canvas, Column, Sorts, by_words
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import clock, day_clock, took
 from console.panic.marks import draw_mark
@@ -43,6 +43,13 @@ def receipt_words(row: ReceiptRow, key: str) -> str:
     return row.by
 
 
+RECEIPT_SORTS: Sorts = {
+    **by_words(receipt_words, "scope", "result", "by"),
+    "when": lambda row: row.pressed_at,
+    "took": lambda row: row.ms_total,
+}
+
+
 def scope_words(scope: str) -> str:
     """``everything``, one agent, or the first of a tree and how many more."""
     if scope == "all":
@@ -71,6 +78,9 @@ def host_words(row: HostView, key: str) -> str:
         case "zero":
             return _host_result(row)[0]
     return clock(row.at) if row.at else "never"
+
+
+HOST_SORTS: Sorts = {**by_words(host_words, "host", "answer", "zero"), "at": lambda row: row.at}
 
 
 def _host_result(row: HostView) -> tuple[str, str, str]:

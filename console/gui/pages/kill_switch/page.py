@@ -12,7 +12,17 @@ from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.cards import PathCard, PressTable, SwitchHead
 from console.gui.pages.kill_switch.ladder import Ladder, titled
-from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, host_words, hosts_note, paint_host, paint_receipt, receipt_words
+from console.gui.pages.kill_switch.lists import (
+    HOST_SORTS,
+    HOSTS,
+    RECEIPT_SORTS,
+    RECEIPTS,
+    host_words,
+    hosts_note,
+    paint_host,
+    paint_receipt,
+    receipt_words,
+)
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.kill_switch.rotation import RotationDialog, card_fact
@@ -63,10 +73,10 @@ class KillSwitchPage(Page):
         self.cards = {name: PathCard(name, self) for name in ("local", "engine", "remote", "secrets")}
         self.press = PressTable(self)
         self.receipts = RowModel(RECEIPTS, receipt_words, self)
-        self.receipt_view = RowView(self.receipts, paint_receipt, lambda row: str(row.kill_id), self)
+        self.receipt_view = RowView(self.receipts, paint_receipt, lambda row: str(row.kill_id), self, sorts=RECEIPT_SORTS)
         self.receipt_view.setAccessibleName("Earlier kills")
         self.hosts = RowModel(HOSTS, host_words, self)
-        self.host_view = RowView(self.hosts, paint_host, lambda row: str(row.host), self)
+        self.host_view = RowView(self.hosts, paint_host, lambda row: str(row.host), self, sorts=HOST_SORTS)
         self.host_view.setAccessibleName("Other hosts")
         self.ladder = Ladder(desk, self)
         self._build()
@@ -184,7 +194,7 @@ class KillSwitchPage(Page):
         then += [f"{plural(unproven, 'agent')} best effort at most"] if unproven else []
         then += [f"{plural(left, 'agent')} only observed: a panic does not stop {'it' if left == 1 else 'them'}"] if left else []
         self._press_then.setText("; ".join(then))
-        if [r.kill_id for r in self.receipts.rows] != [r.kill_id for r in view.receipts] or self.receipts.rows != view.receipts:
+        if self.receipt_view.order.given != list(view.receipts):
             self.receipt_view.show_rows(list(view.receipts))
         doubtful = sorted(view.hosts, key=lambda host: host.acknowledged and host.exit_code == 0)
         self.host_view.show_rows(list(doubtful))
