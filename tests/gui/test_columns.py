@@ -139,6 +139,7 @@ def test_only_a_column_whose_order_means_something_is_sorted_by(qtbot: QtBot) ->
         {"widths": {"state": -4, "no": 50, "age": "x"}, "shown": {"name": False, "no": True, "age": 3}, "order": ["no", 7]},
         {"widths": [1], "shown": "x", "order": {"a": 1}},
         {"order": ["state", "name", "age", "last"]},
+        {"widths": {"state": True, "age": False, "name": 80.5, "last": 10_000}},
     ],
 )
 def test_what_does_not_fit_is_ignored(kept: dict[str, object], qtbot: QtBot) -> None:
@@ -147,6 +148,12 @@ def test_what_does_not_fit_is_ignored(kept: dict[str, object], qtbot: QtBot) -> 
     view.titles.recall(kept)
     qtbot.wait(50)
     assert cells == before and view.titles.remembered() == {}
+
+
+def test_no_file_makes_a_column_too_narrow_to_take_hold_of(qtbot: QtBot) -> None:
+    view, _cells = a_list(qtbot)
+    view.titles.recall({"widths": {"state": 1, "age": 2}})
+    assert sizes(view)[1:3] == [56, 56]
 
 
 def test_a_column_that_is_new_since_the_last_start_has_its_place(qtbot: QtBot) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, QSettings, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.gui.pages.fleet.page import FleetPage
@@ -75,17 +75,60 @@ def test_the_line_is_moved_by_key(make_house: Make, open_window: Open) -> None:
     assert "line between" in window.notices.all[-1].text
 
 
-@pytest.mark.parametrize("state", ["x", "", "AAAA", "é", "/////w==" * 40])
-def test_a_broken_line_is_forgotten(state: str, make_house: Make, open_window: Open, tmp_path: Path) -> None:
+HOSTILE = (
+    *(f'"{state}"' for state in ("x", "", "AAAA", "é", "/////w==" * 40)),
+    *(
+        "[]",
+        "[1]",
+        "[1, 2, 3]",
+        "[true, true]",
+        "[-5, 300]",
+        '["900", "300"]',
+        "[900.5, 300]",
+        "[0, 0]",
+        "[100000, 300]",
+        "[1e9, 1e9]",
+        "{}",
+        "null",
+    ),
+)
+
+
+def test_a_broken_line_is_forgotten(make_house: Make, open_window: Open, tmp_path: Path) -> None:
     make_house("1")
-    file = tmp_path / "window.ini"
-    settings = QSettings(str(file), QSettings.Format.IniFormat)
-    settings.setValue("pages/fleet.line0", f'{{"state": "{state}"}}')
-    settings.sync()
     window = open_window("fleet")
     before = fleet_of(window)[1].sizes()
+    for sizes in HOSTILE:
+        for key in ("sizes", "state"):
+            restored(window, tmp_path, f'{{"{key}": {sizes}}}')
+            assert fleet_of(window)[1].sizes() == before, (key, sizes)
+
+
+def restored(window: Window, tmp_path: Path, kept: str) -> Split:
+    """The window after a start with a file that says so."""
+    file = tmp_path / "window.ini"
+    settings = QSettings(str(file), QSettings.Format.IniFormat)
+    settings.setValue("pages/fleet.line0", kept)
+    settings.sync()
     Remembered(file).restore(window)
-    assert fleet_of(window)[1].sizes() == before
+    QApplication.processEvents()
+    return fleet_of(window)[1]
+
+
+def test_a_file_turns_no_line_round_and_hides_no_part(make_house: Make, open_window: Open, tmp_path: Path) -> None:
+    make_house("1")
+    window = open_window("fleet")
+    split = fleet_of(window)[1]
+    other = Split(Qt.Orientation.Vertical, QWidget(), QWidget(), window)
+    other.setChildrenCollapsible(True)
+    other.setHandleWidth(99)
+    other.resize(100, 100)
+    other.setSizes([100, 0])
+    state = bytes(other.saveState().toBase64().data()).decode("ascii")
+    split = restored(window, tmp_path, f'{{"state": "{state}"}}')
+    assert split.orientation() is Qt.Orientation.Horizontal and not split.childrenCollapsible() and split.handleWidth() == 0
+    split = restored(window, tmp_path, '{"sizes": [99999, 1]}')
+    assert all(size >= 200 for size in split.sizes()), "the pane keeps its buttons"
 
 
 @pytest.mark.parametrize("size", [(800, 560), (1440, 900)])

@@ -113,6 +113,7 @@ def test_a_hold_kills_with_proof_and_rearm_arms_again(instance: Instance, window
     assert isinstance(dialog, RearmDialog)
     dialog.reason.setText("the test goes on")
     dialog.typed.setText(receipt.kill_id)
+    qtbot.waitUntil(dialog.main.isEnabled, timeout=LONG)
     dialog.main.click()
     qtbot.waitUntil(lambda: window.machine.state is PanicState.READY and not window.switch.is_killed, timeout=LONG)
     assert instance.python("while True: time.sleep(1)\n")

@@ -196,8 +196,9 @@ class RowHeader(QHeaderView):
     def recall(self, kept: dict[str, Any]) -> None:
         """Takes back what ``remembered`` gave; what does not fit is ignored, and a column that is new keeps its place."""
         keys = [column.key for column in self.columns]
+        least = {column.key: column.narrowest for column in self.columns}
         widths, shown, order = kept.get("widths"), kept.get("shown"), kept.get("order")
-        self._set = {k: v for k, v in _items(widths) if k in keys and isinstance(v, int) and 0 < v < 10_000}
+        self._set = {k: max(v, least[k]) for k, v in _items(widths) if k in least and type(v) is int and 0 < v < 10_000}
         self._wanted = {k: v for k, v in _items(shown) if k in keys[1:] and isinstance(v, bool)}
         named = [key for key in order if key in keys] if isinstance(order, list) else []
         rest = iter(dict.fromkeys(named))

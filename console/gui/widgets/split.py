@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLayout, QSplitter, QWidget
 
 _NARROWEST = 240
@@ -24,20 +24,29 @@ class Split(QSplitter):
         for part in (self.first, second):
             self.addWidget(part)
 
+        self._set: list[int] = []
+        """Both sizes, as a person made them. A part that is hidden has none, so that they are noted when the line is moved."""
+        self.splitterMoved.connect(lambda _at, _line: self._note())
+
+    def _note(self) -> None:
+        self._set = self.sizes()
+
     def move_line(self, by: int) -> None:
         """By so many steps to the right, or down."""
         first, second = self.sizes()
         self.setSizes([max(0, first + by * _STEP), max(0, second - by * _STEP)])
+        self._note()
 
     def remembered(self) -> dict[str, Any]:
-        """Where the line is."""
-        return {"state": bytes(self.saveState().toBase64().data()).decode("ascii")}
+        """Where a person moved the line; empty when it was never moved."""
+        return {"sizes": self._set} if self._set else {}
 
     def recall(self, kept: dict[str, Any]) -> None:
-        """Takes back what ``remembered`` gave; what is no state of two parts is ignored by Qt."""
-        state = kept.get("state")
-        if isinstance(state, str) and state.isascii():
-            self.restoreState(QByteArray.fromBase64(state.encode("ascii")))
+        """Takes back what ``remembered`` gave. Qt's own state would also bring direction and handle from a file."""
+        sizes = kept.get("sizes")
+        if isinstance(sizes, list) and len(sizes) == 2 and all(type(size) is int and 0 < size < _REST for size in sizes):
+            self._set = sizes
+            self.setSizes(sizes)
 
 
 def beside(first: QWidget | QLayout, pane: QWidget, parent: QWidget, width: int = 0) -> Split:
