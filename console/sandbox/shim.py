@@ -91,10 +91,8 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
         raise_loopback()
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("500")
-    with contextlib.suppress(OSError):  # who starts it may be ahead of all others just then, in order to stop another one
-        os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
-    wake = _sigchld_pipe()
-    out_r, out_w = os.pipe()
+    os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))  # who starts it may be ahead, to stop another one
+    wake, (out_r, out_w) = _sigchld_pipe(), os.pipe()
     drop_bounding_set(spec)
     wrapped = start_wrapped(spec, (out_r, out_w), (status, gate)) if spec["wrap"] else None
     alone = not spec["pid_namespace"] and not wrapped  # in a PID namespace the kernel ends everybody with us
