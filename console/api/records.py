@@ -115,8 +115,8 @@ RECEIPT_MAX = 200_000
 class VerifyBody(Request, kw_only=True):
     """POST /api/audit/verify: what the asker kept elsewhere and the log must still lead to. Empty: nothing more than the host has."""
 
-    receipt: Annotated[str, Meta(max_length=RECEIPT_MAX)] = ""
-    """A sealed receipt, letter for letter."""
+    receipt: Annotated[str, Meta(max_length=RECEIPT_MAX)] | None = None
+    """A sealed receipt, letter for letter; an empty one is a broken one."""
     name: Annotated[str, Meta(max_length=255)] = ""
     """Its file's name."""
     anchors: Annotated[list[Annotated[str, Meta(max_length=90)]], Meta(max_length=100)] = []

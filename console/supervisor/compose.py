@@ -228,6 +228,7 @@ class Supervisor:
         self.core.loop = asyncio.get_running_loop()
         # The default is six on a small machine; what waits on a slow disk or engine must not keep everything else waiting.
         self.core.loop.set_default_executor(self.stop_line.pool(THREADS, "blocking"))
+        await asyncio.to_thread(self.stop_line.start)
         lost = await asyncio.to_thread(losses_found, self.places, self.machinery.set_aside, self.machinery.ledger_lost)
         await restore(self)
         app, it = self._operators_app(), self.machinery
@@ -243,7 +244,6 @@ class Supervisor:
         on_ready()
         self.machinery.activity.start()
         self.follower.start()
-        await asyncio.to_thread(self.stop_line.start)
         self.stop_line.precedence.stand()
         self.runner.task(self.stop_line.keep_ahead())
         self.runner.task(self.runner.look_after())

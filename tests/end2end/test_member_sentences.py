@@ -65,7 +65,7 @@ def test_a_receipt_kept_elsewhere_is_compared_by_the_supervisor(member: Member, 
 
 def test_a_changed_receipt_is_not_green_and_the_hosts_own_verdict_stays(member: Member, calm: Instance, kept: Path) -> None:
     good = kept.read_bytes()
-    for bad in (good.replace(b'"complete":true', b'"complete":false'), b"\xff" + good, b"{}", good + b"\n"):
+    for bad in (good.replace(b'"complete":true', b'"complete":false'), b"\xff" + good, b"{}", good + b"\n", b""):
         assert bad != good
         kept.write_bytes(bad)
         said = member("audit", "verify", "--receipt", str(kept))

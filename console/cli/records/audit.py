@@ -234,7 +234,7 @@ def _judged_by_supervisor(places: Places, kept: Sequence[Path], anchors: Sequenc
     """The supervisor's own word, with each receipt and all anchors. Raises what the client raises, and UsageProblem for a file."""
     from console.api.records import RECEIPT_MAX, VerifyBody
 
-    sent = [str(anchor) for anchor in anchors]
+    sent = [f"{anchor.seq}:{anchor.hash}" for anchor in anchors]
     given = [read_given(file, RECEIPT_MAX) for file in kept]
     with ApiClient(places) as client:
         asked = [VerifyBody(receipt=one.raw.decode(errors="replace"), name=one.name, anchors=sent) for one in given]

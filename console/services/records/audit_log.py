@@ -66,7 +66,7 @@ class AuditDesk:
     def verify(self, receipts: Sequence[Given] = (), anchors: Sequence[Anchor] = ()) -> AuditVerdict:
         """Checks the whole chain, what else here remembers it, and what the asker kept elsewhere. Blocks."""
         self._scribe.settle(5.0)
-        found = self._scribe.audit.verify()
+        log = found = self._scribe.audit.verify()
         judged = beside(self._places, found, receipts, anchors) if found.whole else Judged(found, ())
         found = judged.verdict
         verdict = AuditVerdict(
@@ -80,6 +80,6 @@ class AuditDesk:
             compared_with=list(judged.compared),
             retired=list(judged.retired),
         )
-        if not receipts and not anchors:  # what one asker brings along says nothing to the others
+        if (not receipts and not anchors) or not log.whole:  # what one asker brings along says nothing to the others
             self.verdict = verdict
         return verdict

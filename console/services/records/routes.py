@@ -39,7 +39,7 @@ def audit_routes(desk: AuditDesk, by: By) -> Handlers:
 
     async def verified(request: Request) -> Response:
         body = await body_of(request, ep.VERIFY_AUDIT.body)
-        receipts = [Given(body.name, body.receipt.encode(errors="replace"))] if body.receipt else []
+        receipts = [Given(body.name, body.receipt.encode(errors="replace"))] if body.receipt is not None else []
         return answer(await asyncio.to_thread(desk.verify, receipts, [anchor_of(text) for text in body.anchors]))
 
     async def acknowledged(request: Request) -> Response:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
@@ -51,12 +52,16 @@ class StopLine:
         return ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=self.precedence.join)
 
     def start(self) -> None:
-        """Have all threads of a stop run before the first order: the loop would wait for one that a busy machine lets begin late."""
+        """Have all threads of a stop run before any order can come: the loop would wait for one that a busy machine lets begin late.
+
+        A machine that lets them begin in no bounded time keeps no supervisor from its start: they begin with the orders then.
+        """
         for pool, threads in ((self._orders, ORDERS), (self._readers, READERS)):
             together = threading.Barrier(threads + 1, timeout=STARTED_S)
             for _ in range(threads):
                 pool.submit(together.wait)
-            together.wait()
+            with suppress(threading.BrokenBarrierError):
+                together.wait()
 
     async def keep_ahead(self) -> None:
         """Give the threads that other services start their place. Forever."""
@@ -75,9 +80,12 @@ class StopLine:
 
         self.precedence.take_all()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._orders, say)
-        finally:  # what follows the kill begins now: between the two this program is no ordinary one either
-            self._give_back_later()
+            made = await asyncio.get_running_loop().run_in_executor(self._orders, say)
+        except BaseException:
+            self.precedence.give_all_back()
+            raise
+        self._give_back_later()  # what follows the kill begins now: between the two this program is no ordinary one either
+        return made
 
     async def halt(self, ids: list[str], reason: str, kill_id: str) -> str:
         """As ``order``, of agents that a limit stopped, and by the guard alone. Raises ConsoleError when it did not take it."""
