@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -32,10 +33,16 @@ def print_error(work: Sequence[str], error: ConsoleError) -> int:
 
 
 def until_interrupted(work: Callable[[], int]) -> int:
-    """Does it and returns its exit code; 130 after Ctrl-C. The command line held that back while this program loaded."""
-    try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-        return work()
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    """Does it and returns its exit code; Ctrl-C ends the program with 130. The command line held that back while it loaded.
+
+    An exception in a method that Qt calls would be printed as a traceback and end nothing.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # never what the one who started us ignores
+        signal.signal(signal.SIGINT, _end)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    return work()
+
+
+def _end(_number: int, _frame: object) -> None:
+    os.write(2, b"interrupted\n")
+    os._exit(130)

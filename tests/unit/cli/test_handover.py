@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -58,7 +57,8 @@ def test_ctrl_c_is_a_word_and_never_a_traceback(verb: str, tmp_path: Path) -> No
             os.close(ours)
         code, words = child.wait(60), shown.decode(errors="replace")
         assert "Traceback" not in words and words.count("interrupted") <= 1, words
-        assert (code == INTERRUPTED) == ("interrupted" in words) and code in (0, 8, INTERRUPTED, -signal.SIGINT), (code, words)
+        # Where the key came before or after the verb was there to hear it, the verb has a code of its own.
+        assert (code == INTERRUPTED) == ("interrupted" in words), (after_s, code, words)
 
 
 def test_every_program_that_a_verb_becomes_lets_ctrl_c_in() -> None:
