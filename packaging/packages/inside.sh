@@ -12,6 +12,9 @@ umount -l /proc/sys
 useradd -m -s /bin/bash ada
 # Before the first agent starts: a home folder that is new since then is something to look at after its kill.
 for role in viewer operator responder auditor; do useradd -m -G "watchfloor-$role" "the-$role"; done
+getent group sudo >/dev/null || groupadd sudo
+useradd -m -G sudo boss
+echo 'boss:open sesame' | chpasswd
 
 watchfloor --version
 [ "$(systemctl is-enabled watchfloor.service || true)" = disabled ]
@@ -64,6 +67,8 @@ refused the-viewer 'the role responder' watchfloor kill "$agent" --reason trial
 runuser -u the-auditor -- watchfloor receipt list >/dev/null
 runuser -u the-auditor -- watchfloor audit verify | grep -q '^log intact: '
 runuser -u the-auditor -- sh -c 'cd /home/the-auditor && watchfloor audit export log.jsonl'
+refused the-auditor 'sudo watchfloor logs' watchfloor logs
+runuser -u the-viewer -- watchfloor config show heartbeat_s --origin | grep -q heartbeat_s
 [ -s /home/the-auditor/log.jsonl ]
 refused the-viewer 'watchfloor-auditor' sh -c 'cd /home/the-viewer && watchfloor audit export log.jsonl'
 refused the-auditor 'the role operator' watchfloor run -- sleep 1
@@ -81,10 +86,18 @@ sys.exit(said["exit_code"])
 ASK
 refused the-operator 'Only root' python3 /home/the-operator/rearm.py
 
-# polkit: a rule stands for the administrator who types a password.
+# polkit: an administrator types a password at the member's terminal; then a rule stands for them.
 sed 's#/api/kill-switch#/api/settings#; s#{"action": "rearm", "reason": "trial"}#{"key": "heartbeat_s", "value": 11, "reason": "trial"}#; s#^print.*#print(said.get("error", "changed"))#; s#said."exit_code".#said.get("exit_code", 0)#' \
   /home/the-operator/rearm.py >/home/the-operator/settings.py
 refused the-operator 'polkit did not allow it' python3 /home/the-operator/settings.py
+python3 /root/type_password.py the-operator 'a guess' /home/the-operator/settings.py >typed.txt
+grep -q 'Authenticating as: boss' typed.txt && grep -q 'polkit did not allow it' typed.txt || { cat typed.txt; exit 1; }
+[ "$(watchfloor config show heartbeat_s --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["settings"]["heartbeat_s"])')" = 30.0 ]
+python3 /root/type_password.py the-operator 'open sesame' /home/the-operator/settings.py >typed.txt
+grep -q 'asks to change the settings of Watchfloor' typed.txt && grep -q 'changed' typed.txt || { cat typed.txt; exit 1; }
+watchfloor audit tail -n 50 --json | grep -q 'polkit.allowed'
+said "polkit asks for an administrator's password at a member's terminal; a wrong one changes nothing"
+sed -i 's/"value": 11/"value": 12/' /home/the-operator/settings.py
 cat >/etc/polkit-1/rules.d/50-trial.rules <<'RULE'
 polkit.addRule(function(action, subject) {
   if (action.id == "io.watchfloor.settings" && subject.user == "the-operator") return polkit.Result.YES;
@@ -105,6 +118,36 @@ runuser -u ada -- watchfloor fleet --json | grep -qv "$agent"
 watchfloor audit tail -n 50 --json | grep -q 'route.refused'
 said "roles by group: each does what it may, and is told what it may not"
 
+# A real Claude Code, offline but for a scripted model on loopback: started by a member, asked about, held through an upgrade, killed.
+systemd-run --quiet --unit=trial-model --setenv=PYTHONPATH=/root/model /opt/watchfloor/bin/python3 -B /root/model/serve_model.py /run/model.url
+until_true test -s /run/model.url
+mkdir -p /etc/systemd/system/watchfloor.service.d
+printf '[Service]\nEnvironment=%s\n' "ANTHROPIC_BASE_URL=$(cat /run/model.url) ANTHROPIC_API_KEY=sk-ant-of-the-trial DISABLE_AUTOUPDATER=1 DISABLE_TELEMETRY=1" \
+  >/etc/systemd/system/watchfloor.service.d/trial.conf
+install -d -m 755 /etc/watchfloor/conf.d
+cat >/etc/watchfloor/conf.d/trial.toml <<'TOML'
+[environment.claude-code]
+names = ["ANTHROPIC_BASE_URL", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY"]
+secrets = ["ANTHROPIC_API_KEY"]
+[programs]
+memory_free_min_mib = 0
+TOML
+chmod 644 /etc/watchfloor/conf.d/trial.toml
+watchfloor config check
+systemctl daemon-reload
+systemctl restart watchfloor
+runuser -u the-operator -- /usr/local/bin/claude --version | grep -q 'Claude Code'
+claude=$(runuser -u the-operator -- watchfloor run --agent claude-code -- 'TRIAL: wait' | tail -n 1)
+waits() { runuser -u the-viewer -- watchfloor approval list --json | grep -q 'tail -f /dev/null'; }
+until_true waits
+asked=$(watchfloor approval list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["waiting"][0]["id"])')
+refused the-viewer 'the role operator' watchfloor approval approve "$asked"
+runuser -u the-operator -- watchfloor approval approve "$asked" >/dev/null
+working() { pgrep -u 65534 -x tail >/dev/null && pgrep -u 65534 -f claude.exe >/dev/null; }
+until_true working
+[ "$(ps -o ni= -C tail | sort -u | tr -d ' ')" = 0 ]
+said "a real Claude Code of a member: reaches its model, asks, is approved, and works"
+
 # An upgrade (to the same version here) with a running agent, and a kill of another after each step of dpkg.
 for package in watchfloor-guard watchfloor watchfloor-console; do
   for step in --unpack --configure; do
@@ -114,9 +157,22 @@ for package in watchfloor-guard watchfloor watchfloor-console; do
     # 8: a guard that took the agent over did not record its connections from the start, and says so.
     code=0; watchfloor kill "$extra" --reason "$step $package" >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
     grep -q 'All processes of 1 agent are dead' kill.txt || { echo "$step $package"; cat kill.txt; exit 1; }
-    [ "$(running)" = "$agent" ]
+    [ "$(running)" = "$claude $agent" ] || [ "$(running)" = "$agent $claude" ]
+    working
   done
 done
+code=0; runuser -u the-responder -- watchfloor kill "$claude" --reason trial >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
+grep -q 'All processes of 1 agent are dead' kill.txt || { cat kill.txt; exit 1; }
+! working
+! pgrep -u 65534 -f 'claude.exe|^tail'
+[ "$(running)" = "$agent" ]
+kept=$(ls /var/lib/watchfloor/receipts/*.sealed.json | tail -n 1)
+cp "$kept" /home/the-auditor/ && chown the-auditor /home/the-auditor/*.sealed.json
+runuser -u the-auditor -- watchfloor audit verify --receipt "/home/the-auditor/${kept##*/}" | grep -q '^log intact: '
+systemctl stop trial-model
+rm -r /etc/systemd/system/watchfloor.service.d /etc/watchfloor/conf.d/trial.toml /root/model
+systemctl daemon-reload
+said "held through the upgrade, then confirmed dead; an auditor's copy of the receipt leads to the log"
 said "upgraded step by step: an agent killed after each is confirmed dead, the other one goes on"
 
 # A removal.
