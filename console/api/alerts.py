@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field
+from msgspec import Meta, field
 
-from console.api.bodies import SCHEMA_VERSION, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
 
 
 class AlertKind(StrEnum):
@@ -22,7 +22,7 @@ class AlertKind(StrEnum):
     TEST = "test"
 
 
-class AlertView(View):
+class AlertView(View, kw_only=True):
     """One alert: the body of the webhook, and the data of an ``alert`` on the stream of events."""
 
     schema_version: int = SCHEMA_VERSION
@@ -37,15 +37,15 @@ class AlertView(View):
     """What is known of it, by kind. Names and texts of agents are data: they may hold anything."""
 
 
-class WebhookBody(Request):
+class WebhookBody(Request, kw_only=True):
     """POST /api/webhook: where alerts go from now on."""
 
-    url: Annotated[str, Field(min_length=1, max_length=2000)]
-    secret: Annotated[str, Field(max_length=200)] = ""
+    url: Annotated[str, Meta(min_length=1, max_length=2000)]
+    secret: Annotated[str, Meta(max_length=200)] = ""
     """``whsec_`` and base64 of 24 to 64 bytes; empty: a new one is made, and shown once."""
 
 
-class WebhookView(View):
+class WebhookView(View, kw_only=True):
     """GET /api/webhook, and the answer to every change of it."""
 
     schema_version: int = SCHEMA_VERSION
@@ -70,15 +70,15 @@ class WebhookView(View):
     """The new secret, in the one answer that shows it."""
 
 
-class AlertsView(View):
+class AlertsView(View, kw_only=True):
     """Where alerts go: a part of the status."""
 
     desktop_off: list[str] = []
     """Alerts that show no notification on the desktop, by their names."""
-    webhook: WebhookView = WebhookView()
+    webhook: WebhookView = field(default_factory=WebhookView)
 
 
-class WebhookTestView(View):
+class WebhookTestView(View, kw_only=True):
     """POST /api/webhook/test: how one delivery went."""
 
     schema_version: int = SCHEMA_VERSION

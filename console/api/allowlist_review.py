@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.messages import SCHEMA_VERSION, AllowlistEntryBody, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
+from console.api.messages import AllowlistEntryBody
 
-Days = Annotated[int, Field(ge=1, le=365)]
-EntryId = Annotated[str, Field(max_length=64)]
+Days = Annotated[int, Meta(ge=1, le=365)]
+EntryId = Annotated[str, Meta(max_length=64)]
 
 
-class FieldChangeView(View):
+class FieldChangeView(View, kw_only=True):
     """One field of a changed entry."""
 
     field: str
@@ -20,7 +21,7 @@ class FieldChangeView(View):
     after: str
 
 
-class EntryChangeView(View):
+class EntryChangeView(View, kw_only=True):
     """One entry that differs between two versions."""
 
     entry_id: str
@@ -29,7 +30,7 @@ class EntryChangeView(View):
     fields: list[FieldChangeView] = []
 
 
-class AllowlistVersionView(View):
+class AllowlistVersionView(View, kw_only=True):
     """One version with what it changed against the one before."""
 
     version: int
@@ -42,7 +43,7 @@ class AllowlistVersionView(View):
     changes: list[EntryChangeView] = []
 
 
-class AllowlistHistoryView(View):
+class AllowlistHistoryView(View, kw_only=True):
     """GET /api/allowlist/history, newest first."""
 
     schema_version: int = SCHEMA_VERSION
@@ -50,15 +51,15 @@ class AllowlistHistoryView(View):
     versions: list[AllowlistVersionView] = []
 
 
-class RevertBody(Request):
+class RevertBody(Request, kw_only=True):
     """POST /api/allowlist/revert: an old version's entries become the newest version's."""
 
-    version: Annotated[int, Field(ge=0, le=1 << 60)]
-    reason: Annotated[str, Field(max_length=500)]
+    version: Annotated[int, Meta(ge=0, le=1 << 60)]
+    reason: Annotated[str, Meta(max_length=500)]
     base_version: int | None = None
 
 
-class BacktestBody(Request):
+class BacktestBody(Request, kw_only=True):
     """POST /api/allowlist/backtest: one change, judged against recorded requests.
 
     ``entry`` alone is added; with ``replaces`` it takes that entry's place; ``remove`` takes an entry out; ``version`` goes back.
@@ -67,11 +68,11 @@ class BacktestBody(Request):
     entry: AllowlistEntryBody | None = None
     replaces: EntryId | None = None
     remove: EntryId | None = None
-    version: Annotated[int, Field(ge=0, le=1 << 60)] | None = None
+    version: Annotated[int, Meta(ge=0, le=1 << 60)] | None = None
     days: Days = 30
 
 
-class BacktestGroup(View):
+class BacktestGroup(View, kw_only=True):
     """Past requests that would be decided differently."""
 
     method: str
@@ -83,7 +84,7 @@ class BacktestGroup(View):
     last_at: float
 
 
-class BacktestView(View):
+class BacktestView(View, kw_only=True):
     """What the change would have done."""
 
     schema_version: int = SCHEMA_VERSION
@@ -100,7 +101,7 @@ class BacktestView(View):
     """One sentence for the person."""
 
 
-class AllowlistFileView(View):
+class AllowlistFileView(View, kw_only=True):
     """GET /api/allowlist/file."""
 
     schema_version: int = SCHEMA_VERSION
@@ -108,18 +109,18 @@ class AllowlistFileView(View):
     text: str
 
 
-class ImportBody(Request):
+class ImportBody(Request, kw_only=True):
     """POST /api/allowlist/import: entries of a file are added (those there already stay as they are), or replace the whole list."""
 
-    text: Annotated[str, Field(max_length=1 << 20)]
+    text: Annotated[str, Meta(max_length=1 << 20)]
     replace: bool = False
     dry_run: bool = False
-    reason: Annotated[str, Field(max_length=500)] = ""
+    reason: Annotated[str, Meta(max_length=500)] = ""
     base_version: int | None = None
     days: Days = 30
 
 
-class ImportView(View):
+class ImportView(View, kw_only=True):
     """What an import changed, or would change."""
 
     schema_version: int = SCHEMA_VERSION

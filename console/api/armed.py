@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from console.api.bodies import View
+from console.api.message import View
 
 PERIODS, SLACK_S = 2, 12.0
 
@@ -14,7 +14,7 @@ def fresh_for_s(period_s: float | None) -> float:
     return PERIODS * (period_s if period_s is not None else 60.0) + SLACK_S
 
 
-class PathView(View):
+class PathView(View, kw_only=True):
     """One way this host can be stopped, with the proof."""
 
     name: str
@@ -41,7 +41,7 @@ class PathView(View):
     """This host's clock minus the bucket's (remote); the answer's Date header counts whole seconds."""
 
 
-class ArmedView(View):
+class ArmedView(View, kw_only=True):
     """The armed light: can this host be stopped right now."""
 
     state: Literal["armed", "in_doubt", "killed"]

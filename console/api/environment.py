@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from console.api.bodies import View
+from console.api.message import View
 
 
-class VariableView(View):
+class VariableView(View, kw_only=True):
     """One variable. ``secret``: it is one, or reads as one."""
 
     name: str
@@ -15,7 +15,7 @@ class VariableView(View):
     secret: bool = False
 
 
-class EnvironmentView(View):
+class EnvironmentView(View, kw_only=True):
     """What an agent was started with."""
 
     agent_type: str = ""

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from console.api.agents.daemons import DaemonView
-from console.api.messages import SCHEMA_VERSION, KillSwitchBody, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
+from console.api.messages import KillSwitchBody
 
 NAMED = 100
 """Agents a preview names in each list; the counts are always whole."""
 
 
-class ScopeBody(Request):
+class ScopeBody(Request, kw_only=True):
     """Which agents are meant: one agent, its tree, a session, this host, or everything."""
 
     reach: Literal["agent", "tree", "session", "host", "all"]
-    target: Annotated[str, Field(max_length=63)] = ""
+    target: Annotated[str, Meta(max_length=63)] = ""
     """Agent or session id (``[a-z0-9][a-z0-9-]*``); empty for host and all."""
 
 
-class LadderBody(Request):
+class LadderBody(Request, kw_only=True):
     """POST /api/ladder and POST /api/ladder/preview.
 
     freeze, isolate, thaw and reconnect answer ``ActView``; kill answers ``Receipt.as_json()``. A kill of ``all`` is the press: it latches.
@@ -29,11 +30,11 @@ class LadderBody(Request):
 
     action: Literal["freeze", "isolate", "kill", "thaw", "reconnect"]
     scope: ScopeBody
-    reason: Annotated[str, Field(max_length=500)] = ""
+    reason: Annotated[str, Meta(max_length=500)] = ""
     """Required for a kill of everything."""
 
 
-class LadderAgent(View):
+class LadderAgent(View, kw_only=True):
     """One agent of a preview. Text is hostile."""
 
     id: str
@@ -50,7 +51,7 @@ class LadderAgent(View):
     """Of a kill: what it is connected to on this host, or could be, or that its sandbox allows no such connection. Empty: not known."""
 
 
-class LadderPreview(View):
+class LadderPreview(View, kw_only=True):
     """POST /api/ladder/preview, GET /api/ladder/preview?action=&reach=&target=: what will happen, before it happens. Nothing is done.
 
     Made by the function that the act itself uses.
@@ -91,7 +92,7 @@ class LadderPreview(View):
     """Agents counted but not named in the three lists."""
 
 
-class SwitchBody(KillSwitchBody):
+class SwitchBody(KillSwitchBody, kw_only=True):
     """POST /api/kill-switch {action, reason, scope}.
 
     activate: kill the scope; ``"all"`` (the default) is the press, which latches. rearm (also: deactivate): release a local kill.

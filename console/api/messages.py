@@ -1,28 +1,24 @@
-"""Messages on operator.sock and the agent sockets (pydantic, strict). Unknown keys from a newer peer are ignored on reading views."""
+"""Messages on operator.sock and the agent sockets. Unknown keys from a newer peer are ignored on reading views."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, RootModel
+from msgspec import Meta, field
 
 from console.api.alerts import AlertsView
 from console.api.armed import ArmedView as ArmedView
 from console.api.armed import PathView as PathView
-from console.api.bodies import SCHEMA_VERSION as SCHEMA_VERSION
-from console.api.bodies import Id as Id
-from console.api.bodies import Name as Name
-from console.api.bodies import OldMessage, StartBody
-from console.api.bodies import Reason as Reason
-from console.api.bodies import Request as Request
-from console.api.bodies import View as View
 from console.api.environment import EnvironmentView
+from console.api.message import SCHEMA_VERSION as SCHEMA_VERSION
+from console.api.message import Id, Malformed, Name, Reason, Request, View, parsed
 from console.api.rearm import RearmProof
+from console.api.start import StartBody
 
 # --- fleet -----------------------------------------------------------------------------------------------------------
 
 
-class AgentView(View):
+class AgentView(View, kw_only=True):
     """One agent. Text fields are hostile: every view escapes them."""
 
     id: str
@@ -106,7 +102,7 @@ class AgentView(View):
     """Which operator put it into dry-run and why, or which parent is in dry-run (hostile). Empty: its allowed calls are executed."""
 
 
-class FleetView(View):
+class FleetView(View, kw_only=True):
     """Answer of GET /api/fleet."""
 
     schema_version: int = SCHEMA_VERSION
@@ -121,7 +117,7 @@ class FleetView(View):
     """Sequence number of the delta stream this snapshot is whole up to."""
 
 
-class AgentEventView(View):
+class AgentEventView(View, kw_only=True):
     """One line of an agent's recent events."""
 
     at: float
@@ -129,7 +125,7 @@ class AgentEventView(View):
     text: str
 
 
-class EgressView(View):
+class EgressView(View, kw_only=True):
     """One request through Envoy."""
 
     at: float
@@ -147,7 +143,7 @@ class EgressView(View):
     """The class of the data in its agent's session now; empty: not known."""
 
 
-class HardeningView(View):
+class HardeningView(View, kw_only=True):
     """One measure of a sandbox as it was read back from inside or from the engine."""
 
     name: str
@@ -157,7 +153,7 @@ class HardeningView(View):
     """For a person: ``read-only root: not available, because ...``."""
 
 
-class AgentDetailView(View):
+class AgentDetailView(View, kw_only=True):
     """Answer of GET /api/agents/{id}."""
 
     schema_version: int = SCHEMA_VERSION
@@ -176,17 +172,17 @@ class AgentDetailView(View):
     """Whether its tool calls are checked before they happen, as far as was seen (``enforced: ...``). Empty: its kind promises no check."""
 
 
-class LaunchBody(StartBody):
+class LaunchBody(StartBody, kw_only=True):
     """POST /api/agents; the agent routes' POST /v1/spawn takes the same without parent_id."""
 
-    argv: Annotated[list[str], Field(min_length=1, max_length=1000)]
+    argv: Annotated[list[str], Meta(min_length=1, max_length=1000)]
     parent_id: Id | None = None
     wait_output: bool = False
-    dangerous_ok: Annotated[str, Field(max_length=500)] = ""
+    dangerous_ok: Annotated[str, Meta(max_length=500)] = ""
     """An operator's reason to start it though its words name dangerous operations (428 without); agents have no use for it."""
 
 
-class LaunchedView(View):
+class LaunchedView(View, kw_only=True):
     """Answer of a launch, once it runs."""
 
     schema_version: int = SCHEMA_VERSION
@@ -199,14 +195,14 @@ class LaunchedView(View):
     """Why its program could not be executed: it has failed, and nothing of it runs. Hostile text. Not looked at with ``wait_output``."""
 
 
-class ActBody(Request):
+class ActBody(Request, kw_only=True):
     """POST /api/agents/{id}/freeze | thaw | isolate | reconnect | kill."""
 
     tree: bool = False
-    reason: Annotated[str, Field(max_length=500)] = ""
+    reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-class ActView(View):
+class ActView(View, kw_only=True):
     """Answer of freeze, thaw, isolate and reconnect."""
 
     schema_version: int = SCHEMA_VERSION
@@ -220,7 +216,7 @@ class ActView(View):
     """What else a person should know."""
 
 
-class OutputView(View):
+class OutputView(View, kw_only=True):
     """GET /api/agents/{id}/output?offset=N: what the agent wrote from that byte on (undecodable bytes escaped). Hostile text."""
 
     schema_version: int = SCHEMA_VERSION
@@ -234,32 +230,41 @@ class OutputView(View):
     exit_code: int | None = None
 
 
-class DoneView(View):
+class DoneView(View, kw_only=True):
     """Answer of what has nothing more to show (POST /api/shutdown)."""
 
     schema_version: int = SCHEMA_VERSION
     ending: bool = False
 
 
-class RawView(RootModel[dict[str, Any]], OldMessage):
+class RawView(View, kw_only=True):
     """A JSON object as it came: receipts (``console.domain.kill.Receipt.as_json``)."""
+
+    root: dict[str, Any]
+
+    @classmethod
+    def read_json(cls, raw: bytes | str) -> Self:
+        """Any JSON object. Raises Malformed."""
+        if not isinstance(data := parsed(raw), dict):
+            raise Malformed((), "Input should be an object")
+        return cls(root=data)
 
 
 # --- kill switch ------------------------------------------------------------------------------------------------------
 
 
-class KillSwitchBody(Request):
+class KillSwitchBody(Request, kw_only=True):
     """POST /api/kill-switch. activate: kill everything; rearm: release a local kill."""
 
     action: Literal["activate", "rearm"]
     reason: Reason
     scope: Literal["all"] = "all"
-    kill_id: Annotated[str, Field(max_length=64)] = ""
+    kill_id: Annotated[str, Meta(max_length=64)] = ""
     """Rearm from the console names the kill it releases (typed by the operator)."""
     proof: RearmProof | None = None
 
 
-class HostView(View):
+class HostView(View, kw_only=True):
     """Another host's answer to a remote kill."""
 
     host: str
@@ -273,7 +278,7 @@ class HostView(View):
     detail: str = ""
 
 
-class ReceiptRow(View):
+class ReceiptRow(View, kw_only=True):
     """One line of the list of receipts."""
 
     kill_id: str
@@ -294,7 +299,7 @@ class ReceiptRow(View):
     bad_steps: list[str] = []
 
 
-class KillSwitchView(View):
+class KillSwitchView(View, kw_only=True):
     """GET /api/kill-switch: the state, the paths, what a press will do now."""
 
     schema_version: int = SCHEMA_VERSION
@@ -322,7 +327,7 @@ class KillSwitchView(View):
     """Answer of a rearm: the amber note on how it was allowed, or empty."""
 
 
-class ReceiptsView(View):
+class ReceiptsView(View, kw_only=True):
     """GET /api/receipts, newest first. GET /api/receipts/{id} answers ``Receipt.as_json()``."""
 
     schema_version: int = SCHEMA_VERSION
@@ -332,7 +337,7 @@ class ReceiptsView(View):
 # --- network ----------------------------------------------------------------------------------------------------------
 
 
-class MarkView(View):
+class MarkView(View, kw_only=True):
     """Something about an entry that its reviewer should see (console/policy/review/allowlist_review.py)."""
 
     kind: str
@@ -340,7 +345,7 @@ class MarkView(View):
     danger: bool = False
 
 
-class AllowlistEntryView(View):
+class AllowlistEntryView(View, kw_only=True):
     """One entry with how it was used, and what a reviewer should see."""
 
     entry_id: str
@@ -358,7 +363,7 @@ class AllowlistEntryView(View):
     marks: list[MarkView] = []
 
 
-class AllowlistView(View):
+class AllowlistView(View, kw_only=True):
     """GET /api/allowlist."""
 
     schema_version: int = SCHEMA_VERSION
@@ -369,23 +374,23 @@ class AllowlistView(View):
     sandboxes: int = 0
 
 
-class AllowlistEntryBody(Request):
+class AllowlistEntryBody(Request, kw_only=True):
     """POST /api/allowlist (new), PUT /api/allowlist/{entry_id} (change)."""
 
-    host: Annotated[str, Field(max_length=260)]
-    port: Annotated[int, Field(ge=1, le=65535)] = 443
-    methods: Annotated[list[str], Field(max_length=10)] = []
-    paths: Annotated[list[str], Field(max_length=50)] = []
-    reason: Annotated[str, Field(max_length=500)]
-    owner: Annotated[str, Field(max_length=100)]
-    review_by: Annotated[str, Field(max_length=10)] = ""
+    host: Annotated[str, Meta(max_length=260)]
+    port: Annotated[int, Meta(ge=1, le=65535)] = 443
+    methods: Annotated[list[str], Meta(max_length=10)] = []
+    paths: Annotated[list[str], Meta(max_length=50)] = []
+    reason: Annotated[str, Meta(max_length=500)]
+    owner: Annotated[str, Meta(max_length=100)]
+    review_by: Annotated[str, Meta(max_length=10)] = ""
     may_receive: Literal["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"] = "INTERNAL"
-    private_networks: Annotated[list[str], Field(max_length=20)] = []
+    private_networks: Annotated[list[str], Meta(max_length=20)] = []
     base_version: int | None = None
     """The version the editor looked at; a newer one answers 409."""
 
 
-class AllowlistChangedView(View):
+class AllowlistChangedView(View, kw_only=True):
     """Answer of a change: validated by Envoy, applied, in how many ms."""
 
     schema_version: int = SCHEMA_VERSION
@@ -398,17 +403,17 @@ class AllowlistChangedView(View):
     """One sentence for the person."""
 
 
-class UrlTestBody(Request):
+class UrlTestBody(Request, kw_only=True):
     """POST /api/allowlist/test; ``entry`` tests a draft beside the live list, or in the place of entry ``replaces``."""
 
-    url: Annotated[str, Field(max_length=2000)]
-    method: Annotated[str, Field(max_length=10)] = "GET"
+    url: Annotated[str, Meta(max_length=2000)]
+    method: Annotated[str, Meta(max_length=10)] = "GET"
     entry: AllowlistEntryBody | None = None
-    replaces: Annotated[str, Field(max_length=64)] | None = None
+    replaces: Annotated[str, Meta(max_length=64)] | None = None
     validate_with_envoy: bool = False
 
 
-class UrlTestView(View):
+class UrlTestView(View, kw_only=True):
     """Whether an agent in PROXIED mode would reach it."""
 
     schema_version: int = SCHEMA_VERSION
@@ -421,7 +426,7 @@ class UrlTestView(View):
     """What a reviewer should see of ``entry`` before it is saved."""
 
 
-class EnvoyConfigView(View):
+class EnvoyConfigView(View, kw_only=True):
     """GET /api/envoy/config: the generated configuration as text."""
 
     schema_version: int = SCHEMA_VERSION
@@ -429,7 +434,7 @@ class EnvoyConfigView(View):
     text: str
 
 
-class EgressPage(View):
+class EgressPage(View, kw_only=True):
     """GET /api/egress?limit=N, newest first."""
 
     schema_version: int = SCHEMA_VERSION
@@ -439,7 +444,7 @@ class EgressPage(View):
 # --- status, errors, deltas ---------------------------------------------------------------------------------------------
 
 
-class SourceView(View):
+class SourceView(View, kw_only=True):
     """One source of sightings."""
 
     source: str
@@ -459,7 +464,7 @@ class SourceView(View):
     """When its last look ended, seconds since the epoch; 0: never."""
 
 
-class StatusView(View):
+class StatusView(View, kw_only=True):
     """GET /api/status."""
 
     schema_version: int = SCHEMA_VERSION
@@ -501,11 +506,11 @@ class StatusView(View):
     notices: list[str] = []
     armed: ArmedView | None = None
     """The armed light, path by path."""
-    alerts: AlertsView = AlertsView()
+    alerts: AlertsView = field(default_factory=AlertsView)
     """Where alerts go."""
 
 
-class ErrorView(View):
+class ErrorView(View, kw_only=True):
     """Every refusal: what is wrong, what to do, the documented exit code."""
 
     schema_version: int = SCHEMA_VERSION
@@ -514,7 +519,7 @@ class ErrorView(View):
     exit_code: int = 1
 
 
-class Delta(View):
+class Delta(View, kw_only=True):
     """One SSE message on GET /api/events (``id`` is seq, ``event`` is kind).
 
     Kinds:
@@ -540,7 +545,7 @@ class Delta(View):
 # --- agent routes -------------------------------------------------------------------------------------------------------
 
 
-class UsageBody(Request):
+class UsageBody(Request, kw_only=True):
     """POST /v1/usage: increments since the last report; judged field by field (NaN, negatives refused)."""
 
     iterations: Any = 0
@@ -551,22 +556,22 @@ class UsageBody(Request):
     """Steps that failed; a report without any ends a row of errors."""
     totals: bool = False
     """The numbers are totals since the agent began; one that is lower than before is refused and recorded."""
-    action: Annotated[str, Field(max_length=500)] = ""
+    action: Annotated[str, Meta(max_length=500)] = ""
 
 
-class PermissionBody(Request):
+class PermissionBody(Request, kw_only=True):
     """POST /v1/permission."""
 
-    tool: Annotated[str, Field(max_length=100)]
-    argument: Annotated[str, Field(max_length=65536)] = ""
-    cwd: Annotated[str, Field(max_length=4096)] = ""
-    detail: Annotated[str, Field(max_length=262144)] = ""
+    tool: Annotated[str, Meta(max_length=100)]
+    argument: Annotated[str, Meta(max_length=65536)] = ""
+    cwd: Annotated[str, Meta(max_length=4096)] = ""
+    detail: Annotated[str, Meta(max_length=262144)] = ""
     """The whole input as canonical JSON; an approval is bound to it too."""
-    says: Annotated[str, Field(max_length=2000)] = ""
-    call_id: Annotated[str, Field(max_length=200)] = ""
+    says: Annotated[str, Meta(max_length=2000)] = ""
+    call_id: Annotated[str, Meta(max_length=200)] = ""
 
 
-class PermissionView(View):
+class PermissionView(View, kw_only=True):
     """The verdict. Only ``allow`` means go ahead."""
 
     schema_version: int = SCHEMA_VERSION
@@ -578,7 +583,7 @@ class PermissionView(View):
     """What the agent should read now; empty with ``ask``, which is not the last answer to this call."""
 
 
-class PrivateDataBody(Request):
+class PrivateDataBody(Request, kw_only=True):
     """POST /v1/private-data: data of this sensitivity is about to enter the session."""
 
     dataset: Name
@@ -587,7 +592,7 @@ class PrivateDataBody(Request):
     source: Name = ""
 
 
-class NoticesView(View):
+class NoticesView(View, kw_only=True):
     """GET /v1/notices?after=N: what the agent is told (mode changes, freezes, budget warnings)."""
 
     schema_version: int = SCHEMA_VERSION

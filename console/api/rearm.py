@@ -7,42 +7,42 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from msgspec import Meta
 
-from console.api.bodies import SCHEMA_VERSION, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
 
-Passphrase = Annotated[str, Field(max_length=256, repr=False)]
-KillId = Annotated[str, Field(max_length=64)]
+Passphrase = Annotated[str, Meta(max_length=256)]
+KillId = Annotated[str, Meta(max_length=64)]
 Via = Literal["", "terminal", "console"]
 
 
-class _Request(Request):
-    model_config = ConfigDict(hide_input_in_errors=True)
-
-
-class Signature(_Request):
+class Signature(Request, kw_only=True):
     """One signature over the statement of a rearm (console/remotekill/rearming.py)."""
 
-    kid: Annotated[str, Field(max_length=64)]
+    kid: Annotated[str, Meta(max_length=64)]
     alg: Literal["Ed25519"] = "Ed25519"
-    sig: Annotated[str, Field(max_length=200)]
+    sig: Annotated[str, Meta(max_length=200)]
 
 
-class RearmProof(_Request):
+class RearmProof(Request, kw_only=True):
     """Who asks for a rearm, as far as that can be shown. Exactly one of passphrase, signatures or a typed id is used, in that order."""
 
-    operator: Annotated[str, Field(max_length=100)] = ""
+    operator: Annotated[str, Meta(max_length=100)] = ""
     """The name the asker claims; the audit has the kernel's word beside it."""
     via: Via = ""
     """Where the id of the kill was typed by a person; empty: a program asks."""
     generation: int | None = None
     """The latch the operator looked at; refused when it moved on."""
     passphrase: Passphrase = ""
-    signatures: Annotated[list[Signature], Field(max_length=16)] = []
-    nonce: Annotated[str, Field(max_length=40)] = ""
+    signatures: Annotated[list[Signature], Meta(max_length=16)] = []
+    nonce: Annotated[str, Meta(max_length=40)] = ""
+
+    def __repr__(self) -> str:
+        """Nothing of it: a passphrase may be in it."""
+        return f"{type(self).__name__}(...)"
 
 
-class PassphraseBody(_Request):
+class PassphraseBody(Request, kw_only=True):
     """POST /api/passphrase. set: the first one, or a new one with the old; reset: by the owner of the state directory at a terminal."""
 
     action: Literal["set", "reset"]
@@ -50,10 +50,14 @@ class PassphraseBody(_Request):
     old: Passphrase = ""
     kill_id: KillId = ""
     """A reset while killed takes the typed id of the kill."""
-    operator: Annotated[str, Field(max_length=100)] = ""
+    operator: Annotated[str, Meta(max_length=100)] = ""
+
+    def __repr__(self) -> str:
+        """Nothing of it: a passphrase may be in it."""
+        return f"{type(self).__name__}(...)"
 
 
-class PassphraseView(View):
+class PassphraseView(View, kw_only=True):
     """GET and POST /api/passphrase."""
 
     schema_version: int = SCHEMA_VERSION
@@ -65,7 +69,7 @@ class PassphraseView(View):
     notes: list[str] = []
 
 
-class KilledView(View):
+class KilledView(View, kw_only=True):
     """One kill that the latch covers. Reason and names are hostile text."""
 
     kill_id: str
@@ -90,14 +94,14 @@ class KilledView(View):
     """``name: status, detail`` of every step that is not ok."""
 
 
-class AgainBody(_Request):
+class AgainBody(Request, kw_only=True):
     """POST /api/agents/{id}/again."""
 
-    dangerous_ok: Annotated[str, Field(max_length=500)] = ""
+    dangerous_ok: Annotated[str, Meta(max_length=500)] = ""
     """Why it is started again though its words name dangerous operations; without it that is refused (428)."""
 
 
-class AgainView(View):
+class AgainView(View, kw_only=True):
     """An agent that ran before the kill. Nothing starts it but a person, one by one."""
 
     id: str
@@ -111,7 +115,7 @@ class AgainView(View):
     why_not: str = ""
 
 
-class RearmView(View):
+class RearmView(View, kw_only=True):
     """GET /api/kill-switch/rearm: what a rearm would release, what it takes, what speaks against it."""
 
     schema_version: int = SCHEMA_VERSION

@@ -11,10 +11,10 @@ from console.domain.errors import Unreachable, UsageProblem
 from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
-    from console.api.bodies import AnyMessage
     from console.api.client.api_client import ApiClient
+    from console.api.message import Message
 
-B = TypeVar("B", bound="AnyMessage")
+B = TypeVar("B", bound="Message")
 
 
 def connect(state_dir: str | None, timeout_s: float = 10) -> ApiClient:

@@ -103,7 +103,7 @@ class Console:
         self.window = Window(None, Notices())
         self.window.resize(1440, 900)
         self.window.goto("fleet", "")
-        self.window.fleet.replace([view.model_copy() for view in views])
+        self.window.fleet.replace([view.replaced() for view in views])
         self.window.show()
         self._told()
         page = self.window.page

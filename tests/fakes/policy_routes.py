@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.bodies import AnyMessage
+from console.api.message import Message
 from console.api.policy import page as v
 from console.api.policy import policy_data
 from console.api.policy import rules as p
@@ -199,7 +199,7 @@ class FakePolicy:
         self.asked.append(body)
         return self._say(self.answer or explained(body))
 
-    def _say(self, view: AnyMessage) -> Response:
+    def _say(self, view: Message) -> Response:
         return refuse(500, self.broken, "Look at the disk.") if self.broken else say(view)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from console.api.bodies import AnyMessage
+from console.api.message import Message
 from console.api.messages import ErrorView
 
 
-def say(view: AnyMessage, status: int = 200) -> Response:
+def say(view: Message, status: int = 200) -> Response:
     return Response(view.to_json(), status, media_type="application/json")
 
 

@@ -81,9 +81,7 @@ def test_what_cannot_be_adopted_says_why_and_what_is_left_outside_is_amber(make_
     assert not dialog.main.isEnabled() and "whose it is, is not known" in dialog.problem.text()
     dialog.close()
     boxes.candidates = whole
-    boxes.adopting = boxes.adopting.model_copy(
-        update={"left": {"4712": "it would not freeze"}, "left_n": 1, "best_effort": "1 process is outside"}
-    )
+    boxes.adopting = boxes.adopting.replaced(left={"4712": "it would not freeze"}, left_n=1, best_effort="1 process is outside")
     dialog = asked(window, qtbot)
     dialog.main.click()
     qtbot.waitUntil(lambda: "1 process left outside" in dialog.sentence.text())

@@ -257,9 +257,7 @@ def test_a_loss_stays_red_until_it_is_acknowledged_with_a_reason(make_house: Hou
     dialog.reason.setText("disk failure, ticket 4711")
     dialog.main.click()
     qtbot.waitUntil(lambda: ("acknowledge", "disk failure, ticket 4711", {}) in supervisor.rooms.log)
-    supervisor.status = supervisor.status.model_copy(
-        update={"audit_whole": True, "audit_lost": False, "audit_why": "", "audit_checked_at": time.time()}
-    )
+    supervisor.status = supervisor.status.replaced(audit_whole=True, audit_lost=False, audit_why="", audit_checked_at=time.time())
     qtbot.waitUntil(lambda: not page.chain.acknowledge.isVisible() and "log intact" in page.chain.words.text())
     assert page.why_not("audit.acknowledge") == "No loss of records waits to be acknowledged."
 

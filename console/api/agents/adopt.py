@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
 from console.api.agents.daemons import DaemonView
-from console.api.messages import SCHEMA_VERSION, Request, View
+from console.api.message import SCHEMA_VERSION, Request, View
 
 LACKS = (
     "its network mode cannot be enforced: it stays on the network it was started with",
@@ -20,7 +20,7 @@ LACKS = (
 """What an adopted agent does not get."""
 
 
-class Candidate(View):
+class Candidate(View, kw_only=True):
     """One process. Text is hostile."""
 
     pid: int
@@ -39,7 +39,7 @@ class Candidate(View):
     """Why it is not adopted, or empty: it may be."""
 
 
-class CandidatesView(View):
+class CandidatesView(View, kw_only=True):
     """GET /api/adopt/candidates?agent=ID. Nothing is moved."""
 
     schema_version: int = SCHEMA_VERSION
@@ -54,29 +54,29 @@ class CandidatesView(View):
     orphans: int = 0
     daemons: list[DaemonView] = []
     """Programs outside that host its session or would start it again: they do not come along."""
-    lacks: list[str] = list(LACKS)
+    lacks: list[str] = field(default_factory=lambda: list(LACKS))
 
 
-class OrphanBody(Request):
+class OrphanBody(Request, kw_only=True):
     """An orphan that the operator takes for the agent's."""
 
-    pid: Annotated[int, Field(gt=1, lt=1 << 23)]
-    start_ticks: Annotated[int, Field(ge=0, lt=1 << 62)]
+    pid: Annotated[int, Meta(gt=1, lt=1 << 23)]
+    start_ticks: Annotated[int, Meta(ge=0, lt=1 << 62)]
 
 
-class AdoptBody(Request):
+class AdoptBody(Request, kw_only=True):
     """POST /api/adopt: the candidate exactly as it was shown; 409 when it is not that any more."""
 
-    agent: Annotated[str, Field(max_length=63)]
-    pid: Annotated[int, Field(gt=1, lt=1 << 23)]
-    start_ticks: Annotated[int, Field(ge=0, lt=1 << 62)]
-    exe: Annotated[str, Field(min_length=1, max_length=500)]
-    uid: Annotated[int, Field(ge=0, lt=1 << 32)]
-    also: Annotated[list[OrphanBody], Field(max_length=16)] = []
-    reason: Annotated[str, Field(max_length=500)] = ""
+    agent: Annotated[str, Meta(max_length=63)]
+    pid: Annotated[int, Meta(gt=1, lt=1 << 23)]
+    start_ticks: Annotated[int, Meta(ge=0, lt=1 << 62)]
+    exe: Annotated[str, Meta(min_length=1, max_length=500)]
+    uid: Annotated[int, Meta(ge=0, lt=1 << 32)]
+    also: Annotated[list[OrphanBody], Meta(max_length=16)] = []
+    reason: Annotated[str, Meta(max_length=500)] = ""
 
 
-class AdoptedView(View):
+class AdoptedView(View, kw_only=True):
     """What became of it."""
 
     schema_version: int = SCHEMA_VERSION
@@ -96,4 +96,4 @@ class AdoptedView(View):
     """Why there is no such folder."""
     frozen: str = ""
     """Why it is frozen still (its thaw could not be recorded); empty: it goes on."""
-    lacks: list[str] = list(LACKS)
+    lacks: list[str] = field(default_factory=lambda: list(LACKS))

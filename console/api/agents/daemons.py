@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from console.api.messages import View
+from console.api.message import View
 
 
-class DaemonView(View):
+class DaemonView(View, kw_only=True):
     """One of them. Text is hostile."""
 
     name: str

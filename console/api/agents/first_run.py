@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from console.api.bodies import SCHEMA_VERSION, View
+from console.api.message import SCHEMA_VERSION, View
 from console.api.messages import SourceView
 
 
-class DefaultView(View):
+class DefaultView(View, kw_only=True):
     """One default that holds until an operator changes it."""
 
     name: str
@@ -15,7 +15,7 @@ class DefaultView(View):
     """Wider than a person may expect."""
 
 
-class FoundProgram(View):
+class FoundProgram(View, kw_only=True):
     """A program whose agents are seen, found on this account by its file or by what it wrote."""
 
     kind: str
@@ -28,7 +28,7 @@ class FoundProgram(View):
     """A folder of its own that is there."""
 
 
-class FirstRunView(View):
+class FirstRunView(View, kw_only=True):
     """GET /api/first-run."""
 
     schema_version: int = SCHEMA_VERSION
@@ -41,7 +41,7 @@ class FirstRunView(View):
     """Why none is looked for, or empty."""
 
 
-class SelfTestView(View):
+class SelfTestView(View, kw_only=True):
     """POST /api/kill-switch/test: a process that was started for it was killed by the guard."""
 
     schema_version: int = SCHEMA_VERSION
@@ -52,7 +52,7 @@ class SelfTestView(View):
     """From the order to its end; None: it was not seen to end."""
 
 
-class HookPreview(View):
+class HookPreview(View, kw_only=True):
     """GET /api/hooks/{program}/preview: what ``watchfloor install-hook PROGRAM`` would change now. Nothing is written."""
 
     schema_version: int = SCHEMA_VERSION

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
-from pydantic import TypeAdapter
-from typing_extensions import TypedDict
+import msgspec
+from msgspec.structs import fields
 
 from console.api.messages import AgentView
 
@@ -22,9 +22,7 @@ QUIET = frozenset(
 NEAR = 0.75
 """From this share of a cap on an agent is near it, and wants attention."""
 
-_Fields: Any = cast(Any, TypedDict)(
-    "_Fields", {name: info.annotation for name, info in AgentView.model_fields.items() if name != "id"}, total=False
-)
+_Fields: Any = cast(Any, TypedDict)("_Fields", {one.name: one.type for one in fields(AgentView) if one.name != "id"}, total=False)
 
 
 class _Data(TypedDict, total=False):
@@ -34,8 +32,6 @@ class _Data(TypedDict, total=False):
     spend_today_usd: float
     burn_usd_per_h: float
 
-
-_DATA: TypeAdapter[_Data] = TypeAdapter(_Data)
 
 Patch = tuple[str, dict[str, Any]]
 
@@ -55,13 +51,13 @@ class FleetChanges:
 
 
 def read_changes(seq: int, text: bytes | str) -> FleetChanges:
-    """Of a delta's data as it came. Raises ValidationError."""
-    return _sorted_out(seq, _DATA.validate_json(text))
+    """Of a delta's data as it came. Raises ValueError."""
+    return _sorted_out(seq, msgspec.json.decode(text, type=_Data))
 
 
 def changes_of(seq: int, data: dict[str, Any]) -> FleetChanges:
     """The same of what was read already."""
-    return _sorted_out(seq, _DATA.validate_python(data))
+    return _sorted_out(seq, msgspec.convert(data, _Data))
 
 
 def _sorted_out(seq: int, data: _Data) -> FleetChanges:
@@ -73,7 +69,7 @@ def _sorted_out(seq: int, data: _Data) -> FleetChanges:
         burn_usd_per_h=data.get("burn_usd_per_h"),
     )
     for patch in data.get("patch", ()):
-        fields = patch[1]
-        is_quiet = fields.keys() <= QUIET and not fields.get("budget_share", 0.0) >= NEAR
+        changed = patch[1]
+        is_quiet = changed.keys() <= QUIET and not changed.get("budget_share", 0.0) >= NEAR
         (found.quiet if is_quiet else found.loud).append(patch)
     return found

@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
-from console.api.bodies import SCHEMA_VERSION, Request, StartBody, View
+from console.api.message import SCHEMA_VERSION, Request, View
+from console.api.start import StartBody
 from console.domain.conversation import MOST_MESSAGE, MOST_WITHIN_S, ProgramName
 
 MOST_ITEMS = 50
-Model = Annotated[str, Field(max_length=100)]
+Model = Annotated[str, Meta(max_length=100)]
 
 
-class ProgramItem(StartBody):
+class ProgramItem(StartBody, kw_only=True):
     """One program to start."""
 
     agent: ProgramName
-    prompt: Annotated[str, Field(min_length=1, max_length=MOST_MESSAGE)]
+    prompt: Annotated[str, Meta(min_length=1, max_length=MOST_MESSAGE)]
     model: Model = ""
     """Empty: the setting programs.models, else the program's own choice."""
-    project: Annotated[str, Field(max_length=200)] = ""
+    project: Annotated[str, Meta(max_length=200)] = ""
     once: bool = False
     """It answers the prompt and ends. It takes no messages."""
 
 
-class ProgramsBody(Request):
+class ProgramsBody(Request, kw_only=True):
     """POST /api/programs starts all, POST /api/programs/preview none: each item is checked before any starts."""
 
-    items: Annotated[list[ProgramItem], Field(min_length=1, max_length=MOST_ITEMS)]
-    dangerous_ok: Annotated[str, Field(max_length=500)] = ""
+    items: Annotated[list[ProgramItem], Meta(min_length=1, max_length=MOST_ITEMS)]
+    dangerous_ok: Annotated[str, Meta(max_length=500)] = ""
     """Why they are started though their words name dangerous operations; without it that is refused (428)."""
 
 
-class ReachView(View):
+class ReachView(View, kw_only=True):
     """One line of what it could do at worst."""
 
     what: str
@@ -43,7 +44,7 @@ class ReachView(View):
     """Wider than a person may expect."""
 
 
-class ProgramPreview(View):
+class ProgramPreview(View, kw_only=True):
     """What one item would start. Nothing is started."""
 
     agent: str
@@ -64,14 +65,14 @@ class ProgramPreview(View):
     """Of the refusal."""
 
 
-class ProgramPreviews(View):
+class ProgramPreviews(View, kw_only=True):
     """Answer of POST /api/programs/preview."""
 
     schema_version: int = SCHEMA_VERSION
     items: list[ProgramPreview] = []
 
 
-class StartedView(View):
+class StartedView(View, kw_only=True):
     """What became of one item."""
 
     id: str = ""
@@ -85,14 +86,14 @@ class StartedView(View):
     exit_code: int = 0
 
 
-class ProgramsStarted(View):
+class ProgramsStarted(View, kw_only=True):
     """Answer of POST /api/programs."""
 
     schema_version: int = SCHEMA_VERSION
     items: list[StartedView] = []
 
 
-class ProgramView(View):
+class ProgramView(View, kw_only=True):
     """One program that this host may start."""
 
     agent: str
@@ -103,7 +104,7 @@ class ProgramView(View):
     note: str = ""
 
 
-class TemplateView(View):
+class TemplateView(View, kw_only=True):
     """A beginning for a person who starts a program: what the fields are set to."""
 
     name: str
@@ -114,7 +115,7 @@ class TemplateView(View):
     limits: dict[str, float] = {}
 
 
-class ProgramsView(View):
+class ProgramsView(View, kw_only=True):
     """GET /api/programs."""
 
     schema_version: int = SCHEMA_VERSION
@@ -124,27 +125,27 @@ class ProgramsView(View):
     memory_free_min_mib: int = 0
 
 
-class SayBody(Request):
+class SayBody(Request, kw_only=True):
     """POST /api/agents/{id}/message."""
 
-    text: Annotated[str, Field(min_length=1, max_length=MOST_MESSAGE)]
-    dangerous_ok: Annotated[str, Field(max_length=500)] = ""
+    text: Annotated[str, Meta(min_length=1, max_length=MOST_MESSAGE)]
+    dangerous_ok: Annotated[str, Meta(max_length=500)] = ""
     """Why the message is sent although it names dangerous operations. Without a reason such a message is refused (428)."""
 
 
-class InterruptBody(Request):
+class InterruptBody(Request, kw_only=True):
     """POST /api/agents/{id}/interrupt."""
 
 
-class EndBody(Request):
+class EndBody(Request, kw_only=True):
     """POST /api/agents/{id}/end."""
 
-    reason: Annotated[str, Field(max_length=500)] = ""
-    within_s: Annotated[float, Field(ge=0, le=MOST_WITHIN_S, allow_inf_nan=False)] = 30.0
+    reason: Annotated[str, Meta(max_length=500)] = ""
+    within_s: Annotated[float, Meta(ge=0, le=MOST_WITHIN_S)] = 30.0
     """Seconds that a turn under way may take to finish."""
 
 
-class EndedView(View):
+class EndedView(View, kw_only=True):
     """Answer of an end. ``ended``: no process is left, as the guard confirms. ``runs``: a process still runs. ``killed``: a kill came
     first."""
 
@@ -158,7 +159,7 @@ class EndedView(View):
     """Why others of it may run unseen, or empty."""
 
 
-class SaidView(View):
+class SaidView(View, kw_only=True):
     """Answer of a message or an interrupt: it is on record, and written to the program; an interrupt was confirmed by it."""
 
     schema_version: int = SCHEMA_VERSION

@@ -18,10 +18,9 @@ from console.api.agents.activity import ActivityEntryView, ActivityPage
 from console.api.agents.adopt import CandidatesView
 from console.api.agents.sessions import ContextActBody, ContextsView
 from console.api.allowlist_review import AllowlistHistoryView
-from console.api.bodies import AnyMessage
 from console.api.budgets import BudgetHistoryView, BudgetNodeView, BudgetScope, BudgetsView
 from console.api.client.wire import Wire
-from console.api.message import Malformed
+from console.api.message import Malformed, Message
 from console.api.network import ModeHistoryView
 from console.api.persistence import PersistenceView
 from console.api.rearm import AgainBody, RearmProof
@@ -32,7 +31,7 @@ from console.domain.process.precedence import ahead
 from console.settings.places import Places
 
 B = TypeVar("B")
-V = TypeVar("V", bound=AnyMessage)
+V = TypeVar("V", bound=Message)
 
 
 class _Asking:

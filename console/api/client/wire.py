@@ -34,10 +34,10 @@ from console.domain.errors import (
 from console.settings.places import Places
 
 if TYPE_CHECKING:
-    from console.api.bodies import AnyMessage
     from console.api.endpoints import Endpoint
+    from console.api.message import Message
 
-V = TypeVar("V", bound="AnyMessage")
+V = TypeVar("V", bound="Message")
 
 CONNECT_S = 2.0
 CONNECT_PAUSE_S = 0.01
@@ -149,7 +149,7 @@ class Wire:
         self,
         endpoint: Endpoint[Any, V],
         *ids: str | int,
-        body: AnyMessage | None = None,
+        body: Message | None = None,
         query: Mapping[str, Any] | None = None,
         wait_s: float | None = None,
     ) -> V:

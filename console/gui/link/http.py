@@ -14,15 +14,14 @@ from urllib.parse import quote, urlencode
 from PySide6.QtCore import QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
-from console.api.bodies import AnyMessage
 from console.api.endpoints import Endpoint
-from console.api.message import Malformed
+from console.api.message import Malformed, Message
 from console.api.messages import ErrorView
 from console.domain import errors
 from console.domain.errors import ConsoleError
 from console.gui.link.pending import Pending
 
-V = TypeVar("V", bound=AnyMessage)
+V = TypeVar("V", bound=Message)
 TIMEOUT_S = 15.0
 _KINDS: Mapping[int, type[ConsoleError]] = {
     kind.http_status: kind
@@ -117,7 +116,7 @@ class Link(QObject):
         return request
 
     def ask(
-        self, endpoint: Endpoint[Any, V], *ids: str | int, body: AnyMessage | None = None, wait_s: float | None = None, **query: Any
+        self, endpoint: Endpoint[Any, V], *ids: str | int, body: Message | None = None, wait_s: float | None = None, **query: Any
     ) -> Pending[V]:
         """Ask an endpoint; ``ids`` fill its path in their order. ``wait_s`` replaces the endpoint's own."""
         timeout_s = wait_s or endpoint.wait_s or TIMEOUT_S

@@ -7,9 +7,10 @@ written. Patches that arrive meanwhile are kept and applied after an older snaps
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
 from console.api.agents.fleet_changes import NEAR, QUIET, FleetChanges
 from console.api.messages import AgentView
@@ -86,9 +87,8 @@ class Facts:
             if view is None:
                 news.known = False
                 continue
-            facts = view.__dict__
-            left = "budget_share" in fields and facts["budget_share"] >= NEAR
-            facts.update(fields)
+            left = "budget_share" in fields and view.budget_share >= NEAR
+            _patch(view, fields)
             if left:
                 judge(Row(view))  # it was near a cap, and is not any more
         for agent_id, fields in changes.loud:
@@ -96,9 +96,8 @@ class Facts:
             if view is None:
                 news.known = False
                 continue
-            facts = view.__dict__
-            stayed = facts["budget_share"] >= NEAR and fields.keys() <= QUIET
-            facts.update(fields)
+            stayed = view.budget_share >= NEAR and fields.keys() <= QUIET
+            _patch(view, fields)
             if not stayed:
                 judge(Row(view))
         for view in changes.upsert:
@@ -108,3 +107,8 @@ class Facts:
         for agent_id in changes.remove:
             views.pop(agent_id, None)
         return news
+
+
+def _patch(view: AgentView, fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        setattr(view, name, value)

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from console.api import messages as m
-from console.api.bodies import AnyMessage
 from console.api.budgets import ReserveBody, ReservedView, SettleBody
+from console.api.message import Message
 from console.domain.agent import AgentId
 from console.domain.budget import RESERVABLE, Reservation, Usage, checked_increment
 from console.domain.engine import event as e
@@ -83,7 +83,7 @@ class AgentSpending:
         await self._core.saved()  # what was acknowledged survives a crash
         return answer(agent_view(self._core.state.agents[self._id], self._core.state, self._core.meters, now()[0]))
 
-    def _checked(self, body: AnyMessage) -> Usage:
+    def _checked(self, body: Message) -> Usage:
         numbers = {name: self._number(name, getattr(body, name)) for name in RESERVABLE}
         return Usage(int(numbers["iterations"]), int(numbers["tokens"]), 0.0, int(numbers["tool_calls"]), float(numbers["cost_usd"]))
 

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from console.api.agents.execute import ExecuteBegun, ExecuteBody, ExecuteEnded
-from console.api.bodies import AnyMessage
+from console.api.message import Message
 from console.credentials.keyring_store import Store
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
@@ -69,7 +69,7 @@ class Running:
     """What it names, as it was judged just before."""
     kept: Kept = field(default_factory=Kept)
     """Of that, what was kept for a rollback."""
-    lines: asyncio.Queue[AnyMessage | None] = field(default_factory=asyncio.Queue)
+    lines: asyncio.Queue[Message | None] = field(default_factory=asyncio.Queue)
     """What the asker is told; None: no more."""
     left: bool = False
     """The caller does not listen any more."""

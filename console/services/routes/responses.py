@@ -14,13 +14,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from console.api import messages as m
-from console.api.bodies import AnyMessage
 from console.api.endpoints import ENDPOINTS, Endpoint
-from console.api.message import Malformed
+from console.api.message import Malformed, Message
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 
 log = logging.getLogger(__name__)
-B = TypeVar("B", bound=AnyMessage)
+B = TypeVar("B", bound=Message)
 _LONE = re.compile("[\ud800-\udfff]")
 Handler = Callable[[Request], Awaitable[Response]]
 """What a route is answered by."""
@@ -58,7 +57,7 @@ def asked_by(request: Request) -> str:
     return f"operator:{request.scope.get('watchfloor.uid', os.geteuid())}"
 
 
-def answer(view: AnyMessage) -> Response:
+def answer(view: Message) -> Response:
     """200 with the view. Lone surrogates in hostile text are escaped, never fatal."""
     try:
         text = view.to_json()

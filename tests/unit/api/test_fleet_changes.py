@@ -6,7 +6,6 @@ import json
 import math
 
 import pytest
-from pydantic import ValidationError
 
 from console.api.agents.fleet_changes import QUIET, changes_of, read_changes
 from console.api.messages import AgentView
@@ -26,7 +25,7 @@ def test_numbers_are_quiet_until_a_cap_is_near() -> None:
 
 
 def test_every_quiet_field_is_one_of_an_agent() -> None:
-    assert set(AgentView.model_fields) > QUIET
+    assert set(AgentView.field_names()) > QUIET
     assert not QUIET & {"id", "state", "parent_id", "name", "network_mode", "network_enforced", "depth", "best_effort"}
 
 
@@ -40,5 +39,5 @@ def test_fields_of_a_newer_supervisor_are_left_out_and_an_id_never_changes() -> 
     [[1], {"patch": [["a", {"cost_usd": "much"}]]}, {"patch": {"a": 1}}, {"upsert": [{"name": "no id"}]}, {"burn_usd_per_h": "x"}],
 )
 def test_what_cannot_be_read_is_no_delta(data: object) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValueError):
         read_changes(1, json.dumps(data))

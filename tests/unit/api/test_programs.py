@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from console.api.agents.programs import MOST_ITEMS, ProgramItem, ProgramsBody, SayBody
+from console.api.message import Malformed
 from console.domain.conversation import MOST_MESSAGE
 
 
@@ -17,15 +17,15 @@ from console.domain.conversation import MOST_MESSAGE
      {"limits": {"cost": "1"}}, {"model": "x" * 101}],
 )  # fmt: skip
 def test_what_is_no_item_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        ProgramItem(**{"agent": "codex", "prompt": "p", **wrong})
+    with pytest.raises(Malformed):
+        ProgramItem.made(**{"agent": "codex", "prompt": "p", **wrong})
 
 
 def test_a_batch_has_a_bound_and_a_message_too() -> None:
     one = ProgramItem(agent="codex", prompt="p")
     assert len(ProgramsBody(items=[one] * MOST_ITEMS).items) == MOST_ITEMS
     for items in ([], [one] * (MOST_ITEMS + 1)):
-        with pytest.raises(ValidationError):
-            ProgramsBody(items=items)
-    with pytest.raises(ValidationError):
-        SayBody(text="x" * (MOST_MESSAGE + 1))
+        with pytest.raises(Malformed):
+            ProgramsBody.made(items=items)
+    with pytest.raises(Malformed):
+        SayBody.made(text="x" * (MOST_MESSAGE + 1))
