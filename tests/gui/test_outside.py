@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, cast, get_args
 
 import pytest
+from jeepney import HeaderFields, Message
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QSystemTrayIcon
 from pytestqt.qtbot import QtBot
@@ -381,7 +382,7 @@ def test_readiness_lost_and_a_return_are_notifications_and_each_kind_can_be_turn
 
 def asks(it: Instance, argument: str, **more: Any) -> str:
     """An agent that waits for a person; its id."""
-    return it.python(f"print(agent.permission('launch_rocket', {argument!r}))\ntime.sleep(300)", **more)
+    return it.python(f"print(agent.permission('shell', {argument!r}))\ntime.sleep(300)", **more)
 
 
 def state_of(it: Instance) -> list[str]:
@@ -400,7 +401,7 @@ def test_a_person_approves_and_denies_in_a_notification_while_the_window_is_hidd
             qtbot.waitUntil(lambda: outside.desktop.why_not == "" and window.switch.status is not None)
             window.hide()
             for label, state in (("Approve once", "approved"), ("Deny", "denied")):
-                agent = asks(it, "<b>now</b> & later", name="builder")
+                agent = asks(it, "frobnicate '<b>now</b>' later", name="builder")
                 qtbot.waitUntil(lambda: session.displayed() > 0)
                 qtbot.wait(int(desktop.READ_S * 1000) + 200)
                 offered = session.choose(label)
@@ -412,7 +413,7 @@ def test_a_person_approves_and_denies_in_a_notification_while_the_window_is_hidd
                 assert not window.isVisible()
                 it.api.kill(agent)
                 session.shown()
-            asks(it, "once more", name="builder")
+            asks(it, "frobnicate again", name="builder")
             qtbot.waitUntil(lambda: session.displayed() > 0)
             qtbot.wait(int(desktop.READ_S * 1000) + 200)
             # What the notification shows is of before this change: nothing may be decided by it.
@@ -494,16 +495,45 @@ def test_what_is_dangerous_or_not_shown_whole_has_no_button_that_approves(more: 
 
 
 def test_only_what_was_offered_and_could_be_read_counts() -> None:
-    talk, long_ago = desktop._Talk("x"), time.monotonic() - 60
+    talk, now, long_ago = desktop._Talk("x"), time.monotonic(), time.monotonic() - 60
     asked, danger = (asked_alert([asked_row(**more)], may_decide=True) for more in ({}, {"danger": "spends", "danger_rank": 3}))
     talk._may_choose = True
-    assert talk._meant(asked, long_ago, "approve") == [(asked, "approve")]
-    assert talk._meant(danger, long_ago, "approve") == [], "a daemon can send a key that no button has"
-    assert talk._meant(danger, long_ago, "deny") == [(danger, "deny")]
-    assert talk._meant(asked, time.monotonic(), "approve") == [(asked, "")], "it took the place of another one: look first"
-    assert talk._meant(asked, long_ago, 7) == []
+    assert talk._meant(asked, long_ago, now, "approve") == [(asked, "approve")]
+    assert talk._meant(danger, long_ago, now, "approve") == [], "a daemon can send a key that no button has"
+    assert talk._meant(danger, long_ago, now, "deny") == [(danger, "deny")]
+    assert talk._meant(asked, now, now, "approve") == [(asked, "")], "it took the place of another one: look first"
+    assert talk._meant(asked, long_ago, now, 7) == []
     talk._may_choose = False
-    assert talk._meant(asked, long_ago, "approve") == [] and talk._meant(asked, long_ago, "default") == [(asked, "")]
+    assert talk._meant(asked, long_ago, now, "approve") == [] and talk._meant(asked, long_ago, now, "default") == [(asked, "")]
+
+
+def test_a_click_counts_for_what_was_shown_when_it_was_made(tmp_path: Path) -> None:
+    """It waits in the queue while the next text takes the same place; and one that is looked at late was made early all the same."""
+    with DesktopSession(tmp_path / "desktop") as session:
+        talk = desktop._Talk(session.address)
+        assert talk.greet() == ""
+        first, second = (asked_alert([asked_row(id=one)], may_decide=True) for one in ("REQ-A", "REQ-B"))
+        assert talk.send(first) == ""
+        [number] = talk._shown
+        talk._shown[number] = first, time.monotonic() - 60
+        header = SimpleNamespace(fields={HeaderFields.member: "ActionInvoked", HeaderFields.sender: talk._daemon})
+        talk._signals.append(cast(Message, SimpleNamespace(header=header, body=(number, "approve"))))
+        assert talk.send(second) == "" and talk._clicks == [(first, "approve")]
+        talk._signals.append(cast(Message, SimpleNamespace(header=header, body=(number, "approve"))))
+        [(at, message)] = talk._signals
+        talk._shown[number] = second, at - 0.1
+        time.sleep(0.01)
+        talk._hear()
+        assert talk._clicks[1:] == [(second, "")], "it came before the text could be read"
+        talk.close()
+
+
+@pytest.mark.parametrize(
+    "more", [{"tool": "deploy", "argument": "prod"}, {"argument": "ls (in /tmp)", "cwd": ""}, {"argument": "x " * 200}]
+)
+def test_what_could_be_read_as_another_call_is_approved_in_the_window_alone(more: dict[str, Any]) -> None:
+    assert [key for key, _ in asked_alert([asked_row()], may_decide=True).choices] == ["approve", "deny"]
+    assert [key for key, _ in asked_alert([asked_row(**more)], may_decide=True).choices] == ["deny"]
 
 
 def test_a_daemon_in_an_agents_cgroup_decides_nothing(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
+from typing import Any
 
 from jeepney import DBusAddress, HeaderFields, MatchRule, Message, MessageType, message_bus, new_method_call
 from jeepney.io.blocking import DBusConnection, open_dbus_connection
@@ -185,6 +186,13 @@ class Desktop(QObject):
             self.told.emit(why_not)
 
 
+class _Heard(deque[Any]):
+    """Signals of the bus, each with the moment it was read (monotonic)."""
+
+    def append(self, message: Message) -> None:
+        super().append((time.monotonic(), message))
+
+
 class _Talk:
     """One connection to the bus, made again after it broke. Only the thread of Desktop uses it."""
 
@@ -194,7 +202,9 @@ class _Talk:
         self._markup, self._actions = True, False
         self._daemon = ""
         """The daemon's own name on the bus: a click from another sender is ignored."""
-        self._signals: deque[Message] = deque(maxlen=KEPT)
+        self._signals = _Heard(maxlen=KEPT)
+        self._clicks: list[tuple[Alert, str]] = []
+        """What was clicked while another notification was sent."""
         self._may_choose = False
         """Whether choices are offered to this daemon, and believed."""
         self._shown: dict[int, tuple[Alert, float]] = {}
@@ -212,7 +222,7 @@ class _Talk:
 
     def wait(self, bell: socket.socket) -> list[tuple[Alert, str]]:
         """Return what a person clicked, with the key of a choice or nothing; at the latest when the bell is rung."""
-        while not self._signals:
+        while not self._signals and not self._clicks:
             if self._bus is not None and self._read():
                 continue
             poll = select.poll()  # made again: a bus that is gone must not be asked for
@@ -222,7 +232,9 @@ class _Talk:
             if bell.fileno() in dict(poll.poll()):
                 bell.recv(4096)
                 break
-        return self._clicked()
+        self._hear()
+        found, self._clicks = self._clicks, []
+        return found
 
     def _read(self) -> bool:
         """Take one message that is there already; False: there is none, or the bus is gone."""
@@ -236,26 +248,25 @@ class _Talk:
             return False
         return True
 
-    def _clicked(self) -> list[tuple[Alert, str]]:
-        found = []
+    def _hear(self) -> None:
+        """Takes what was clicked for what is shown now: before another text takes its number."""
         while self._signals:
-            message = self._signals.popleft()
+            at, message = self._signals.popleft()
             member, body = message.header.fields.get(HeaderFields.member), message.body
             if message.header.fields.get(HeaderFields.sender) != self._daemon or not body or not isinstance(body[0], int):
                 continue
             if member == "NotificationClosed":
                 self._shown.pop(body[0], None)
             elif member == "ActionInvoked" and body[0] in self._shown and len(body) > 1:
-                found += self._meant(*self._shown[body[0]], body[1])
-        return found
+                self._clicks += self._meant(*self._shown[body[0]], at, body[1])
 
-    def _meant(self, alert: Alert, since: float, key: object) -> list[tuple[Alert, str]]:
+    def _meant(self, alert: Alert, since: float, at: float, key: object) -> list[tuple[Alert, str]]:
         """A key that was not offered means nothing. A choice made before the text could be read means that a person wants to see it."""
         if key in ("default", "open"):
             return [(alert, "")]
         if not self._may_choose or key not in dict(alert.choices):
             return []
-        return [(alert, str(key) if time.monotonic() - since >= READ_S else "")]
+        return [(alert, str(key) if at - since >= READ_S else "")]
 
     def send(self, alert: Alert) -> str:
         """Why not, or empty."""
@@ -272,6 +283,7 @@ class _Talk:
         try:
             reply = self._call("Notify", "susssasa{sv}i", arguments)
             [number] = reply.body
+            self._hear()
             self._know(reply)
         except _TROUBLE as error:
             return self._broke(error)
@@ -291,6 +303,7 @@ class _Talk:
         self._bus = open_dbus_connection(self._address)
         self._shown.clear()
         self._signals.clear()
+        self._daemon, self._may_choose = "", False  # a name on the bus may be another program's by now
         reply = self._call("GetCapabilities", None, ())
         [found] = reply.body
         self._markup, self._actions = "body-markup" in found, "actions" in found

@@ -30,8 +30,9 @@ def shows_all(row: ApprovalRow) -> bool:
     name = row.agent_name or row.agent_id
     parts = ((row.argument, ARGUMENT_MAX), (row.cwd, FOLDER_MAX), (name, NAME_MAX), (row.tool, NAME_MAX))
     is_shown = not row.argument_more and all(len(text) <= most and is_plain(text) for text, most in parts)
-    # A name such as "x asks: ls" would put words before the call.
-    return is_shown and bool(row.argument) and ":" not in name and not row.danger and row.danger_rank == 9
+    # A name such as "x asks: ls" would put words before the call; a tool's name, or "(in", would read as a part of it.
+    is_plainly = row.tool == "shell" and bool(row.argument) and ":" not in name and "(in " not in row.argument
+    return is_shown and is_plainly and not row.danger and row.danger_rank == 9
 
 
 class Notified(QObject):
@@ -60,7 +61,7 @@ class Notified(QObject):
         entry = self._book.entries.get(row.id)
         if entry is None or entry.gone:
             return f"Already {entry.gone if entry is not None else 'over'}."
-        if self._answers.of({row.id}) is not None or row.id in self._answers.sending:
+        if any(row.id in one.ids for one in self._answers.held) or row.id in self._answers.sending:
             return "An answer to it is held already."
         if verdict == DENY:
             return "A denial needs a reason here." if self._book.denial_needs_reason else ""
