@@ -136,7 +136,7 @@ def test_a_restore_needs_the_typed_words_and_a_reason(rooms: FakeRooms, open_win
     assert bar.typed.hasFocus()
     QTest.keyClicks(bar.typed, "restore 2")
     bar.reason.setText("wrong orders")
-    assert not bar.button.isEnabled()
+    assert not bar.button.isEnabled() and page.pane._unwritten.isVisible()
     key(bar.reason, Qt.Key.Key_Return)
     assert not restores(rooms)
     bar.typed.setText("restore 1")
@@ -147,6 +147,7 @@ def test_a_restore_needs_the_typed_words_and_a_reason(rooms: FakeRooms, open_win
     assert body == {"reason": "wrong orders", "expect_now_sha256": shown}
     qtbot.waitUntil(lambda: any(r.record_id == "r-20417" and r.state == "restored" for r in page.list.records))
     assert bar.typed.text() == ""
+    qtbot.waitUntil(page.pane._unwritten.isHidden)
 
 
 def test_a_file_that_changed_since_it_was_shown_is_a_conflict(rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:

@@ -30,6 +30,8 @@ class Facts:
     """It lives, and nothing of it may use anything now: all of it is frozen."""
     unread: str = ""
     """Why nothing reads what it spends; empty: it is read."""
+    over_in_s: float | None = None
+    """When all of it begins again at zero: of a day at midnight."""
 
 
 def level_of(share: float) -> Level:
@@ -59,6 +61,8 @@ def gauge(facts: Facts, name: str) -> GaugeView:
         view.ends_in_s = ends_in_s(float(cap), used, rate)
         if view.ends_in_s is None:
             view.why = why or "not within ten years at this rate"
+        elif facts.over_in_s is not None and view.ends_in_s > facts.over_in_s:
+            view.ends_in_s, view.why = None, "not today at this rate"
     return view
 
 

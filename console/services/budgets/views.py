@@ -92,6 +92,7 @@ class Snapshot:
             inherited,
             still=live and not spending,
             unread=_unread_of(self, node),
+            over_in_s=until_midnight(self.at) if node[0] == "day" else None,
         )
 
     def agent_facts(self, agent: Agent) -> Facts:

@@ -159,7 +159,7 @@ class BudgetDetail(SidePane):
         self._column.addLayout(self._lines)
         self.open = Facts(21)
         self._column.addWidget(self.open)
-        self._section("Who spends it", "a child is charged to every parent")
+        self._section("Who spends it", "each without its children")
         self.spenders = Spenders()
         self.nobody = Text("No agent has spent anything yet.", 12, fonts.REGULAR, "text2")
         self._column.addWidget(self.spenders)

@@ -78,6 +78,7 @@ class DetailPane(QWidget):
         self.diff = DiffView(self)
         self._title = Text("Dry run", 13, fonts.SEMIBOLD)
         self._counts = Chips()
+        self._unwritten = Text("nothing is written yet", 11, fonts.REGULAR, "text2", right=True)
         self.steps = Facts(_ROW, ruled=True)
         self._build()
 
@@ -108,7 +109,7 @@ class DetailPane(QWidget):
         line.setSpacing(12)
         line.addWidget(self._title)
         line.addWidget(self._counts, 1)
-        line.addWidget(Text("nothing is written yet", 11, fonts.REGULAR, "text2", right=True))
+        line.addWidget(self._unwritten)
         body.addLayout(line)
         body.addSpacing(6)
         body.addWidget(self._steps_area(), 1)
@@ -181,6 +182,7 @@ class DetailPane(QWidget):
         self._counts.say(
             [ChipSpec(f"{number} {words}", "warning" if role else "", role or "plain") for words, number, role in numbers(plan)]
         )
+        self._unwritten.setVisible(bool(plan.todo or plan.reading))
         said = sentences(plan.details)
         facts = [
             Fact(words, mark="triangle" if role else "", mark_role=role or "text2", left_role=role or "text")

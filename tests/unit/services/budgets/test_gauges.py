@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from console.domain.budget import Limits, Usage
 from console.services.budgets.gauges import SHOWN, Facts, gauge, gauges, nearest
 
@@ -46,3 +48,11 @@ def test_the_nearest_is_what_ends_first_and_the_share_the_largest() -> None:
     near = nearest((both,))
     assert (near.ends_in_s, near.limit, near.share) == (90.0, "wall_s", 0.9)
     assert nearest((facts(Limits()),)).why == "no limit is set"
+
+
+def test_a_day_that_is_over_before_its_limit_has_no_end_of_it() -> None:
+    spending = {"minutes": lambda _name: [0.1] * 10, "known_min": 10.0}
+    limits, usage = Limits(cost_usd=40.0), Usage(cost_usd=10.0)
+    assert gauge(facts(limits, usage, **spending), "cost_usd").ends_in_s == pytest.approx(18_000)
+    today = gauge(facts(limits, usage, over_in_s=17_000.0, **spending), "cost_usd")
+    assert (today.ends_in_s, today.why) == (None, "not today at this rate")
