@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shlex
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -109,9 +110,21 @@ class Rearming:
         view.remote_latched = self._remote.latched() if self._remote is not None else []
         look = await self._look()
         view.blockers = [
-            str(error) for error in (*_remote_blockers(view.remote_latched), *self._unknown_orders(), *self._blockers(kills, look))
+            str(error) for error in (*self._remote_blockers(view.remote_latched), *self._unknown_orders(), *self._blockers(kills, look))
         ]
         return view
+
+    def _remote_blockers(self, orders: list[str]) -> list[ConsoleError]:
+        if not orders:
+            return []
+        named = ", ".join(order.partition(":")[0][:24] for order in orders[:3])
+        where = "" if self._places.is_default else f" --state-dir {shlex.quote(str(self._places.state_dir))}"
+        return [
+            Conflict(
+                f"New agents are blocked by remote order {named}.",
+                f"End it first in a terminal: watchfloor remote release{where} --reason … (signed), then rearm.",
+            )
+        ]
 
     async def rearm(self, ask: RearmAsk) -> str:
         """Releases a local kill: refused while a remote order still blocks, or while anything is not proven dead. Gives an amber note."""
@@ -138,7 +151,7 @@ class Rearming:
         # 1. Nothing speaks against it: no remote order (the object is read again for this very question), the newest kill proven.
         if self._remote is not None:
             standing = await asyncio.to_thread(self._remote.standing)
-            for error in _remote_blockers([order for order in (*self._remote.latched(), standing) if order]):
+            for error in self._remote_blockers([order for order in (*self._remote.latched(), standing) if order]):
                 raise error
         # Pressed before that generation was read, so covered by it, even where the latch names no more.
         known = frozenset(self._core.state.latched)
@@ -289,17 +302,6 @@ def _quorum(keys_dir: Path) -> int:
     with suppress(ConsoleError):
         return load_keys(keys_dir).quorum
     return 0
-
-
-def _remote_blockers(orders: list[str]) -> list[ConsoleError]:
-    if not orders:
-        return []
-    return [
-        Conflict(
-            f"A remote order still blocks new agents: {orders[0][:40]}.",
-            "End it first with: watchfloor remote release --reason ... (signed), then rearm.",
-        )
-    ]
 
 
 def _is_over(receipt: Receipt) -> bool:

@@ -34,11 +34,6 @@ def still_open(switch: Switch) -> list[str]:
         words.append(found.headline)
     if receipt is not None and not receipt.complete:
         words.append("Steps of the kill are still being carried out.")
-    if switch.view is not None and switch.view.remote_latched:
-        orders = ", ".join(o.partition(":")[0][:24] for o in switch.view.remote_latched[:3])
-        words.append(
-            f"New agents are blocked by remote order {orders}. End it in a terminal: watchfloor remote release --reason … Then rearm here."
-        )
     return words
 
 
