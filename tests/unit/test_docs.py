@@ -62,7 +62,7 @@ def test_every_page_can_be_found_from_the_readme() -> None:
 def test_stable_keys_are_on_their_page() -> None:
     words = set(re.findall(r"[a-z_]+", (ROOT / "docs" / "reference" / "json.md").read_text()))
     for kind in (AgentView, Receipt, Step, Target):
-        fields = getattr(kind, "model_fields", None) or kind.__dataclass_fields__
+        fields = getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
         assert set(fields) - words == set(), f"docs/reference/json.md says nothing of these keys of {kind.__name__}"
 
 

@@ -266,8 +266,7 @@ class Snapshot:
             seen = forecast(view.spend_today_usd, minutes, facts.known_min, until_midnight(self.at))
             if seen is not None:
                 view.forecast_usd, view.forecast_low_usd, view.forecast_high_usd = seen.middle, seen.low, seen.high
-            cap = view.day_cap_usd
-            left = ends_in_s(cap, view.spend_today_usd, view.burn_usd_per_h) if cap is not None else None
+            left = ends_in_s(cap, view.spend_today_usd, view.burn_usd_per_h) if (cap := view.day_cap_usd) is not None else None
             if left is not None and left < until_midnight(self.at):
                 view.passes_cap_at = self.at + left
         return view

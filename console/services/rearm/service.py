@@ -109,22 +109,9 @@ class Rearming:
         view.nonce, view.to_type = str(challenge["nonce"]), str(challenge["to_type"])
         view.remote_latched = self._remote.latched() if self._remote is not None else []
         look = await self._look()
-        view.blockers = [
-            str(error) for error in (*self._remote_blockers(view.remote_latched), *self._unknown_orders(), *self._blockers(kills, look))
-        ]
+        remote = _remote_blockers(view.remote_latched, self._places)
+        view.blockers = [str(error) for error in (*remote, *self._unknown_orders(), *self._blockers(kills, look))]
         return view
-
-    def _remote_blockers(self, orders: list[str]) -> list[ConsoleError]:
-        if not orders:
-            return []
-        named = ", ".join(order.partition(":")[0][:24] for order in orders[:3])
-        where = "" if self._places.is_default else f" --state-dir {shlex.quote(str(self._places.state_dir))}"
-        return [
-            Conflict(
-                f"New agents are blocked by remote order {named}.",
-                f"End it first in a terminal: watchfloor remote release{where} --reason … (signed), then rearm.",
-            )
-        ]
 
     async def rearm(self, ask: RearmAsk) -> str:
         """Releases a local kill: refused while a remote order still blocks, or while anything is not proven dead. Gives an amber note."""
@@ -151,7 +138,7 @@ class Rearming:
         # 1. Nothing speaks against it: no remote order (the object is read again for this very question), the newest kill proven.
         if self._remote is not None:
             standing = await asyncio.to_thread(self._remote.standing)
-            for error in self._remote_blockers([order for order in (*self._remote.latched(), standing) if order]):
+            for error in _remote_blockers([order for order in (*self._remote.latched(), standing) if order], self._places):
                 raise error
         # Pressed before that generation was read, so covered by it, even where the latch names no more.
         known = frozenset(self._core.state.latched)
@@ -302,6 +289,15 @@ def _quorum(keys_dir: Path) -> int:
     with suppress(ConsoleError):
         return load_keys(keys_dir).quorum
     return 0
+
+
+def _remote_blockers(orders: list[str], places: Places) -> list[ConsoleError]:
+    if not orders:
+        return []
+    named = ", ".join(order.partition(":")[0][:24] for order in orders[:3])
+    where = "" if places.is_default else f" --state-dir {shlex.quote(str(places.state_dir))}"
+    what = f"New agents are blocked by remote order {named}."
+    return [Conflict(what, f"End it first in a terminal: watchfloor remote release{where} --reason … (signed), then rearm.")]
 
 
 def _is_over(receipt: Receipt) -> bool:
