@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from console.cli.embedded import child_environment
 from console.cli.terminal import out
 from console.domain.errors import ConsoleError
+from console.domain.process.ending import INTERRUPTED
 
 END_S = 5.0
 """How long an interrupted program may clean up before it is killed."""
-INTERRUPTED = 130
 
 
 def become(module: str, *arguments: str) -> int:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import console
 from console.cli.verbs import GROUPS, NOT_YET, OPTIONS, PAGED, VERBS, WORDS
+from console.domain.process.ending import INTERRUPTED, leave
 
 if TYPE_CHECKING:
     from console.cli.syntax import Verb, Verbs
     from console.domain.errors import ConsoleError, UsageProblem
 
-INTERRUPTED = 130
 _OWN = (["--version"], ["--help"], ["-h"], ["completion", "bash"], ["completion", "zsh"], ["completion", "fish"])
 NO_PAGER = "--no-pager"
 PROGRAM = "watchfloor"
@@ -214,4 +214,4 @@ def _refuse(error: ConsoleError, argv: list[str]) -> int:
 
 def run() -> NoReturn:
     """Runs the verb named in sys.argv and ends the process."""
-    raise SystemExit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -133,7 +133,14 @@ def start(spec: LaunchSpec, ticket: Ticket, plan: Plan, is_wanted: Callable[[], 
         # -X utf8: the same bytes for names whatever the locale; no environment of ours reaches the shim.
         command = [sys.executable, "-I", "-S", "-X", "utf8", str(SHIM), *map(str, numbers)]
         shim = subprocess.Popen(
-            command, pass_fds=(*numbers, *plan.passed), env={}, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, close_fds=True
+            command,
+            pass_fds=(*numbers, *plan.passed),
+            env={},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            close_fds=True,
+            start_new_session=True,  # Ctrl-C at a terminal is not for it: doctor tries a sandbox out
         )
         pipes.close(*numbers)
         send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), time.monotonic() + PREPARE_S)

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError
+from console.domain.process.ending import INTERRUPTED, leave
 from console.killswitch.kernel.systemd_notify import ALIVE, READY, STOPPING, notify, watchdog_s
 from console.settings.layers import Effective, change, in_force
 from console.settings.named_folder import real_folder
 from console.settings.places import Places, find_places
 from console.supervisor.verbs.printing import complain
 
-INTERRUPTED = 130
 GARBAGE = 10_000
 """Objects more than before, after which it is looked for cycles among the youngest."""
 INTERNED = 200_000
@@ -205,4 +205,4 @@ def _refuse(error: ConsoleError, given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

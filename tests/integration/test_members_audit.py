@@ -78,9 +78,9 @@ def test_an_auditor_checks_that_the_log_is_whole_and_keeps_an_anchor(host: HostI
     assert cut.returncode == 1 and "is missing: records were cut" in cut.stdout
 
 
-def test_receipts_that_are_kept_elsewhere_are_compared_by_root_alone(host: HostInstance, folder: Path) -> None:
+def test_a_receipt_that_is_no_file_is_refused_before_anything_is_asked(host: HostInstance, folder: Path) -> None:
     said = host.told("audit", "verify", "--receipt", str(folder), roles=("auditor",))
-    assert said.returncode == 2 and "--anchor" in said.stderr
+    assert said.returncode == 2 and "Is a directory" in said.stderr and "KILL.sealed.json" in said.stderr
 
 
 @pytest.mark.parametrize("fmt", ["jsonl", "csv"])

@@ -35,7 +35,11 @@ class AgentSpending:
         return [("/v1/usage", self._usage), ("/v1/reserve", self._reserve), ("/v1/settle", self._settle)]
 
     async def _usage(self, request: Request) -> Response:
-        body = await body_of(request, m.UsageBody)
+        try:
+            body = await body_of(request, m.UsageBody)
+        except UsageProblem as error:  # what is no number at all is as much on record as one that may not be
+            self._core.post(e.UsageRefused(*now(), self._id, str(error)))
+            raise
         spent, errors = self._checked(body), self._errors(body.errors)
         if body.totals:
             spent = self._grown(spent)

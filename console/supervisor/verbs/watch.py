@@ -20,6 +20,7 @@ from typing import Any, assert_never
 
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, Unavailable
 from console.domain.kill import Receipt, has_receipt
+from console.domain.process.ending import INTERRUPTED
 from console.domain.verdict import verdict, worst
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.client.kill import place_order
@@ -35,7 +36,6 @@ from console.settings.places import Places
 
 LOOK_S = 0.2
 RECEIPT_S = 20.0
-INTERRUPTED = 130
 NOTE = "watch only stops: it renews no lease and lifts nothing; without a supervisor the guard freezes its agents by itself"
 
 

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import console
-from console.cli.handover import INTERRUPTED, folded
+from console.cli.handover import folded
 from console.cli.terminal import out
+from console.domain.process.ending import INTERRUPTED
 
 
 def test_what_it_says_is_folded_at_the_terminal_and_its_exit_code_is_ours(
