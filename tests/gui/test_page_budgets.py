@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from console.api import budgets as b
 from console.api.messages import AgentView
 from console.gui.pages.budgets.forecast import ForecastDialog
-from console.gui.pages.budgets.head import BudgetHead, counts, passes_words
+from console.gui.pages.budgets.head import BudgetHead, counts, forecast_words, passes_words
 from console.gui.pages.budgets.limits import LimitsDialog
 from console.gui.pages.budgets.page import BudgetsPage
 from console.gui.pages.fleet.header import FleetHeader
@@ -188,6 +188,11 @@ def test_limits_are_not_sent_before_it_is_known_what_they_do(books: FakeBudgets,
     opened.pills.pills["day"].click()
     assert (opened.main.text(), opened.whom.accessibleName(), opened.would) == ("Set limits", "", None), "that was somebody else's"
     opened.reject()
+
+
+def test_a_forecast_without_agents_is_no_less_than_what_was_spent() -> None:
+    shown = [forecast_words(value) for value in (None, 0.001, 11.69, 412.8, 2.5e6)]
+    assert shown == ["not known", "<$0.01", "$11.69", "$412", "$2.5 M"]
 
 
 def test_a_measured_overshoot_is_said() -> None:

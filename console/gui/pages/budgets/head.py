@@ -18,6 +18,8 @@ from console.panic.marks import draw_mark
 _BLOCK = 148
 """Least width of one figure; those that do not fit are left out, the burn rate first."""
 _FIGURES_AT = 380
+_WHOLE_USD = 100.0
+"""From here on a forecast is shown without cents."""
 
 
 def counts(totals: BudgetTotals, *, old: bool = False) -> list[tuple[str, int, str, str]]:
@@ -27,6 +29,13 @@ def counts(totals: BudgetTotals, *, old: bool = False) -> list[tuple[str, int, s
         ("Above 75%", totals.above_75, "triangle", "warn" if totals.above_75 else "text2"),
         ("Within budget", totals.within, "ring" if old else "dot", "text2" if old else "ok"),
     ]
+
+
+def forecast_words(value: float | None) -> str:
+    """``$11.69``, ``$412``: no less than what was spent when nothing more is."""
+    if value is None:
+        return "not known"
+    return usd(value).partition(".")[0] if _WHOLE_USD <= value < 1e6 else usd(value)
 
 
 def passes_words(totals: BudgetTotals) -> str:
@@ -136,8 +145,7 @@ class BudgetHead(QWidget):
     def _paint_forecast(self, painter: QPainter, box: QRectF, totals: BudgetTotals) -> None:
         colours = ink()
         over = is_over_forecast(totals)
-        value = usd(totals.forecast_usd).split(".")[0] if totals.forecast_usd is not None else "not known"
-        right = _figure(painter, box, "Forecast, 24:00", value, "", colours.warn if over else colours.text)
+        right = _figure(painter, box, "Forecast, 24:00", forecast_words(totals.forecast_usd), "", colours.warn if over else colours.text)
         if over:
             draw_mark(painter, "triangle", QRectF(right + 8, box.y() + 26, 10, 10), colours.warn)
         draw_text(painter, QRectF(box.x(), box.y() + 46, box.width(), 18), passes_words(totals), fonts.ui(11), colours.text)
