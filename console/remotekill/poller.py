@@ -240,7 +240,7 @@ class Outbox:
             try:
                 self._tell(effect)
             except (ConsoleError, OSError) as error:
-                return f"{type(effect).__name__} was not taken: {error}"
+                return f"what was read did not reach the guard: {error}"
             with self._lock:
                 if self._waiting and self._waiting[0] is effect:
                     self._waiting.pop(0)
