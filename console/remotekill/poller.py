@@ -240,7 +240,7 @@ class Outbox:
             try:
                 self._tell(effect)
             except (ConsoleError, OSError) as error:
-                return f"what was read did not reach the guard: {error}"
+                return f"what was read was not taken by the guard: {error}"
             with self._lock:
                 if self._waiting and self._waiting[0] is effect:
                     self._waiting.pop(0)
