@@ -66,4 +66,4 @@ def _read_in(command: list[str], text: str) -> bool:
         pager.communicate(text.encode(errors="backslashreplace"))  # a pager that went away takes no more, which is no error
     finally:
         signal.signal(signal.SIGINT, before)
-    return True
+    return pager.returncode not in (126, 127)  # such as env(1) and sh(1) say that a program could not be run

@@ -227,6 +227,6 @@ def _day(at: float) -> str:
 def _read(ledger: Ledger) -> list[p.ExactRule]:
     """What was kept. What cannot be read allows nothing: then such calls are asked again."""
     try:
-        return [p.ExactRule(**one) for one in json.loads(ledger.kv_get(_KEY) or "[]")]
+        return [p.ExactRule.read(one) for one in json.loads(ledger.kv_get(_KEY) or "[]")]
     except (ValueError, TypeError, ConsoleError):
         return []

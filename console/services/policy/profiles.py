@@ -105,7 +105,7 @@ class Profiles:
 def _read(ledger: Ledger) -> list[p.ProfileChoice]:
     """What was chosen. What cannot be read was not: then the defaults hold, of which none is *observe*."""
     try:
-        found = [p.ProfileChoice(**one) for one in json.loads(ledger.kv_get(_KEY) or "[]")]
+        found = [p.ProfileChoice.read(one) for one in json.loads(ledger.kv_get(_KEY) or "[]")]
         for one in found:
             policy_data.profile(one.profile)
     except (ValueError, TypeError, ConsoleError):

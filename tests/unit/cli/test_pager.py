@@ -116,6 +116,11 @@ def test_without_a_pager_everything_is_printed(more: dict[str, Any], state: Path
     assert at_a_terminal(state, *LISTS, **more) == (0, whole(state))
 
 
+def test_a_pager_that_another_program_cannot_find_hides_nothing(state: Path) -> None:
+    code, shown = at_a_terminal(state, *LISTS, PAGER="env nonexistent-pager")
+    assert code == 0 and shown.endswith(whole(state))
+
+
 def test_what_fits_is_printed(state: Path, tmp_path: Path) -> None:
     code, shown = at_a_terminal(state, *LISTS, lines=2000, PAGER=script(tmp_path, "echo own"))
     assert (code, shown) == (0, whole(state))

@@ -204,9 +204,14 @@ async def test_it_is_on_record_first_and_can_be_removed_on_record(world: World) 
 
 async def test_what_was_kept_and_cannot_be_read_allows_nothing(world: World) -> None:
     await world.allow(world.approved())
-    world.ledger.kv_set("policy.exact", "[{")
+    [kept] = json.loads(world.ledger.kv_get("policy.exact") or "")
+    for damaged in ("[{", json.dumps([kept | {"until": None}])):
+        world.ledger.kv_set("policy.exact", damaged)
+        world.again()
+        assert world.verdict() is Verdict.ASK
+    world.ledger.kv_set("policy.exact", json.dumps([kept | {"of_a_newer_program": 1}]))
     world.again()
-    assert world.verdict() is Verdict.ASK
+    assert world.verdict() is Verdict.ALLOW, "what a newer program adds takes no rule away"
 
 
 async def test_there_are_not_endlessly_many(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,3 +145,7 @@ def test_a_damaged_choice_falls_back_to_the_defaults(world: World, agent: Any) -
         world.ledger.kv_set("policy.profiles", damaged)
         world.again()
         assert world.table.chosen == {} and world.table.of(agent()) == "coding"
+    newer = '[{"agent_type":"claude-code","profile":"strict","reason":"r","by":"b","at":1,"of_a_newer_program":1}]'
+    world.ledger.kv_set("policy.profiles", newer)
+    world.again()
+    assert world.table.chosen == {"claude-code": "strict"}
