@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError
-from console.domain.process.ending import INTERRUPTED, leave
+from console.domain.process.ending import INTERRUPTED, hear_again, leave
 from console.killswitch.kernel.systemd_notify import ALIVE, READY, STOPPING, notify, watchdog_s
 from console.settings.layers import Effective, change, in_force
 from console.settings.named_folder import real_folder
@@ -205,4 +205,5 @@ def _refuse(error: ConsoleError, given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    sys.unraisablehook = hear_again
     leave(main())

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import NoReturn
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
+
+
+def hear_again(lost: sys.UnraisableHookArgs) -> None:
+    """As ``sys.unraisablehook``: a Ctrl-C that fell into the end of an import would be printed there, and lost. It comes once more."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def leave(code: int) -> NoReturn:

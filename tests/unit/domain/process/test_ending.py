@@ -37,3 +37,23 @@ def test_every_other_exit_code_ends_in_order() -> None:
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (3, "bye\n")
+
+
+IN_A_CALLBACK = """
+import signal, sys, time, weakref
+from console.domain.process.ending import hear_again
+sys.unraisablehook = hear_again
+class Thing: pass
+thing = Thing()
+kept = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+try:
+    del thing
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("heard")
+"""
+
+
+def test_a_key_that_falls_into_a_callback_is_heard_all_the_same_and_shows_no_traceback() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_A_CALLBACK], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "heard\n", "")
