@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,8 @@ def test_with_guard_and_supervisor_dead_a_replaced_record_hides_no_agent(state_d
     receipt = told["receipt"]
     unproven = {t["agent_id"] for t in receipt["targets"] if t["outcome"] == "not_proven"}
     assert (receipt["verified_zero"], told["code"]) == (False, 9) and set(told["ids"]) <= unproven
-    assert told["headline"].startswith("NOT PROVEN: 3 of 3 agents may still run")
+    # An agent more, confirmed dead, is the canary of the self-test: the story may fall into its flight.
+    assert re.match(r"NOT PROVEN: 3 of [34] agents may still run", told["headline"]), told["headline"]
     assert told["alive_after"] == 0, "what the ledger identifies by pid and start time is killed all the same"
 
 
@@ -43,4 +45,5 @@ def test_a_forged_namespace_of_agents_whose_first_process_had_died_proves_nothin
     told = as_user(state_dir / "u", "no-userns", user_python(), STORY, "held-by-nothing-first-dead")
     unproven = {t["agent_id"] for t in told["receipt"]["targets"] if t["outcome"] == "not_proven"}
     assert set(told["ids"]) <= unproven and (told["receipt"]["verified_zero"], told["code"]) == (False, 9), told
-    assert told["headline"].startswith("NOT PROVEN: 3 of 3 agents may still run")
+    # An agent more, confirmed dead, is the canary of the self-test: the story may fall into its flight.
+    assert re.match(r"NOT PROVEN: 3 of [34] agents may still run", told["headline"]), told["headline"]
