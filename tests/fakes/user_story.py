@@ -127,13 +127,23 @@ os.execv(sys.executable, [sys.executable, "-S", "-c", "import time\ntime.sleep(6
 
 def guard() -> dict[str, Any]:
     """The guard's own words; nothing while none answers."""
-    places = find_places(str(STATE), create=False)
-    assert places is not None
-    client = GuardClient(places.guard_sock, timeout_s=90)
     try:
-        return client.status()
+        return _asked("status")
     except ConsoleError:
         return {}
+
+
+def looked_at(agent_id: str) -> dict[str, Any]:
+    """What the guard's looks know of one agent's connections; only the supervisor's socket says it."""
+    return _asked("connections", of_supervisor=True, agent_id=agent_id)
+
+
+def _asked(verb: str, *, of_supervisor: bool = False, **more: Any) -> dict[str, Any]:
+    places = find_places(str(STATE), create=False)
+    assert places is not None
+    client = GuardClient(places.guard_supervisor_sock if of_supervisor else places.guard_sock, timeout_s=90)
+    try:
+        return client.call(verb, **more)
     finally:
         client.close()
 
@@ -173,6 +183,8 @@ def hostile(*more: str) -> dict[str, Any]:
             until(lambda: any("best effort" in notice for notice in client.status().notices), "it is said to everybody")
         out["notices"] = client.status().notices
     out["fleet"] = watchfloor("fleet")[1]
+    # Between its new user namespace and its new program the walker's child hid its files, as the kernel has it: a look may have met that.
+    until(lambda: not looked_at(out["walker"]["id"])["trouble"], "a look after that knows all of the walker's connections")
     out["receipt"] = answer("panic", "--reason", "the story ends")
     out["left"] = [Path(f"/proc/{pid}/cmdline").read_text(errors="replace") for pid in with_words(SLEEPERS)]
     out["bystander"] = bystander.poll()
