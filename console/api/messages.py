@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal, Self
 from msgspec import Meta, field
 
 from console.api.alerts import AlertsView
-from console.api.armed import ArmedView as ArmedView
-from console.api.armed import PathView as PathView
+from console.api.armed import ArmedView, PathView
 from console.api.environment import EnvironmentView
-from console.api.message import SCHEMA_VERSION as SCHEMA_VERSION
-from console.api.message import Id, Malformed, Name, Reason, Request, View, parsed
+from console.api.message import SCHEMA_VERSION, Id, Name, Reason, Request, View
 from console.api.rearm import RearmProof
 from console.api.start import StartBody
+from console.domain.message import Malformed, parsed
 
 # --- fleet -----------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
     from console.api.client.api_client import ApiClient
-    from console.api.message import Message
+    from console.domain.message import Message
 
 B = TypeVar("B", bound="Message")
 
@@ -45,7 +45,7 @@ def _served(state_dir: str | None) -> Places:
 
 def build(body: type[B], **fields: Any) -> B:
     """A request body from what a person typed. Raises UsageProblem that names the field."""
-    from console.api.message import Malformed
+    from console.domain.message import Malformed
 
     try:
         return body.made(**fields)

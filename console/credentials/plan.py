@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from msgspec import Meta
 
 from console.domain.errors import ConsoleError
+from console.domain.message import Malformed, Message
 
 FILE = "rotation.json"
 OWN_ITEMS = ("signing-key", "operator-tokens", "agent-tokens", "api-key")
@@ -24,57 +25,45 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LIMIT = 1024 * 1024
 _TELLING = ("authorization", "cookie", "key", "token", "secret", "password")
 
-Seconds = Annotated[float, Field(gt=0, le=60)]
-Status = Annotated[int, Field(ge=100, le=599)]
-Code = Annotated[int, Field(ge=0, le=255)]
+Seconds = Annotated[float, Meta(gt=0, le=60)]
+Status = Annotated[int, Meta(ge=100, le=599)]
+Code = Annotated[int, Meta(ge=0, le=255)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+class _Part(Message, kw_only=True, forbid_unknown_fields=True):
+    pass
 
 
 class Command(_Part):
     """A program: absolute path, arguments, no shell. It gets values on its standard input, never as arguments."""
 
-    argv: Annotated[list[Annotated[str, Field(max_length=4096)]], Field(min_length=1, max_length=64)]
+    argv: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(min_length=1, max_length=64)]
     timeout_s: Seconds = 10.0
 
-    @field_validator("argv")
-    @classmethod
-    def _absolute(cls, argv: list[str]) -> list[str]:
-        if not argv[0].startswith("/"):
-            raise ValueError("the program needs an absolute path")
-        if any("\0" in word for word in argv):
-            raise ValueError("an argument holds a NUL")
-        return argv
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.argv[0].startswith("/"):
+            raise Malformed(("argv",), "the program needs an absolute path")
+        if any("\0" in word for word in self.argv):
+            raise Malformed(("argv",), "an argument holds a NUL")
 
 
 class Http(_Part):
     """A request: https, or http to this very machine. Values go into headers and body, never into the URL."""
 
-    url: Annotated[str, Field(max_length=2000)]
+    url: Annotated[str, Meta(max_length=2000)]
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "POST"
-    headers: Annotated[dict[str, str], Field(max_length=32)] = {}
+    headers: Annotated[dict[str, str], Meta(max_length=32)] = {}
     body: dict[str, Any] | str | None = None
     """An object is sent as JSON."""
     ca_file: str = ""
     """Certificates to trust instead of the system's (PEM)."""
     timeout_s: Seconds = 10.0
 
-    @field_validator("url")
-    @classmethod
-    def _near_or_sealed(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if "{" in url or "}" in url:
-            raise ValueError("no placeholder may stand in a URL: URLs are logged")
-        if not url.isascii() or not url.isprintable() or " " in url:
-            raise ValueError("it holds characters that no URL has")
-        if not parts.hostname or parts.username is not None or parts.fragment:
-            raise ValueError("it needs a host, and neither user nor fragment")
-        _ = parts.port  # ValueError when it is none
-        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
-            raise ValueError(f"https only, or http to {', '.join(LOOPBACK)}")
-        return url
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if problem := _problem_of_url(self.url):
+            raise Malformed(("url",), problem)
 
     def holds(self, placeholder: str) -> bool:
         """Whether the placeholder stands in a header or the body."""
@@ -85,121 +74,122 @@ class Http(_Part):
         return [value for name, value in self.headers.items() if any(word in name.lower() for word in _TELLING) and "{" not in value]
 
 
-class CommandVerifier(Command):
+def _problem_of_url(url: str) -> str:
+    if "{" in url or "}" in url:
+        return "no placeholder may stand in a URL: URLs are logged"
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return "it holds characters that no URL has"
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        return str(error)
+    if not parts.hostname or parts.username is not None or parts.fragment:
+        return "it needs a host, and neither user nor fragment"
+    is_near = parts.scheme == "http" and parts.hostname in LOOPBACK
+    return "" if is_near or parts.scheme == "https" else f"https only, or http to {', '.join(LOOPBACK)}"
+
+
+class CommandVerifier(Command, kw_only=True, tag_field="kind", tag="command"):
     """Presents a value, given as one line on standard input: its exit code says what became of it."""
 
-    kind: Literal["command"]
-    refused: Annotated[list[Code], Field(min_length=1)] = [1]
-    accepted: Annotated[list[Code], Field(min_length=1)] = [0]
+    refused: Annotated[tuple[Code, ...], Meta(min_length=1)] = (1,)
+    accepted: Annotated[tuple[Code, ...], Meta(min_length=1)] = (0,)
 
-    @model_validator(mode="after")
-    def _apart(self) -> CommandVerifier:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if set(self.refused) & set(self.accepted):
-            raise ValueError("an exit code cannot mean both refused and accepted")
-        return self
+            raise Malformed((), "an exit code cannot mean both refused and accepted")
 
 
-class HttpVerifier(Http):
+class HttpVerifier(Http, kw_only=True, tag_field="kind", tag="http"):
     """Presents a value in place of ``{value}``: the status says what became of it."""
 
-    kind: Literal["http"]
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
-    refused: Annotated[list[Status], Field(min_length=1)] = [401, 403]
-    accepted: Annotated[list[Status], Field(min_length=1)] = [200, 204]
+    refused: Annotated[tuple[Status, ...], Meta(min_length=1)] = (401, 403)
+    accepted: Annotated[tuple[Status, ...], Meta(min_length=1)] = (200, 204)
 
-    @model_validator(mode="after")
-    def _apart(self) -> HttpVerifier:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if set(self.refused) & set(self.accepted):
-            raise ValueError("a status cannot mean both refused and accepted")
+            raise Malformed((), "a status cannot mean both refused and accepted")
         if not self.holds("{value}"):
-            raise ValueError("the value is presented nowhere: put {value} into a header or the body")
-        return self
+            raise Malformed((), "the value is presented nowhere: put {value} into a header or the body")
 
 
-Verifier = Annotated[CommandVerifier | HttpVerifier, Field(discriminator="kind")]
+class _Item(_Part, kw_only=True, tag_field="kind"):
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,39}\Z")]
+    verify: CommandVerifier | HttpVerifier
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.name in OWN_ITEMS:
+            raise Malformed(("name",), "that name is Watchfloor's own")
+
+    @property
+    def kind(self) -> str:
+        """How it is replaced, as the plan says it."""
+        return str(self.__struct_config__.tag)
 
 
-class _Item(_Part):
-    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
-    verify: Verifier
-
-    @field_validator("name")
-    @classmethod
-    def _free(cls, name: str) -> str:
-        if name in OWN_ITEMS:
-            raise ValueError("that name is Watchfloor's own")
-        return name
-
-
-class CommandItem(_Item):
+class CommandItem(_Item, kw_only=True, tag="command"):
     """Replaced by a program. It reads one line of JSON, {"item", "old", "new"}, and must bear being run twice with the same one."""
 
-    kind: Literal["command"]
     command: Command
     prints_value: bool = False
     """The other side makes the value: the program prints it, alone, on its standard output. ``new`` is empty then."""
 
 
-class HttpItem(_Item):
+class HttpItem(_Item, kw_only=True, tag="http"):
     """Replaced by one request, with {old} and {new}; any 2xx is a yes. It must bear being sent twice with the same values."""
 
-    kind: Literal["http"]
     request: Http
-    answer_field: Annotated[str, Field(max_length=200)] = ""
+    answer_field: Annotated[str, Meta(max_length=200)] = ""
     """The other side makes the value: where it stands in the JSON of the answer, as ``data.key``."""
 
-    @model_validator(mode="after")
-    def _says_the_new_one(self) -> HttpItem:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.answer_field and not self.request.holds("{new}"):
-            raise ValueError("the new value is sent nowhere: put {new} into a header or the body, or name answer_field")
-        return self
+            raise Malformed((), "the new value is sent nowhere: put {new} into a header or the body, or name answer_field")
 
 
-class KeyringItem(_Item):
+class KeyringItem(_Item, kw_only=True, tag="keyring"):
     """An entry of the desktop's keyring that another program reads."""
 
-    kind: Literal["keyring"]
-    service: Annotated[str, Field(min_length=1, max_length=200)]
-    username: Annotated[str, Field(min_length=1, max_length=200)]
+    service: Annotated[str, Meta(min_length=1, max_length=200)]
+    username: Annotated[str, Meta(min_length=1, max_length=200)]
 
-    @field_validator("service")
-    @classmethod
-    def _not_ours(cls, service: str) -> str:
-        if service.startswith("watchfloor-"):
-            raise ValueError("entries of Watchfloor itself are not for a plan")
-        return service
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.service.startswith("watchfloor-"):
+            raise Malformed(("service",), "entries of Watchfloor itself are not for a plan")
 
 
-class FileItem(_Item):
+class FileItem(_Item, kw_only=True, tag="file"):
     """A file that holds the value and nothing else; replaced whole, 0600, its owner kept."""
 
-    kind: Literal["file"]
-    path: Annotated[str, Field(min_length=2, max_length=4096)]
+    path: Annotated[str, Meta(min_length=2, max_length=4096)]
 
-    @field_validator("path")
-    @classmethod
-    def _absolute(cls, path: str) -> str:
-        if not path.startswith("/") or "\0" in path or ".." in Path(path).parts:
-            raise ValueError("it needs an absolute path without ..")
-        return path
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.path.startswith("/") or "\0" in self.path or ".." in Path(self.path).parts:
+            raise Malformed(("path",), "it needs an absolute path without ..")
 
 
-Item = Annotated[CommandItem | HttpItem | KeyringItem | FileItem, Field(discriminator="kind")]
+Item = CommandItem | HttpItem | KeyringItem | FileItem
 
 
 class Plan(_Part):
     """All of it, in the order in which it is carried out."""
 
     schema_version: Literal[1]
-    items: Annotated[list[Item], Field(max_length=64)] = []
+    items: Annotated[list[Item], Meta(max_length=64)] = []
 
-    @model_validator(mode="after")
-    def _once(self) -> Plan:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         names = [item.name for item in self.items]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"the name {name!r} stands there twice")
-        return self
+        if twice := next((name for name in names if names.count(name) > 1), ""):
+            raise Malformed((), f"the name {twice!r} stands there twice")
 
     def secrets(self) -> list[str]:
         """Values that the plan itself holds."""
@@ -228,12 +218,9 @@ def load_plan(path: Path) -> Plan:
     if len(raw) > _LIMIT:
         raise _broken(path, "it is over 1 MiB")
     try:
-        plan = Plan.model_validate_json(raw)
-    except ValidationError as error:
-        # Only place and words of the error: its input may be a secret.
-        first = error.errors(include_input=False, include_context=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise _broken(path, f"{where}: {first['msg']}") from error
+        plan = Plan.read_json(raw)
+    except Malformed as error:  # it names place and words, and holds nothing of the input, which may be a secret
+        raise _broken(path, f"{error.where or 'the file'}: {error.words}") from None
     for item in plan.items:
         if isinstance(item, FileItem) and path.parent in Path(item.path).parents:
             raise _broken(path, f"{item.name}: files of the state directory are not for a plan")

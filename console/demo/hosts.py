@@ -17,7 +17,7 @@ from console.cli.embedded import child_environment
 from console.cli.terminal.plain import plain
 from console.demo import cleanup
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
-from console.settings.options import EgressOptions, Options, RemoteOptions, save_options
+from console.settings.options import save_options
 from console.settings.places import Places, find_places
 
 FLEET = "demo"
@@ -141,14 +141,18 @@ def make_host(
 ) -> Host:
     """A new instance with its settings on disk; nothing runs yet. Without ``endpoint`` it has no remote channel."""
     places = find_places(str(folder), create=True)
-    options = Options(
-        remote=RemoteOptions(bucket=bucket if endpoint else "", endpoint=endpoint, fleet=FLEET, poll_s=POLL_S),
-        egress=EgressOptions(netns=netns, hosts={host: [address] for host, address in hosts.items()}),
-        engine_socket=engine_socket if Path(engine_socket).exists() else "",  # one that is named and away is a doubt of every stop
-        host_name=name,
-        stand_ins=stand_ins,
-    )
-    save_options(places.settings_file, options)
+    values = {
+        "egress.netns": netns,
+        "egress.hosts": {host: [address] for host, address in hosts.items()},
+        "engine_socket": engine_socket if Path(engine_socket).exists() else "",  # one that is named and away is a doubt of every stop
+        "host_name": name,
+        "stand_ins": stand_ins,
+        "remote.bucket": bucket if endpoint else "",
+        "remote.endpoint": endpoint,
+        "remote.fleet": FLEET,
+        "remote.poll_s": POLL_S,
+    }
+    save_options(places.settings_file, values)
     return Host(name, places, engine_socket)
 
 

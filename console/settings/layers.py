@@ -14,13 +14,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
+from console.domain.message import Malformed
 from console.domain.process.durable import replace_file
 from console.domain.roles.rights import Role
 from console.settings.admin_files import LOCKED, AdminFile, Fault, Refused, find_files, folder, read_file, shown
-from console.settings.options import ENGINE, MODE, Options, docker_host, load_options, save_options
+from console.settings.options import ENGINE, MODE, Options, docker_host, load_options, read_options, save_options
 from console.settings.places import Places
 from console.settings.table import KEYS, SECTIONS, Key, flat, nested
 
@@ -121,9 +120,9 @@ def resolve(settings_file: Path | None, home: Path | None = None) -> Effective:
     own = own_values(settings_file) if settings_file is not None else {}
     settings = {name: _layered(key, admin, own, settings_file) for name, key in KEYS.items()}
     try:
-        options = Options.model_validate(nested({name: one.value for name, one in settings.items()}))
-    except ValidationError as error:  # each value was checked by itself before
-        raise ConsoleError(f"The settings do not fit together: {error.errors()[0]['msg']}.", "watchfloor config check") from error
+        options = Options.read(nested({name: one.value for name, one in settings.items()}))
+    except Malformed as error:  # each value was checked by itself before
+        raise ConsoleError(f"The settings do not fit together: {error}.", "watchfloor config check") from error
     ignored = tuple(name for name in admin.locks if name in own and own[name] != settings[name].value)
     return Effective(options, settings, ignored=ignored)
 
@@ -147,7 +146,7 @@ def in_force_file(places: Places) -> Path:
 
 def keep(places: Places, options: Options) -> None:
     """Keeps the settings in force for a start with a broken file, and for the guard. Raises OSError."""
-    data = json.dumps(options.model_dump(mode="json"), indent=2).encode()
+    data = json.dumps(options.as_data(), indent=2).encode()
     try:
         if in_force_file(places).read_bytes() == data:
             return
@@ -166,7 +165,7 @@ def last_values(places: Places) -> dict[str, Any] | None:
 
 def values_of(options: Options) -> dict[str, Any]:
     """Every value by its key."""
-    return flat(options.model_dump(mode="json"))
+    return flat(options.as_data())
 
 
 def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -176,7 +175,9 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[An
 
 def own_values(settings_file: Path) -> dict[str, Any]:
     """What the account's file sets, by key. Raises ConsoleError."""
-    return flat(load_options(settings_file).model_dump(mode="json", exclude_unset=True))
+    options, given = read_options(settings_file)
+    values = values_of(options)
+    return {name: values[name] for name in flat(given)}
 
 
 def change(places: Places, changes: dict[str, Any]) -> None:
@@ -206,9 +207,9 @@ def planned(places: Places, changes: dict[str, Any]) -> dict[str, Any]:
 def write_own(places: Places, own: dict[str, Any]) -> None:
     """Writes the account's file. Raises ConsoleError."""
     try:
-        save_options(places.settings_file, Options.model_validate(nested(own)))
-    except ValidationError as error:
-        raise UsageProblem(f"The settings do not fit together: {error.errors()[0]['msg']}.", "watchfloor config show") from error
+        save_options(places.settings_file, own)
+    except Malformed as error:
+        raise UsageProblem(f"The settings do not fit together: {error}.", "watchfloor config show") from error
     except OSError as error:
         raise ConsoleError(f"{places.settings_file} cannot be written: {error.strerror}.", "Look at the disk.") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from console.settings.options import EnvironmentOptions
-from console.settings.table import KEYS, Key
+from console.settings.table import KEYS, Key, rows_of
 
 _HEAD = """# Settings
 
@@ -44,8 +44,7 @@ A program makes this page from the options: `python -m console.settings.referenc
 def page() -> str:
     """All of it, as Markdown."""
     rows = [_row(key.name, _default(key), key.takes, key.words) for key in KEYS.values()]
-    fields = EnvironmentOptions.model_fields.items()
-    rows += [_row(f"environment.TYPE.{name}", "-", "a list", field.description or "") for name, field in fields]
+    rows += [_row(f"environment.TYPE.{key.name}", "-", key.takes, key.words) for key in rows_of(EnvironmentOptions)]
     return _HEAD + "".join(rows)
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+import msgspec
+from msgspec import Meta
 
 from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, UsageProblem
+from console.domain.message import Malformed, Message
 from console.domain.network import Narrowing
 
 MAX_BYTES = 256 * 1024
@@ -20,33 +22,38 @@ _PACKAGE = re.compile(r"^(@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,1
 _REMOTE = re.compile(r"^(https?|ssh)://[a-z0-9*][a-z0-9.*-]*(:\d{1,5})?(/[A-Za-z0-9._~/*-]*)?\Z")
 _LANGUAGE = re.compile(r"^[A-Za-z][A-Za-z0-9+#._-]{0,40}\Z")
 
-Host = Annotated[str, Field(max_length=253)]
-Megabytes = Annotated[int, Field(ge=1, le=1_000_000)]
+Host = Annotated[str, Meta(max_length=253)]
+Megabytes = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-    comment: str = Field(default="", alias="_comment")
+class _Part(Message, kw_only=True, forbid_unknown_fields=True):
+    comment: str = msgspec.field(default="", name="_comment")
 
 
 class Registry(_Part):
     """One package registry."""
 
-    name: Annotated[str, Field(min_length=1, max_length=60)]
-    url: Annotated[str, Field(max_length=500)]
+    name: Annotated[str, Meta(min_length=1, max_length=60)]
+    url: Annotated[str, Meta(max_length=500)]
     trusted: bool = False
 
-    @field_validator("url")
-    @classmethod
-    def _checked(cls, url: str) -> str:
+    def __post_init__(self) -> None:
+        if problem := _problem_of_registry(self.url):
+            raise Malformed(("url",), problem)
+
+
+def _problem_of_registry(url: str) -> str:
+    try:
         parts = urlsplit(url)
-        if parts.scheme not in ("https", "http") or not parts.hostname or parts.username or parts.query or parts.fragment:
-            raise ValueError("must be http:// or https:// with a host, without user, query or fragment")
-        if not _HOST.match(parts.hostname) or parts.hostname.startswith("*") or parts.port not in (None, 80, 443):
-            raise ValueError("must name a host in lower case, on port 443 (https) or 80 (http)")
-        if not re.fullmatch(r"[A-Za-z0-9._~/-]*", parts.path):
-            raise ValueError("has a path with characters other than letters, digits and ._~/-")
-        return url
+        port = parts.port
+    except ValueError as error:
+        return str(error)
+    if parts.scheme not in ("https", "http") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        return "must be http:// or https:// with a host, without user, query or fragment"
+    if not _HOST.match(parts.hostname) or parts.hostname.startswith("*") or port not in (None, 80, 443):
+        return "must name a host in lower case, on port 443 (https) or 80 (http)"
+    is_plain = re.fullmatch(r"[A-Za-z0-9._~/-]*", parts.path)
+    return "" if is_plain else "has a path with characters other than letters, digits and ._~/-"
 
 
 class PackageManager(_Part):
@@ -57,24 +64,18 @@ class PackageManager(_Part):
     max_install_size_mb: Megabytes | None = None
     blocked_packages: tuple[str, ...] = ()
 
-    @field_validator("blocked_packages")
-    @classmethod
-    def _names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return _each(names, _PACKAGE, "is not a package's name")
-
-    @model_validator(mode="after")
-    def _has_registry(self) -> PackageManager:
+    def __post_init__(self) -> None:
+        _each("blocked_packages", self.blocked_packages, _PACKAGE, "is not a package's name")
         if self.enabled and not self.registries:
-            raise ValueError("is enabled and has no registries: name one, or set enabled to false")
-        return self
+            raise Malformed((), "is enabled and has no registries: name one, or set enabled to false")
 
 
 class PackageManagers(_Part):
     """Every package manager there is."""
 
-    pip: PackageManager = PackageManager()
-    conda: PackageManager = PackageManager()
-    npm: PackageManager = PackageManager()
+    pip: PackageManager = msgspec.field(default_factory=PackageManager)
+    conda: PackageManager = msgspec.field(default_factory=PackageManager)
+    npm: PackageManager = msgspec.field(default_factory=PackageManager)
 
 
 class WebAccess(_Part):
@@ -84,10 +85,9 @@ class WebAccess(_Part):
     allowed_domains: tuple[Host, ...] = ()
     blocked_domains: tuple[Host, ...] = ()
 
-    @field_validator("allowed_domains", "blocked_domains")
-    @classmethod
-    def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        return _each(hosts, _HOST, "is not a host in lower case, nor a pattern like *.example.com")
+    def __post_init__(self) -> None:
+        for field in ("allowed_domains", "blocked_domains"):
+            _each(field, getattr(self, field), _HOST, "is not a host in lower case, nor a pattern like *.example.com")
 
 
 class Git(_Part):
@@ -97,10 +97,8 @@ class Git(_Part):
     allowed_remotes: tuple[str, ...] = ()
     max_clone_size_mb: Megabytes | None = None
 
-    @field_validator("allowed_remotes")
-    @classmethod
-    def _remotes(cls, remotes: tuple[str, ...]) -> tuple[str, ...]:
-        return _each(remotes, _REMOTE, "is not a remote like https://github.com/*")
+    def __post_init__(self) -> None:
+        _each("allowed_remotes", self.allowed_remotes, _REMOTE, "is not a remote like https://github.com/*")
 
 
 class Runtime(_Part):
@@ -108,31 +106,24 @@ class Runtime(_Part):
 
     languages: tuple[str, ...] = ()
     interpreters: dict[str, str] = {}
-    max_execution_time_seconds: Annotated[int, Field(ge=1, le=31_536_000)] | None = None
-    max_memory_mb: Annotated[int, Field(ge=16, le=16_777_216)] | None = None
+    max_execution_time_seconds: Annotated[int, Meta(ge=1, le=31_536_000)] | None = None
+    max_memory_mb: Annotated[int, Meta(ge=16, le=16_777_216)] | None = None
 
-    @field_validator("languages")
-    @classmethod
-    def _languages(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return _each(names, _LANGUAGE, "is not a language's name")
-
-    @field_validator("interpreters")
-    @classmethod
-    def _paths(cls, paths: dict[str, str]) -> dict[str, str]:
-        for name, path in paths.items():
+    def __post_init__(self) -> None:
+        _each("languages", self.languages, _LANGUAGE, "is not a language's name")
+        for name, path in self.interpreters.items():
             if not _LANGUAGE.match(name) or not path.startswith("/") or ".." in path.split("/") or "\0" in path:
-                raise ValueError(f"{name[:40]!r} must be an absolute path without ..")
-        return paths
+                raise Malformed(("interpreters",), f"{name[:40]!r} must be an absolute path without ..")
 
 
 class AgentSources(_Part):
     """What one type of agent has."""
 
-    agent_type: Annotated[str, Field(min_length=1)]
-    package_managers: PackageManagers = PackageManagers()
-    web_access: WebAccess = WebAccess()
-    git: Git = Git()
-    runtime: Runtime = Runtime()
+    agent_type: Annotated[str, Meta(min_length=1)]
+    package_managers: PackageManagers = msgspec.field(default_factory=PackageManagers)
+    web_access: WebAccess = msgspec.field(default_factory=WebAccess)
+    git: Git = msgspec.field(default_factory=Git)
+    runtime: Runtime = msgspec.field(default_factory=Runtime)
 
     def narrowing(self) -> Narrowing:
         """What is left of the allowlist. Registries and remotes count as destinations of their own."""
@@ -188,11 +179,11 @@ class AgentSources(_Part):
         return said
 
 
-def _each(values: tuple[str, ...], pattern: re.Pattern[str], words: str) -> tuple[str, ...]:
+def _each(field: str, values: tuple[str, ...], pattern: re.Pattern[str], words: str) -> None:
+    """Raises Malformed, with its place, for the first value that does not match."""
     for number, value in enumerate(values):
         if not pattern.match(value):
-            raise ValueError(f"[{number}] {value[:80]!r} {words}")
-    return values
+            raise Malformed((field,), f"[{number}] {value[:80]!r} {words}")
 
 
 def _host_of(url: str) -> str:
@@ -208,14 +199,12 @@ def parse_sources(text: str, where: str, expected_type: str) -> AgentSources:
             f"{where}: not JSON: {str(error)[:200]}.", "Fix the file; agents of this type are not started until then."
         ) from error
     try:
-        found = AgentSources.model_validate_json(json.dumps(raw))
+        found = AgentSources.read(raw)
         check_agent_type(found.agent_type)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"])
-        words = first["msg"].removeprefix("Value error, ")
+    except Malformed as error:
+        place = "$" + "".join(f"[{part}]" if part.isdecimal() else f".{part}" for part in error.parts)
         raise UsageProblem(
-            f"{where}: {place}: {words}."[:600], "Fix that value; agents of this type are not started until then."
+            f"{where}: {place}: {error.words}."[:600], "Fix that value; agents of this type are not started until then."
         ) from error
     if found.agent_type != expected_type:
         raise UsageProblem(

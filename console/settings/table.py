@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import types
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
+import msgspec
+from msgspec import Meta
+from msgspec.structs import FieldInfo
 
+from console.domain.message import Malformed, Message
 from console.settings.options import Options
 
 Kind = Literal["bool", "int", "float", "text", "choice", "list", "table"]
 _KINDS: dict[Any, Kind] = {bool: "bool", int: "int", float: "float", str: "text"}
 _UNITS = {"s": "s", "kib": "KiB", "mib": "MiB", "gib": "GiB", "days": "days"}
 _TAKES = {"bool": "true or false", "int": "a whole number", "float": "a number", "text": "text", "list": "a list", "table": "a table"}
-_OF_TYPE = ("_type", "_parsing", "dict_attributes_type", "finite_number", "_equal", "less_than", "greater_than", "literal_error")
+_INPUT = "Input should be "
+"""How a refusal of a wrong type, choice or bound begins."""
 SHOWN = 80
 """Characters of a refused value that a sentence repeats."""
 
@@ -60,9 +63,9 @@ class Key:
             return f"one of {', '.join(choice or 'nothing' for choice in self.choices)}"
         words = _TAKES[self.kind]
         if self.low is not None and self.high is not None and not self.is_above_low:
-            return f"{words} from {self.low:g} to {self.high:g}"
-        low = "" if self.low is None else f" above {self.low:g}" if self.is_above_low else f" of at least {self.low:g}"
-        high = "" if self.high is None else f"{' and' if low else ''} up to {self.high:g}"
+            return f"{words} from {self.low:,} to {self.high:,}"
+        low = "" if self.low is None else f" above {self.low:,}" if self.is_above_low else f" of at least {self.low:,}"
+        high = "" if self.high is None else f"{' and' if low else ''} up to {self.high:,}"
         return words + low + high
 
     def problem(self, value: Any) -> str:
@@ -71,41 +74,38 @@ class Key:
         for name in reversed(self.path):
             data = {name: data}
         try:
-            Options.model_validate_json(json.dumps(data), strict=True)
-        except (TypeError, ValueError) as error:
-            return self._refusal(value, error)
+            Options.read_json(json.dumps(data))
+        except Malformed as error:
+            return self._refusal(value, error.parts[len(self.path) :], error.words)
+        except (TypeError, ValueError):
+            return self._refusal(value)
         return ""
 
-    def _refusal(self, value: Any, error: Exception) -> str:
-        first = error.errors()[0] if isinstance(error, ValidationError) else None
-        inside = first["loc"][len(self.path) :] if first is not None else ()
-        if first is None or (not inside and any(kind in first["type"] for kind in _OF_TYPE)):
+    def _refusal(self, value: Any, inside: tuple[str, ...] = (), words: str = _INPUT) -> str:
+        if not inside and words.startswith((_INPUT, "Invalid JSON")):
             said = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
             return f"{self.name} takes {self.takes}, not {said[:SHOWN]}."
-        place = ".".join([self.name, *(str(part)[:SHOWN] for part in inside)])
-        return f"{place}: {str(first['msg']).removeprefix('Value error, ').rstrip('.')}."[:600]
+        place = ".".join([self.name, *(part[:SHOWN] for part in inside)])
+        return f"{place}: {words.rstrip('.')}."[:600]
 
 
-def _rows(model: type[BaseModel], group: str, group_words: str) -> list[Key]:
+def rows_of(model: type[Message], group: str = "", group_words: str = "") -> list[Key]:
+    """A row for each option of a section, and of the sections in it."""
     rows = []
-    for name, field in model.model_fields.items():
-        default = field.get_default(call_default_factory=True)
-        if isinstance(default, BaseModel):
-            rows += _rows(type(default), name, (type(default).__doc__ or "").rstrip(".").replace("``", ""))
+    for field in msgspec.structs.fields(model):
+        if isinstance(field.type, type) and issubclass(field.type, Message):
+            rows += rows_of(field.type, field.name, (field.type.__doc__ or "").rstrip(".").replace("``", ""))
         else:
-            rows.append(_row(f"{group}.{name}" if group else name, group, group_words, field, default))
+            rows.append(_row(f"{group}.{field.name}" if group else field.name, group, group_words, field))
     return rows
 
 
-def _row(name: str, group: str, group_words: str, field: FieldInfo, default: Any) -> Key:
-    kind, choices = _kind_of(field.annotation)
-    low = high = None
-    is_above = False
-    for mark in field.metadata:
-        low = next((got for got in (getattr(mark, "ge", None), getattr(mark, "gt", None)) if got is not None), low)
-        is_above = is_above or getattr(mark, "gt", None) is not None
-        high = getattr(mark, "le", high)
-    return Key(name, group, group_words, field.description or "", default, kind, choices, low, high, is_above)
+def _row(name: str, group: str, group_words: str, field: FieldInfo) -> Key:
+    annotation, meta = get_args(field.type) if get_origin(field.type) is Annotated else (field.type, Meta())
+    default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    kind, choices = _kind_of(annotation)
+    low = meta.ge if meta.gt is None else meta.gt
+    return Key(name, group, group_words, meta.description or "", default, kind, choices, low, meta.le, meta.gt is not None)
 
 
 def _kind_of(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
@@ -119,7 +119,7 @@ def _kind_of(annotation: Any) -> tuple[Kind, tuple[str, ...]]:
     return _KINDS[annotation], ()
 
 
-KEYS: dict[str, Key] = {row.name: row for row in _rows(Options, "", "The instance")}
+KEYS: dict[str, Key] = {row.name: row for row in rows_of(Options, "", "The instance")}
 """Every setting by its name, in the order of the options."""
 SECTIONS = {row.group for row in KEYS.values() if row.group}
 

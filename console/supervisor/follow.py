@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from console.api import messages as m
+from console.api.armed import ArmedView, PathView
 from console.domain.agent import AgentId, SandboxKind
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotRecorded
@@ -96,7 +97,7 @@ class Follower:
         engine: Callable[[], Availability],
         rotator: Rotator,
         witness: Witness,
-        light: Callable[[m.ArmedView], None],
+        light: Callable[[ArmedView], None],
     ) -> None:
         """``engine``: whether the container engine answers. ``light`` takes each look at the kill switch, every 5 s at least."""
         self._core, self._scribe, self._guard, self._places, self._options = core, scribe, guard, places, options
@@ -108,7 +109,7 @@ class Follower:
         self.self_test = SelfTest(guard, places, options.agents, self.gauges, lambda: core.state)
         self.lookout = Lookout(core, scribe, sources, spend, own_agents, notice)
         self.counting = Counting(core, guard, notice, options.heartbeat_s)
-        self._secrets_seen = m.PathView(name="secrets", state="in_doubt", detail="not looked at yet")
+        self._secrets_seen = PathView(name="secrets", state="in_doubt", detail="not looked at yet")
         self._tasks: list[asyncio.Task[None]] = []
         self._latch_seen: float | None = None
         self._doubts: dict[str, str] = {}
@@ -323,14 +324,14 @@ class Follower:
         """What each source sees, or why it cannot look."""
         return self.lookout.views()
 
-    def armed(self) -> m.ArmedView:
+    def armed(self) -> ArmedView:
         """The armed light now: every way this host can be stopped, its proof and its age."""
         state, tick, remote = self._core.state, time.monotonic(), self._remote
         self.gauges.engine_wanted |= any(state.agents[i].sandbox == SandboxKind.DOCKER for i in state.live)
         local = readiness.local_path(self.gauges, tick)
         paths = [local, readiness.engine_path(self.gauges, tick, local)]
         if remote is None:
-            paths.append(m.PathView(name="remote", state="not_configured", detail="no bucket is set"))
+            paths.append(PathView(name="remote", state="not_configured", detail="no bucket is set"))
         else:
             paths.append(remote.path_view(self.guard_status.get("lease_left_s")))
         paths.append(self._secrets_seen)

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from console.api import endpoints as ep
 from console.api import messages as m
+from console.api.message import SCHEMA_VERSION
 from console.api.rearm import RearmProof
 from console.credentials.tokens import Tokens
 from console.domain.agent import AgentId
@@ -174,7 +175,7 @@ class OperatorRoutes:
         data, total = await asyncio.to_thread(read_output, self.places.output_dir, agent_id, offset)
         state = self.core.state.agents[agent_id]
         body = {
-            "schema_version": m.SCHEMA_VERSION,
+            "schema_version": SCHEMA_VERSION,
             "text": data.decode("utf-8", "backslashreplace"),
             "offset": offset + len(data),
             "total": total,
@@ -189,7 +190,7 @@ class OperatorRoutes:
 
     async def _receipts(self, _request: Request) -> Response:
         rows = [receipt_row(r).as_data() for r in self.stop.receipts()]
-        return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "receipts": rows}), media_type="application/json")
+        return Response(json.dumps({"schema_version": SCHEMA_VERSION, "receipts": rows}), media_type="application/json")
 
     async def _receipt(self, request: Request) -> Response:
         receipt = self.stop.receipt(request.path_params["id"])
@@ -206,7 +207,7 @@ class OperatorRoutes:
         records = await asyncio.to_thread(self.scribe.ledger.egress, number_in(request, "limit", 200, 1000))
         agents = self.core.state.agents
         rows = [egress_view(r.record, agents.get(AgentId(r.record.agent_id))).as_data() for r in records]
-        return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "egress": rows}), media_type="application/json")
+        return Response(json.dumps({"schema_version": SCHEMA_VERSION, "egress": rows}), media_type="application/json")
 
     async def _events(self, request: Request) -> Response:
         last = request.headers.get("last-event-id", "")
@@ -274,4 +275,4 @@ class OperatorRoutes:
         record = Record(asked_by(request), "supervisor.shutdown", "asked to end")
         await asyncio.to_thread(self.scribe.record_first, record)
         asyncio.get_running_loop().call_later(0.2, self.end.set)
-        return Response(json.dumps({"schema_version": m.SCHEMA_VERSION, "ending": True}), media_type="application/json")
+        return Response(json.dumps({"schema_version": SCHEMA_VERSION, "ending": True}), media_type="application/json")

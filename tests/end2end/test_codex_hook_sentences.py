@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from console.sources.codex import stream as codex_stream
 from console.sources.codex.trust import key_of, trusted_hash, why_skipped
 from tests.end2end.test_hook_sentences import hook_of
@@ -189,7 +189,7 @@ def test_a_hook_or_a_supervisor_that_is_ended_in_the_middle_blocks_codex(state_d
 def test_no_supervisor_and_nobody_who_decides_block_codex(state_dir: Path, tmp_path: Path) -> None:
     project = tmp_path / "proj"
     state_dir.mkdir(exist_ok=True)
-    save_options(state_dir / "settings.json", merged(Options(), {"approvals.ttl_s": 5}))
+    save_options(state_dir / "settings.json", {"approvals.ttl_s": 5})
     with trusted(state_dir, tmp_path, NOBODY, LATE) as model:
         assert start_codex(tmp_path, model.url, "NOBODY please").wait(PATIENCE_S) == 0  # none was ever started
         assert all("no supervisor answers" in one for one in outputs(model, "NOBODY")) and len(outputs(model, "NOBODY")) == 2

@@ -11,7 +11,7 @@ import pytest
 from console.api.agents.programs import ProgramItem, ProgramsBody
 from console.api.messages import LaunchBody
 from console.domain.errors import Unconfirmed
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from tests.fakes.instance import Instance, until
 from tests.fakes.standing import standing_instance
 
@@ -23,7 +23,7 @@ Say = Callable[..., tuple[int, str, str]]
 @pytest.fixture(scope="module")
 def standing() -> Iterator[Instance]:
     given = {"programs.claude_code": str(QUIET), "programs.memory_free_min_mib": 0}
-    with standing_instance(prepare=lambda folder: save_options(folder / "settings.json", merged(Options(), given))) as instance:
+    with standing_instance(prepare=lambda folder: save_options(folder / "settings.json", given)) as instance:
         yield instance
 
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import pytest
 
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from tests.fakes import instance as instances
 from tests.fakes.instance import Instance, files_below, until
 
@@ -81,7 +81,7 @@ def planted(state_dir: Path, canary: str, monkeypatch: pytest.MonkeyPatch) -> It
         monkeypatch.setenv(name, f"x://{canary}")
     monkeypatch.setenv("BOT_REGION", "north")
     bot = {"names": ["BOT_REGION", "ABSENT"], "secrets": ["BOT_KEY"]}
-    save_options(state_dir / "settings.json", merged(Options(), {"environment": {"bot": bot}}))
+    save_options(state_dir / "settings.json", {"environment": {"bot": bot}})
     yield state_dir
 
 

@@ -21,7 +21,7 @@ from console.audit.receipt_seal import verify_file
 from console.cli.main import main
 from console.domain.kill import Receipt, Step, StepName
 from console.killswitch.client.guard_client import GuardClient
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from tests.fakes.instance import Instance, until
 from tests.fakes.verbs import Said
 
@@ -29,7 +29,7 @@ from tests.fakes.verbs import Said
 def settled(state_dir: Path, **evidence: Any) -> None:
     """An instance whose witness looks often and says when; ``evidence`` are further options."""
     changes = {f"evidence.{name}": value for name, value in ({"refresh_s": 0.3} | evidence).items()}
-    save_options(state_dir / "settings.json", merged(Options(), changes))
+    save_options(state_dir / "settings.json", changes)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from console.api.policy.approvals import ApprovalRow, DecideBody, Decided
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
 from tests.fakes.real_programs import start_claude
@@ -192,7 +192,7 @@ def late_row(it: Instance) -> ApprovalRow | None:
 def test_nobody_decides_and_the_programs_own_questions_are_ours(state_dir: Path, home: Path) -> None:
     """A request that nobody looks at is denied by itself; the program's own prompt (PermissionRequest) is answered by the same rules."""
     state_dir.mkdir(exist_ok=True)
-    save_options(state_dir / "settings.json", merged(Options(), {"approvals.ttl_s": 8}))
+    save_options(state_dir / "settings.json", {"approvals.ttl_s": 8})
     installed = install(state_dir, home)
     assert installed.returncode == 0, installed.stderr
     settings = json.loads((home / ".claude" / "settings.json").read_text())

@@ -16,7 +16,7 @@ import pytest
 
 from console.api.persistence import FindingView, PersistenceReport
 from console.domain.kill import Receipt, Step, StepName
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from tests.fakes.instance import Instance, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ def host(state_dir: Path) -> Iterator[Path]:
     for path in (made, *made.rglob("*")):
         os.chmod(path, 0o777 if path.is_dir() else 0o666)
     changes = {"persistence.home": str(home), "persistence.system": str(made), "persistence.bound_s": 60.0}
-    save_options(state_dir / "settings.json", merged(Options(), changes))
+    save_options(state_dir / "settings.json", changes)
     yield made
     shutil.rmtree(made)
 

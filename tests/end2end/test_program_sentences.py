@@ -24,7 +24,7 @@ from console.api.messages import AllowlistEntryBody
 from console.api.records import AuditRow
 from console.cli.main import main
 from console.domain.errors import Conflict, Denied, Killed
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from tests.fakes.egress_world import World
 from tests.fakes.instance import Instance, processes_with, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
@@ -75,7 +75,7 @@ def settings(folder: Path, **more: Any) -> None:
         "programs.memory_free_min_mib": 0,
         "programs.hooks": False,  # what they call is not what these sentences are about
     }
-    save_options(folder / "settings.json", merged(Options(), given | more))
+    save_options(folder / "settings.json", given | more)
 
 
 @contextmanager

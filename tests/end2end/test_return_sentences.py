@@ -18,7 +18,7 @@ from console.api.agents.adopt import AdoptBody
 from console.api.alerts import WebhookBody
 from console.api.budgets import BudgetBody
 from console.killswitch.kernel import processes
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from tests.fakes.claude_stage import Stage
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.webhook_receiver import receiving
@@ -41,7 +41,7 @@ def stage() -> Iterator[Stage]:
 
 
 def instance(state_dir: Path, stage: Stage, watch_s: float) -> Instance:
-    save_options(state_dir / "settings.json", merged(Options(), {"kill.return_watch_s": watch_s}))
+    save_options(state_dir / "settings.json", {"kill.return_watch_s": watch_s})
     return Instance(state_dir, "--discover-root", str(stage.home))
 
 

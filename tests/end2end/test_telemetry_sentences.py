@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from console.api.messages import AgentView, SourceView
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from console.sources.otlp.book import TelemetryBook
 from console.sources.otlp.http import Receiver
 from tests.end2end.test_codex_hook_sentences import start_codex
@@ -52,7 +52,7 @@ def home() -> Iterator[Path]:
 
 def switch_on(state_dir: Path, port: int, token: str = "") -> None:
     digest = hashlib.sha256(token.encode()).hexdigest() if token else ""
-    save_options(state_dir / "settings.json", merged(Options(), {"otlp.port": port, "otlp.token_sha256": digest}))
+    save_options(state_dir / "settings.json", {"otlp.port": port, "otlp.token_sha256": digest})
 
 
 def settings_of_the_docs(port: int, token: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from console.api.agents.agent_types import SourcesFileView, SourcesView
+from console.api.armed import PathView
 from console.api.environment import EnvironmentView, VariableView
 from console.api.messages import (
     AgentDetailView,
@@ -15,7 +16,6 @@ from console.api.messages import (
     HardeningView,
     HostView,
     KillSwitchView,
-    PathView,
     ReceiptRow,
     SourceView,
     StatusView,

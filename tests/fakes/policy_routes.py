@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.message import Message
 from console.api.policy import page as v
 from console.api.policy import policy_data
 from console.api.policy import rules as p
+from console.domain.message import Message
 from tests.fakes.approval_routes import HOSTILE, FakeApprovals
 from tests.fakes.view_answers import refuse, say
 

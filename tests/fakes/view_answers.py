@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from console.api.message import Message
 from console.api.messages import ErrorView
+from console.domain.message import Message
 
 
 def say(view: Message, status: int = 200) -> Response:

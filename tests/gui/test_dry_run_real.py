@@ -16,7 +16,7 @@ from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from console.settings.places import Places, find_places
 from tests.fakes.instance import Instance, until
 from tests.fakes.standing import short_folder
@@ -31,7 +31,7 @@ TOY = (
 
 @pytest.fixture
 def places() -> Iterator[Places]:
-    options = merged(Options(), {"programs.claude_code": str(QUIET), "programs.memory_free_min_mib": 0})
+    options = {"programs.claude_code": str(QUIET), "programs.memory_free_min_mib": 0}
     with short_folder() as folder:
         found = find_places(str(folder / "s"), create=True)
         save_options(found.settings_file, options)

@@ -37,7 +37,7 @@ from console.gui.window.desktop import Alert, Desktop, body_of
 from console.gui.window.main import Window
 from console.gui.window.outside import Outside, webhook_lacks
 from console.gui.window.tray import Tray, light_icon
-from console.settings.options import AlertName, Options, merged, save_options
+from console.settings.options import AlertName, save_options
 from console.settings.places import Places, find_places
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.desktop_session import DesktopSession
@@ -566,7 +566,7 @@ def test_alerts_of_a_real_supervisor_reach_a_real_desktop_while_the_window_is_hi
     places: Places, tmp_path: Path, open_window: Callable[..., Window], qtbot: QtBot
 ) -> None:
     """A setting turns one of them off; a click brings the window back on the request, which still waits."""
-    save_options(places.settings_file, merged(Options(), {"alerts.desktop_off": ["limit_reached"]}))
+    save_options(places.settings_file, {"alerts.desktop_off": ["limit_reached"]})
     with Instance(places.state_dir, "--discover-root", str(tmp_path)) as it, DesktopSession(tmp_path / "desktop") as session:
         window = open_window("fleet")
         outside = Outside(window, Desktop(session.address))

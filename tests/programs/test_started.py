@@ -21,7 +21,7 @@ from console.api.messages import AllowlistEntryBody
 from console.domain.conversation import PLUGIN, Program, command_line, started_as
 from console.domain.errors import Denied
 from console.services.hooks.program_hooks import furnish, is_judged
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from console.sources.kind import Wanted
 from console.sources.kinds import STARTS
 from tests.fakes.egress_world import World
@@ -47,7 +47,7 @@ def settings(state_dir: Path, **more: object) -> None:
         "programs.models": {"opencode": "anthropic/claude-sonnet-4-5"},
         "programs.memory_free_min_mib": 0,
     }
-    save_options(state_dir / "settings.json", merged(Options(), given | more))
+    save_options(state_dir / "settings.json", given | more)
 
 
 @contextmanager

@@ -20,13 +20,13 @@ from console.api.agents.sessions import ContextActBody, ContextsView
 from console.api.allowlist_review import AllowlistHistoryView
 from console.api.budgets import BudgetHistoryView, BudgetNodeView, BudgetScope, BudgetsView
 from console.api.client.wire import Wire
-from console.api.message import Malformed, Message
 from console.api.network import ModeHistoryView
 from console.api.persistence import PersistenceView
 from console.api.rearm import AgainBody, RearmProof
 from console.api.records import AcknowledgeLossBody, AuditPage, AuditPiece, AuditVerdict, VerifyBody
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
+from console.domain.message import Malformed, Message
 from console.domain.process.precedence import ahead
 from console.settings.places import Places
 

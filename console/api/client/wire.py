@@ -35,7 +35,7 @@ from console.settings.places import Places
 
 if TYPE_CHECKING:
     from console.api.endpoints import Endpoint
-    from console.api.message import Message
+    from console.domain.message import Message
 
 V = TypeVar("V", bound="Message")
 

@@ -1,6 +1,6 @@
 """``watchfloor panic``: presses the guard at once (or does its work from the registry), then sees the later steps through.
 
-Until the press is out nothing heavy is imported: no HTTP, no pydantic.
+Until the press is out nothing heavy is imported: no HTTP, no msgspec.
 """
 
 from __future__ import annotations

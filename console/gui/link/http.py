@@ -15,10 +15,10 @@ from PySide6.QtCore import QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
 from console.api.endpoints import Endpoint
-from console.api.message import Malformed, Message
 from console.api.messages import ErrorView
 from console.domain import errors
 from console.domain.errors import ConsoleError
+from console.domain.message import Malformed, Message
 from console.gui.link.pending import Pending
 
 V = TypeVar("V", bound=Message)

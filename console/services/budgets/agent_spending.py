@@ -10,11 +10,11 @@ from starlette.responses import Response
 
 from console.api import messages as m
 from console.api.budgets import ReserveBody, ReservedView, SettleBody
-from console.api.message import Message
 from console.domain.agent import AgentId
 from console.domain.budget import RESERVABLE, Reservation, Usage, checked_increment
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound, NotRecorded, UsageProblem
+from console.domain.message import Message
 from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
 from console.services.fleet.views import agent_view

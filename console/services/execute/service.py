@@ -20,13 +20,13 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from console.api.agents.execute import ExecuteBegun, ExecuteBody, ExecuteEnded
-from console.api.message import Message
 from console.credentials.keyring_store import Store
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 from console.domain.engine import command as c
 from console.domain.errors import Conflict, ConsoleError, Denied, Frozen, Killed, TooMany, Unavailable
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
+from console.domain.message import Message
 from console.killswitch.client.guard_client import GuardClient
 from console.policy.rules.verdicts import Part
 from console.policy.shell.commands import SEARCH

@@ -12,7 +12,6 @@ from contextlib import closing
 from pathlib import Path
 
 from console.api.client.api_client import ApiClient
-from console.api.message import Malformed
 from console.api.secrets import RetiredKeyView, RetireKeyBody, RetirementBody
 from console.audit.log import AuditLog
 from console.audit.retirement import FLEET, HOST, KIND, Retirement, key_id, retire, worth
@@ -20,6 +19,7 @@ from console.audit.verify_presence import retired_keys
 from console.credentials.host_key import ensure_host_key, forget_next, next_key, prepare_next, take_over
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, Unreachable, UsageProblem
+from console.domain.message import Malformed
 from console.remotekill.keys import load_key_files, load_keys, load_signers, retire_key
 from console.settings.places import Places
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from console.api import endpoints as ep
-from console.api import messages as m
+from console.api.message import SCHEMA_VERSION
 from console.audit.anchors import anchor_of
 from console.audit.receipt_seal import Given
 from console.domain.engine.command import Record
@@ -59,7 +59,7 @@ def rollback_routes(desk: RollbackDesk, by: By) -> Handlers:
 
     async def listed(_request: Request) -> Response:
         rows = await asyncio.to_thread(desk.rows)
-        body = {"schema_version": m.SCHEMA_VERSION, "records": [r.as_data() for r in rows]}
+        body = {"schema_version": SCHEMA_VERSION, "records": [r.as_data() for r in rows]}
         return Response(json.dumps(body), media_type="application/json")
 
     async def detail(request: Request) -> Response:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from console.api import messages as m
+from console.api.armed import PathView
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.guard import LEASE_S, LOCAL_WORST_S
 from console.domain.kill import Receipt, receipt_from_json
@@ -219,10 +220,10 @@ class RemoteDesk:
             self._roster = (tick, known) if not trouble else self._roster
         return self._roster[1]
 
-    def path_view(self, guard_lease_s: float | None) -> m.PathView:
+    def path_view(self, guard_lease_s: float | None) -> PathView:
         """The card of the remote path. ``guard_lease_s``: what the guard says is left; None: it holds no lease."""
         how = "the kill file read whole with this host's credentials, its signatures checked, and no order after the last one known"
-        view = m.PathView(name="remote", state="in_doubt", how=how, period_s=self.options.poll_s, worst_s=worst_s(self.options))
+        view = PathView(name="remote", state="in_doubt", how=how, period_s=self.options.poll_s, worst_s=worst_s(self.options))
         if self.poller is None:
             return view.replaced(detail="another process still polls with this state (watchfloor remote watch)")
         status, off = self.poller.status(), self.store.clock_off()

@@ -15,8 +15,8 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api.endpoints import ENDPOINTS, Endpoint
-from console.api.message import Malformed, Message
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
+from console.domain.message import Malformed, Message
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=Message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from console.api.messages import PathView
+from console.api.armed import PathView
 from console.domain.errors import ConsoleError
 from console.services.secrets.rotator import Rotator
 

@@ -10,8 +10,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from console.api.message import Malformed, Reason, Request
+from console.api.message import Reason, Request
 from console.domain.errors import Denied, UsageProblem
+from console.domain.message import Malformed
 from console.remotekill.document import Signer, signatures_over
 from console.remotekill.keys import load_key_files, load_keys, load_signers
 from console.remotekill.rearming import statement

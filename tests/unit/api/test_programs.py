@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from console.api.agents.programs import MOST_ITEMS, ProgramItem, ProgramsBody, SayBody
-from console.api.message import Malformed
 from console.domain.conversation import MOST_MESSAGE
+from console.domain.message import Malformed
 
 
 @pytest.mark.parametrize(

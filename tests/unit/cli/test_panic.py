@@ -175,7 +175,7 @@ def test_unknown_is_never_done() -> None:
 def test_the_press_waits_for_no_heavy_import() -> None:
     code = (
         "import sys\nfrom console.cli import main\nfrom console.cli.stop import panic\n"
-        "heavy = {'pydantic', 'httpx', 'sqlalchemy', 'rich', 'console.api.messages', 'console.killswitch.kill.session'}\n"
+        "heavy = {'pydantic', 'msgspec', 'httpx', 'sqlalchemy', 'rich', 'console.api.messages', 'console.killswitch.kill.session'}\n"
         "panic.pressed = lambda *given: print(sorted(heavy & set(sys.modules))) or sys.exit(0)\n"
         "panic.places_to_kill = lambda state_dir: [None]\n"
         "main.main(['panic', '--reason', 'r'])"

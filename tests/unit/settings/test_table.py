@@ -7,7 +7,7 @@ from console.settings.table import KEYS, SECTIONS, flat, nested
 
 
 def test_every_option_has_a_row_with_its_default() -> None:
-    assert flat(Options().model_dump(mode="json")) == {name: key.default for name, key in KEYS.items()}
+    assert flat(Options().as_data()) == {name: key.default for name, key in KEYS.items()}
     assert all(key.words and key.takes and not key.problem(key.default) for key in KEYS.values())
     assert {"panic", "budgets", "remote"} <= SECTIONS
 

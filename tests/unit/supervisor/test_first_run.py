@@ -85,7 +85,7 @@ def test_what_holds_is_what_the_settings_say(places: Places) -> None:
     assert usual["Cost"].words == "no limit is set" and usual["Cost"].amber
     assert usual["Unknown tool call"].words == "asks you" and usual["Approvals"].words == "denied by themselves in 10 min"
     assert usual["Depth and children"].words == "3 levels, 6 each"
-    set_ = Options.model_validate(
+    set_ = Options.read(
         {"budgets": {"agent": {"cost": 5}, "day": {"cost": 20}}, "network": {"modes": {"PUBLIC": "PROXIED", "INTERNAL": "PROXIED"}}}
     )
     told = {d.name: d for d in defaults(set_, Kept(problem="it is no JSON"))}

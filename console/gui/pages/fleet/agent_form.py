@@ -9,11 +9,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from console.api.agents.programs import ProgramItem, TemplateView
-from console.api.message import Malformed
 from console.api.messages import LaunchBody
 from console.domain.budget import parse_limit
 from console.domain.conversation import checked_model, checked_text
 from console.domain.errors import UsageProblem
+from console.domain.message import Malformed
 from console.gui.pages.network.register import LEVELS
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Pill, Pills

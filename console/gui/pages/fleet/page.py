@@ -9,8 +9,8 @@ from PySide6.QtCore import QPoint, Qt, QTimer
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
-from console.api.message import Malformed
 from console.api.messages import AgentDetailView, Delta, EgressView
+from console.domain.message import Malformed
 from console.gui.actions import ActionSpec
 from console.gui.pages.first_run.overview import FIRST_KEYS, FirstRun
 from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs

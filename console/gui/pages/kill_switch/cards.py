@@ -6,7 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QColor, QFont, QPainter, QPaintEvent, QPen, QTextLayout
 from PySide6.QtWidgets import QWidget
 
-from console.api.messages import PathView
+from console.api.armed import PathView
 from console.gui.pages.kill_switch.words import LEVELS, PATH_STATES, PATHS, level_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap

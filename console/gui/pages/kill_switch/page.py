@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from console.api.messages import PathView
+from console.api.armed import PathView
 from console.api.secrets import RotationView
 from console.gui.actions import ActionSpec
 from console.gui.models.switch import Switch

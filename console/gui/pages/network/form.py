@@ -8,9 +8,9 @@ from datetime import date
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
-from console.api.message import Malformed
 from console.api.messages import AllowlistEntryBody, AllowlistEntryView
 from console.domain.errors import UsageProblem
+from console.domain.message import Malformed
 from console.domain.network import METHODS
 from console.gui.pages.network.draft import TLS_PORT
 from console.gui.pages.network.entries import LEVELS

@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from console.api.message import Malformed
 from console.api.messages import AllowlistView, Delta, EgressView
+from console.domain.message import Malformed
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.network.drawer import WIDTH, Drawer
 from console.gui.pages.network.editor import Editor

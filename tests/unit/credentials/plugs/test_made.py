@@ -27,7 +27,7 @@ def script(folder: Path, name: str, text: str) -> list[str]:
 
 def plug(store: Store, folder: Path, **item: Any) -> Plug:
     verify = {"kind": "command", "argv": script(folder, "verify", f"sys.exit({CODES})")}
-    return plugs_of(Plan.model_validate({"schema_version": 1, "items": [{"name": "hook", "verify": verify, **item}]}), store)[0]
+    return plugs_of(Plan.read({"schema_version": 1, "items": [{"name": "hook", "verify": verify, **item}]}), store)[0]
 
 
 def test_exit_codes_mean_accepted_refused_or_nothing(store: Store, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_request_is_believed_on_2xx_alone(
 def test_an_http_verifier_judges_by_status(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     verify = {"kind": "http", "url": "https://x/", "headers": {"X": "{value}"}, "refused": [404], "accepted": [200]}
     item = {"name": "hook", "kind": "file", "path": "/x/y", "verify": verify}
-    [made_plug] = plugs_of(Plan.model_validate({"schema_version": 1, "items": [item]}), store)
+    [made_plug] = plugs_of(Plan.read({"schema_version": 1, "items": [item]}), store)
     for status, means in ((200, True), (404, False), (401, None), (500, None)):
         monkeypatch.setattr(made, "ask", lambda spec, values, status=status: (status, b""))
         assert made_plug.present("v") is means

@@ -48,7 +48,7 @@ class World:
 
     def again(self) -> Environments:
         """As after a restart."""
-        return Environments(Options.model_validate({"environment": TYPES}), self.scribe, LAUNCHER)
+        return Environments(Options.read({"environment": TYPES}), self.scribe, LAUNCHER)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from console.api import network as s
-from console.api.message import Malformed
 from console.domain.agent import AgentId, ContextId
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Denied, Killed, NotFound, NotRecorded, UsageProblem
+from console.domain.message import Malformed
 from console.domain.network import NetworkMode, Sensitivity
 from console.ledger.network_history import NetworkChange
 from console.ledger.sessions import Tightening

@@ -52,7 +52,7 @@ class World:
         self.start()
 
     def start(self) -> None:
-        options = Options.model_validate({"remote": {"bucket": self.bucket, "endpoint": self.endpoint}})
+        options = Options.read({"remote": {"bucket": self.bucket, "endpoint": self.endpoint}})
         scribe = SimpleNamespace(ledger=self.ledger, record_first=self.told_of, record=self.told_of)
         egress = SimpleNamespace(
             available=lambda: Availability(True, "here"), validate=lambda _: Validation(True, "", 1.0), apply=self.apply,

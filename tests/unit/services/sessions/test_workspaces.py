@@ -55,7 +55,7 @@ class World:
     def contexts(self, **options: object) -> Contexts:
         state = EngineState(spawn=SpawnLimits())
         state.agents = self.agents
-        given = WorkspaceOptions.model_validate(options)
+        given = WorkspaceOptions.read(options)
         return Contexts(self.root, given, self.ledger, lambda: state, self._record, self.notices.append, lambda: self.now)
 
     def _record(self, record: Record) -> None:

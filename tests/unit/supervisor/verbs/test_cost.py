@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import UsageProblem
-from console.settings.options import Options, merged, save_options
+from console.settings.options import save_options
 from console.settings.places import find_places
 from console.supervisor.verbs.cost import cost, cost_arguments
 
@@ -81,7 +81,7 @@ def test_an_instance_beside_the_default_one_counts_nobody_else(
     assert run(tmp_path) == 0
     said = capsys.readouterr().out
     assert "Nothing was spent" in said and "agents of this instance only" in said and "--home DIR" in said
-    save_options(tmp_path / "state" / "settings.json", merged(Options(), {"discover_root": str(home)}))
+    save_options(tmp_path / "state" / "settings.json", {"discover_root": str(home)})
     assert run(tmp_path) == 0 and "$0.0015" in capsys.readouterr().out
 
 

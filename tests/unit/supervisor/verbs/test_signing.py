@@ -12,7 +12,7 @@ import pytest
 
 from console.domain.errors import Conflict
 from console.remotekill.keys import init_keys
-from console.settings.options import Options, merged, save_options
+from console.settings.options import Options, save_options
 from console.settings.places import Places, find_places
 from console.supervisor.verbs import signing
 from console.supervisor.verbs.signing import keys
@@ -35,7 +35,7 @@ def test_the_bucket_of_a_supervisor_that_starts_is_waited_for(
 ) -> None:
     monkeypatch.setattr(signing, "PATIENCE_S", LONG_S)
     with StrictGcs("fleet") as gcs:
-        options = merged(Options(), {"remote.bucket": "fleet", "remote.endpoint": gcs.url})
+        options = {"remote.bucket": "fleet", "remote.endpoint": gcs.url}
         starting = threading.Timer(0.3, save_options, (places.settings_file, options))
         starting.start()
         try:
@@ -63,7 +63,7 @@ def test_a_supervisor_that_answers_has_said_all_and_without_one_the_wait_ends(
 
 def test_keys_of_another_fleet_than_the_hosts_are_refused_before_anything_is_made(places: Places) -> None:
     with StrictGcs("fleet") as gcs:
-        options = merged(Options(), {"remote.bucket": "fleet", "remote.endpoint": gcs.url, "remote.fleet": "prod"})
+        options = {"remote.bucket": "fleet", "remote.endpoint": gcs.url, "remote.fleet": "prod"}
         save_options(places.settings_file, options)
         with pytest.raises(Conflict, match="fleet prod.*fleet office") as refused:
             keys(places, Namespace(action="init", fleet="office", quorum=1, json=True))

@@ -6,9 +6,10 @@ import json
 from typing import Annotated, Any, Literal
 
 import pytest
-from msgspec import Meta
+from msgspec import Meta, field
 
-from console.api.message import Id, Malformed, Reason, Request, View
+from console.api.message import Id, Reason, Request, View
+from console.domain.message import Malformed
 
 
 class Inner(Request, kw_only=True):
@@ -131,3 +132,41 @@ def test_text_that_is_not_valid_unicode_is_no_json_but_data() -> None:
     with pytest.raises(ValueError, match="surrogates"):
         view.to_json()
     assert view.as_data(exclude={"cost"}) == {"left": None, "rows": ["\ud800"]}
+
+
+class Lock(Request, kw_only=True, tag_field="kind", tag="lock"):
+    places: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "" in self.places:
+            raise Malformed(("places", str(self.places.index(""))), "a place has a name")
+
+
+class Door(Request, kw_only=True, tag_field="kind", tag="door"):
+    wide: Annotated[int, Meta(ge=1)] = 1
+
+
+class House(Request, kw_only=True):
+    parts: list[Lock | Door] = []
+    comment: str = field(default="", name="_comment")
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"kind": "lock", "places": ["a", ""]}, "parts.1.places.1: a place has a name"),
+        ({"kind": "lock", "places": [7]}, "parts.1.places.0: Input should be a valid string"),
+        ({"kind": "lock", "wide": 3}, "parts.1.wide: Extra inputs are not permitted"),
+        ({"kind": "door", "wide": 0}, "parts.1.wide: Input should be greater than or equal to 1"),
+        ({"kind": "roof"}, "parts.1.kind: Input should be 'lock' or 'door'"),
+        ({"kind": ["door"]}, "parts.1.kind: Input should be 'lock' or 'door'"),
+        ({"wide": 3}, "parts.1.kind: Field required"),
+        ("door", "parts.1: Input should be an object"),
+    ],
+)
+def test_one_of_several_kinds_is_told_by_its_own_field(part: object, said: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        House.read({"parts": [{"kind": "door"}, part]})
+    assert str(refused.value) == said
+    assert House.read({"_comment": "c", "parts": [{"kind": "door", "wide": 2}]}).parts == [Door(wide=2)]
