@@ -12,14 +12,18 @@ from console.api.messages import KillSwitchBody
 
 NAMED = 100
 """Agents a preview names in each list; the counts are always whole."""
+MOST = 200
+"""Ids of one order: a person reads each of them. More are a session, or this host."""
 
 
-class ScopeBody(Request, kw_only=True):
+class ScopeBody(Request, kw_only=True, omit_defaults=True):
     """Which agents are meant: one agent, its tree, a session, this host, or everything."""
 
     reach: Literal["agent", "tree", "session", "host", "all"]
     target: Annotated[str, Meta(max_length=63)] = ""
     """Agent or session id (``[a-z0-9][a-z0-9-]*``); empty for host and all."""
+    others: Annotated[list[Annotated[str, Meta(max_length=63)]], Meta(max_length=MOST - 1)] = []
+    """Further ids of the same kind: one order, and of a kill one receipt, for all of them."""
 
 
 class LadderBody(Request, kw_only=True):
@@ -61,6 +65,7 @@ class LadderPreview(View, kw_only=True):
     action: str
     reach: str
     target: str = ""
+    """Of several ids all of them, parted by commas."""
     words: str
     """One sentence for the person."""
     daemons: list[DaemonView] = []

@@ -38,6 +38,8 @@ class Reach(StrEnum):
     """The same; a kill of it is a panic, and blocks new agents."""
 
 
+NAMED = 5
+"""Ids that the words of a scope name; the others are counted."""
 _PATTERNS = {Reach.AGENT: AGENT_ID, Reach.TREE: AGENT_ID, Reach.SESSION: CONTEXT_ID}
 
 
@@ -48,16 +50,25 @@ class Scope:
     reach: Reach
     target: str = ""
     """Agent id or session id; empty for host and all."""
+    others: tuple[str, ...] = ()
+    """Further ids of the same kind, for which the same order holds."""
 
     def check(self) -> None:
-        """Raises UsageProblem when the target is missing, superfluous or no id."""
+        """Raises UsageProblem when a target is missing, superfluous or no id."""
         pattern = _PATTERNS.get(self.reach)
         if pattern is None:
-            if self.target:
+            if self.target or self.others:
                 raise UsageProblem(f"Scope {self.reach} takes no id.", "Leave the id out, or name an agent, a tree or a session.")
-        elif not pattern.match(self.target):
+            return
+        wrong = next((target for target in (self.target, *self.others) if not pattern.match(target)), None)
+        if wrong is not None:
             what = "a session" if self.reach is Reach.SESSION else "an agent"
-            raise UsageProblem(f"{self.target[:80]!r} is not the id of {what}.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+            raise UsageProblem(f"{wrong[:80]!r} is not the id of {what}.", "Use a-z, 0-9 and -, 1 to 63 characters.")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Every id that it names, each once; none for host and all."""
+        return tuple(dict.fromkeys((self.target, *self.others))) if self.target else ()
 
     @property
     def is_everything(self) -> bool:
@@ -66,13 +77,15 @@ class Scope:
 
     def words(self) -> str:
         """For people and for the record."""
+        names, several = ", ".join(self.targets[:NAMED]), len(self.targets) > 1
+        names += f" and {len(self.targets) - NAMED} more" if len(self.targets) > NAMED else ""
         match self.reach:
             case Reach.AGENT:
-                return f"agent {self.target}"
+                return f"agents {names}" if several else f"agent {names}"
             case Reach.TREE:
-                return f"agent {self.target} and all below it"
+                return f"agents {names}, with all below them" if several else f"agent {names} and all below it"
             case Reach.SESSION:
-                return f"session {self.target}"
+                return f"sessions {names}" if several else f"session {names}"
             case Reach.HOST:
                 return "everything on this host"
             case Reach.ALL:

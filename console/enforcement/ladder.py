@@ -24,6 +24,7 @@ SEEN = (
     "Adopt it first to have the kill confirmed"
 )
 ONLY_SEEN = "it is only observed: Watchfloor did not start it"
+MISSING = "there is no such agent, or no agent in that session"
 NAMED = 200
 """Agents named in one record; the count is always whole."""
 
@@ -58,6 +59,8 @@ class Plan:
     rung: Rung
     scope: Scope
     lines: tuple[Line, ...]
+    missing: tuple[str, ...] = ()
+    """Of several named: the ids of no agent, or of a session without one. They keep the others from nothing."""
 
     @property
     def ids(self) -> list[AgentId]:
@@ -67,7 +70,7 @@ class Plan:
     @property
     def excluded(self) -> dict[str, str]:
         """Return the agents that it leaves alone, and why."""
-        return {line.agent.agent_id: line.why for line in self.lines if not line.acts}
+        return {line.agent.agent_id: line.why for line in self.lines if not line.acts} | dict.fromkeys(self.missing, MISSING)
 
     @property
     def latches(self) -> bool:
@@ -79,6 +82,8 @@ class Plan:
         found: dict[str, Counter[str]] = {}
         for line in self.lines:
             found.setdefault(line.agent.control_level.value, Counter())[line.treatment.value] += 1
+        if self.missing:
+            found["unknown"] = Counter({Treatment.EXCLUDED.value: len(self.missing)})
         return {level: dict(counter) for level, counter in sorted(found.items())}
 
     def refuse_if_idle(self) -> None:
@@ -101,18 +106,22 @@ def members(state: EngineState, scope: Scope) -> list[AgentId]:
 
     Raises NotFound for an unknown agent or session, or for a scope without a living agent.
     """
+    found: dict[AgentId, None] = {}
     match scope.reach:
         case Reach.AGENT | Reach.TREE:
-            root = AgentId(scope.target)
-            if root not in state.agents:
+            named = [AgentId(target) for target in scope.targets if target in state.agents]
+            if not named:
                 raise NotFound(f"There is no agent {scope.target[:80]!r}.", "watchfloor fleet lists the agents.")
-            below = state.subtree(root)[1:] if scope.reach is Reach.TREE else []
-            return [root, *(i for i in below if i in state.live)]
+            for root in sorted(named, key=lambda i: state.agents[i].depth):
+                below = state.subtree(root)[1:] if scope.reach is Reach.TREE else []
+                found |= dict.fromkeys([root, *(i for i in below if i in state.live)])
+            return list(found)
         case Reach.SESSION:
-            found = _of_session(state, scope.target)
+            for target in scope.targets:
+                found |= dict.fromkeys(_of_session(state, target))
             if not found:
                 raise NotFound(f"No agent lives in session {scope.target[:80]!r}.", "watchfloor fleet shows each agent's session.")
-            return found
+            return list(found)
         case Reach.HOST | Reach.ALL:
             return sorted(state.live, key=lambda i: (state.agents[i].depth, i))
         case _:
@@ -140,13 +149,13 @@ def _has_ancestor_in(state: EngineState, agent_id: AgentId, context_id: str) -> 
     return False
 
 
-def already_ended(state: EngineState, scope: Scope) -> Agent | None:
-    """The one agent that is named, when it and all below it have ended and that is known."""
-    agent = state.agents.get(AgentId(scope.target)) if scope.reach in (Reach.AGENT, Reach.TREE) else None
-    if agent is None or agent.state.is_live or agent.agent_id in state.open_ends:
-        return None
-    is_alone = scope.reach is Reach.AGENT or not any(i in state.live for i in state.subtree(agent.agent_id))
-    return agent if is_alone else None
+def already_ended(state: EngineState, scope: Scope) -> list[Agent]:
+    """Return the named agents that have ended, with all below them in a tree, where that is known."""
+    if scope.reach not in (Reach.AGENT, Reach.TREE):
+        return []
+    named = [agent for target in scope.targets if (agent := state.agents.get(AgentId(target))) is not None]
+    over = [agent for agent in named if not agent.state.is_live and agent.agent_id not in state.open_ends]
+    return [a for a in over if scope.reach is Reach.AGENT or not any(i in state.live for i in state.subtree(a.agent_id))]
 
 
 def plan(state: EngineState, rung: Rung, scope: Scope, doubts: Mapping[str, str] | None = None) -> Plan:
@@ -158,7 +167,13 @@ def plan(state: EngineState, rung: Rung, scope: Scope, doubts: Mapping[str, str]
     ids = members(state, scope)
     if not ids and not (rung is Rung.KILL and scope.reach is Reach.ALL):
         raise NotFound(f"No agent lives here: there is nothing to {rung}.", "watchfloor fleet lists the agents.")
-    return Plan(rung, scope, tuple(_line(state, rung, scope, state.agents[i], doubts or {}) for i in ids))
+    lines = tuple(_line(state, rung, scope, state.agents[i], doubts or {}) for i in ids)
+    missing = tuple(target for target in scope.targets if not _is_known(state, scope.reach, target)) if scope.others else ()
+    return Plan(rung, scope, lines, missing)
+
+
+def _is_known(state: EngineState, reach: Reach, target: str) -> bool:
+    return bool(_of_session(state, target)) if reach is Reach.SESSION else target in state.agents
 
 
 def _line(state: EngineState, rung: Rung, scope: Scope, agent: Agent, doubts: Mapping[str, str]) -> Line:
@@ -255,7 +270,7 @@ def _why_not_reconnect(state: EngineState, agent: Agent, scope: Scope | None) ->
 
 
 def _lifts(scope: Scope | None, context_id: str) -> bool:
-    return scope is not None and (scope.is_everything or (scope.reach is Reach.SESSION and scope.target == context_id))
+    return scope is not None and (scope.is_everything or (scope.reach is Reach.SESSION and context_id in scope.targets))
 
 
 def lifted_sessions(state: EngineState, scope: Scope) -> tuple[str, ...]:
@@ -266,8 +281,8 @@ def lifted_sessions(state: EngineState, scope: Scope) -> tuple[str, ...]:
 def isolated(state: EngineState, event: e.Isolated) -> Iterator[c.Command]:
     """Cuts first, records after: it only tightens. The ratchet is not touched, so that it can be taken back."""
     words = f"{event.by}: {event.reason}" if event.reason else event.by
-    if event.context_id:
-        state.isolated.setdefault(event.context_id, words)
+    for context_id in event.contexts:
+        state.isolated.setdefault(context_id, words)
     ids = [i for i in event.agent_ids if i in state.live and state.agents[i].control_level is not ControlLevel.OBSERVED]
     for agent_id in ids:
         agent = state.agents[agent_id]
@@ -280,7 +295,7 @@ def isolated(state: EngineState, event: e.Isolated) -> Iterator[c.Command]:
         yield _kept(state.agents[agent_id], event.at, "isolated", event.by, event.reason)
         what = notice("Your network is cut.", words, "an operator's isolation, until an operator reconnects you")
         yield c.TellAgent(agent_id, "network", f"{what} Local files and computation still work.")
-    yield _record(event.by, "isolate", event.reason, ids, (event.context_id,) if event.context_id else ())
+    yield _record(event.by, "isolate", event.reason, ids, event.contexts)
 
 
 def reconnected(state: EngineState, event: e.Reconnected) -> Iterator[c.Command]:

@@ -65,7 +65,7 @@ def _check(state: EngineState, request: LaunchRequest, parent: Agent | None) -> 
 def _check_scopes(state: EngineState, context_id: ContextId | None) -> None:
     """Nothing starts in a session, or on a host, that is being stopped."""
     for scope in state.stopping:
-        if scope.is_everything or scope.target == context_id:
+        if scope.is_everything or context_id in scope.targets:
             raise Killed(f"A stop of {scope.words()} is under way: nothing starts in it.", "Wait for its receipt.")
 
 

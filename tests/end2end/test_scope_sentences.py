@@ -52,3 +52,17 @@ def test_an_agent_that_has_ended_is_not_killed_again(it: Instance) -> None:
     with pytest.raises(AlreadyEnded):
         it.hasty.kill_scope(ScopeBody(reach="tree", target=agent), "too late")
     assert len(it.api.receipts().receipts) == before
+
+
+def test_several_named_agents_are_one_order_with_one_receipt(it: Instance) -> None:
+    over = it.launch("true")
+    until(lambda: it.agent(over).ended_at, words="it has ended")
+    ids = [it.launch("sleep", "600") for _ in range(3)]
+    before = {row.kill_id for row in it.api.receipts().receipts}
+    scope = ScopeBody(reach="agent", target=over, others=[*ids, "never-was"])
+    receipt = it.hasty.kill_scope(scope, "three of them")
+    assert {t.agent_id for t in receipt.targets} == set(ids), "what has ended, or never was, keeps the others from nothing"
+    assert {t.outcome for t in receipt.targets} == {Outcome.PROVEN_ZERO}
+    assert {row.kill_id for row in it.api.receipts().receipts} - before == {receipt.kill_id}
+    with pytest.raises(AlreadyEnded, match="All 4 agents have already ended"):
+        it.hasty.kill_scope(ScopeBody(reach="agent", target=over, others=ids), "too late")

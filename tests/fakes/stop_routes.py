@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 SHARED = "it shares the host's network, so its own traffic cannot be cut"
 
 
+def _named(scope: la.ScopeBody) -> str:
+    return ",".join((scope.target, *scope.others))
+
+
 class FakeStops:
     """Tests set ``refuse`` (status, words), ``fails`` (agent -> why not), and the views."""
 
@@ -35,8 +39,6 @@ class FakeStops:
         self.daemons: list[DaemonView] = []
         """What a kill says of programs outside that host its sessions."""
         self.refuse: tuple[int, str] | None = None
-        self.unpreviewed: dict[str, str] = {}
-        """Targets whose preview fails, and why."""
         self.hanging: set[str] = set()
         """Targets whose preview is answered once they are taken out."""
         self.refuse_act: tuple[int, str] | None = None
@@ -62,11 +64,11 @@ class FakeStops:
     # --- the ladder
 
     def _members(self, scope: la.ScopeBody) -> list[m.AgentView]:
-        agents = self.house.agents
+        agents, targets = self.house.agents, (scope.target, *scope.others)
         meant: dict[str, Callable[[], list[str]]] = {
-            "agent": lambda: [scope.target],
-            "tree": lambda: self.house.below(scope.target),
-            "session": lambda: [a.id for a in agents.values() if a.session == scope.target],
+            "agent": lambda: list(targets),
+            "tree": lambda: [one for target in targets for one in self.house.below(target)],
+            "session": lambda: [a.id for a in agents.values() if a.session in targets],
         }
         ids = meant.get(scope.reach, lambda: list(agents))()
         return [agents[i] for i in ids if i in agents and agents[i].state not in ("ended", "killed")]
@@ -86,7 +88,7 @@ class FakeStops:
 
     def preview(self, body: la.LadderBody) -> la.LadderPreview:
         """As the supervisor makes it."""
-        view = la.LadderPreview(action=body.action, reach=body.scope.reach, target=body.scope.target, words="", counted_s=0.1)
+        view = la.LadderPreview(action=body.action, reach=body.scope.reach, target=_named(body.scope), words="", counted_s=0.1)
         view.undone_by = {"freeze": "thaw", "isolate": "reconnect"}.get(body.action, "")
         for agent in self._members(body.scope):
             kind, why = self._treat(body.action, agent)
@@ -101,7 +103,9 @@ class FakeStops:
                 view.processes += agent.pids
                 view.egress += agent.network_mode != "NONE"
         number = sum(c.get("certain", 0) + c.get("best_effort", 0) for c in view.counts.values())
-        view.words = f"{body.action} of {Scope(Reach(body.scope.reach), body.scope.target).words()}: {number} agents."
+        view.words = (
+            f"{body.action} of {Scope(Reach(body.scope.reach), body.scope.target, tuple(body.scope.others)).words()}: {number} agents."
+        )
         view.why_not = "" if number else f"{body.action} stops no agent."
         view.outside = "8 agents could give work to other programs of this host: that is not covered." if body.action == "kill" else ""
         view.daemons = self.daemons if body.action == "kill" else []
@@ -109,17 +113,15 @@ class FakeStops:
 
     async def _preview(self, request: Request) -> Response:
         body = la.LadderBody.read_json(await request.body())
-        while body.scope.target in self.hanging:
+        while self.hanging.intersection((body.scope.target, *body.scope.others)):
             await asyncio.sleep(0.02)
         if self.refuse is not None:
             return refuse(*self.refuse, "Look at the fleet.")
-        if body.scope.target in self.unpreviewed:
-            return refuse(503, self.unpreviewed[body.scope.target], "Look at the fleet.")
         return say(self.preview(body))
 
     async def _act(self, request: Request) -> Response:
         body = la.LadderBody.read_json(await request.body())
-        self.house.log.append((body.action, body.scope.target or body.scope.reach, {"reach": body.scope.reach, "reason": body.reason}))
+        self.house.log.append((body.action, _named(body.scope) or body.scope.reach, {"reach": body.scope.reach, "reason": body.reason}))
         if self.refuse_act is not None:
             return refuse(*self.refuse_act, "Rearm first.")
         members = self._members(body.scope)

@@ -298,11 +298,11 @@ class StopOver(Event):
 
 @dataclass(frozen=True, slots=True)
 class Isolated(Event):
-    """An operator cuts the network of these agents, and of every agent that joins the session."""
+    """An operator cuts the network of these agents, and of every agent that joins one of the sessions."""
 
     agent_ids: tuple[AgentId, ...]
-    context_id: str
-    """The session that is isolated as such, or empty."""
+    contexts: tuple[str, ...]
+    """Sessions that are isolated as such."""
     by: str
     reason: str
 

@@ -22,7 +22,7 @@ from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.words import counted
 from console.egress.service import Egress
-from console.enforcement.ladder import Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
+from console.enforcement.ladder import MISSING, Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kill.targets import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
@@ -34,7 +34,7 @@ from console.services.network.isolation import SHARED
 from console.services.observe.process_counts import Counting
 from console.services.records.record_writer import Scribe
 from console.services.stop.freeze_status import unconfirmed
-from console.services.stop.service import CHUNK, StopDesk
+from console.services.stop.service import CHUNK, StopDesk, together
 from console.settings.places import Places
 
 COUNT_S = 1.0
@@ -135,20 +135,21 @@ class LadderDesk:
         if scope.reach is Reach.ALL:
             return await self._stop.zero(await self._stop.press(None, reason, by), ACT_S)
         state = self._core.state
-        if (ended := already_ended(state, scope)) is not None:
+        reason, ended = reason or "operator", already_ended(state, scope)
+        if len(ended) == len(scope.targets) and ended:
             return await self._kill_ended(ended, reason, by)
         plan(state, Rung.KILL, scope).refuse_if_idle()  # nothing is waited for between this look and the mark of the stop
-        return await self._stop.kill(lambda: alive_in(state, scope), reason or "operator", by, scope)
+        receipt = await self._stop.kill(lambda: alive_in(state, scope), reason, by, scope)
+        with suppress(AlreadyEnded):
+            receipt = together([receipt, await self._kill_ended(ended, reason, by)], []) if ended else receipt
+        return receipt
 
-    async def _kill_ended(self, agent: Agent, reason: str, by: str) -> Receipt:
-        """Raises AlreadyEnded, unless the guard says that something of it runs all the same: then that is killed."""
-        is_alive = False
-        with suppress(ConsoleError):  # NotFound: it let go of it when it had ended
-            is_alive = bool((await asyncio.to_thread(self._guard.call, "procs", agent_id=agent.agent_id)).get("alive"))
-        if is_alive:
-            return await self._stop.zero(await self._stop.press([agent.agent_id], reason or "operator", by), ACT_S)
-        why = f" ({agent.state_reason})" if agent.state_reason else ""
-        raise AlreadyEnded(f"{agent.agent_id} has already ended{why}: nothing of it runs.", "Nothing is left to kill.")
+    async def _kill_ended(self, ended: list[Agent], reason: str, by: str) -> Receipt:
+        """Raises AlreadyEnded, unless the guard says that something of them runs all the same: then that is killed."""
+        alive = await asyncio.to_thread(lambda: [agent.agent_id for agent in ended if _runs(self._guard, agent.agent_id)])
+        if alive:
+            return await self._stop.zero(await self._stop.press(alive, reason, by), ACT_S)
+        raise _over(ended)
 
     async def _freeze(self, found: Plan, reason: str, by: str) -> m.ActView:
         """Freezes until nothing in the scope is left running: what was starting is frozen as soon as it runs."""
@@ -209,10 +210,10 @@ class LadderDesk:
         3. Each network is cut and checked. 4. The result is recorded: before that it is unknown.
         """
         scope = found.scope
-        context = scope.target if scope.reach is Reach.SESSION else ""
-        self._core.post(e.Isolated(*now(), tuple(found.ids), context, by, reason))
+        contexts = scope.targets if scope.reach is Reach.SESSION else ()
+        self._core.post(e.Isolated(*now(), tuple(found.ids), contexts, by, reason))
         notes = await self._kill_relays(found.ids)
-        if context:
+        for context in contexts:
             words = self._core.state.isolated[context]
             self._scribe.job(partial(self._scribe.ledger.isolate_session, context, words, now()[0]))
         await self._networks_settle(found.ids)
@@ -309,6 +310,19 @@ def _outcome(found: Plan, answer: m.ActView, reason: str, by: str) -> Record:
     data |= {"n_not_cut": len(left), "reason": reason}
     first = next(iter(left), done[0] if done else "")
     return Record(by, "isolate.outcome", what[:1000], verdict="failed" if left else "ok", agent_id=first, data=data, must=True)
+
+
+def _over(ended: list[Agent]) -> AlreadyEnded:
+    why = f" ({ended[0].state_reason})" if ended[0].state_reason else ""
+    who = f"{ended[0].agent_id} has already ended{why}" if len(ended) == 1 else f"All {len(ended)} agents have already ended"
+    return AlreadyEnded(f"{who}: nothing of it runs.", "Nothing is left to kill.")
+
+
+def _runs(guard: GuardClient, agent_id: AgentId) -> bool:
+    """Whether the guard says that a process of the agent is alive. Blocks."""
+    with suppress(ConsoleError):  # NotFound: it let go of it when it had ended
+        return bool(guard.call("procs", agent_id=agent_id).get("alive"))
+    return False
 
 
 def alive_in(state: EngineState, scope: Scope) -> list[AgentId]:
@@ -418,12 +432,13 @@ def preview_view(
 ) -> v.LadderPreview:
     """A plan as it is shown; ``counted_s``: how old ``pids`` are."""
     lists = {t: [_shown(line, outside) for line in found.lines if line.treatment is t] for t in Treatment}
+    lists[Treatment.EXCLUDED] += [v.LadderAgent(id=one, control_level="unknown", why=MISSING) for one in found.missing]
     acting = [line.agent for line in found.lines if line.acts]
     named = sum(min(len(lines), v.NAMED) for lines in lists.values())
     return v.LadderPreview(
         action=found.rung,
         reach=found.scope.reach,
-        target=found.scope.target,
+        target=",".join(found.scope.targets),
         words=_sentence(found, {t: len(lines) for t, lines in lists.items()}),
         why_not=refused,
         undone_by=found.rung.undone_by,
@@ -437,7 +452,7 @@ def preview_view(
         acts=lists[Treatment.CERTAIN][: v.NAMED],
         best_effort=lists[Treatment.BEST_EFFORT][: v.NAMED],
         excluded=lists[Treatment.EXCLUDED][: v.NAMED],
-        unnamed=len(found.lines) - named,
+        unnamed=len(found.lines) + len(found.missing) - named,
     )
 
 

@@ -19,7 +19,7 @@ from console.services.stop.ladder import LadderDesk
 
 def scope_from(body: ScopeBody) -> Scope:
     """The scope a body describes. Raises UsageProblem."""
-    scope = Scope(Reach(body.reach), body.target)
+    scope = Scope(Reach(body.reach), body.target, tuple(body.others))
     scope.check()
     return scope
 

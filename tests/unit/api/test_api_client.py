@@ -39,7 +39,7 @@ ROUTES: list[tuple[str, Any, Call, Any]] = [
     ("POST /api/agents/a/reconnect", {"agents": ["a"]}, lambda c: c.reconnect("a", tree=True, reason="r"), {"tree": True, "reason": "r"}),
     ("POST /api/ladder", {"agents": ["a"]}, lambda c: c.ladder(BODY), {"action": "isolate", "scope": {"reach": "session", "target": "s"}}),
     ("POST /api/ladder", RECEIPT, lambda c: c.kill_scope(la.ScopeBody(reach="host"), "r"),
-     {"action": "kill", "scope": {"reach": "host", "target": ""}, "reason": "r"}),
+     {"action": "kill", "scope": {"reach": "host"}, "reason": "r"}),
     ("POST /api/ladder/preview", {"action": "isolate", "reach": "all", "words": "w"}, lambda c: c.preview(BODY), {"action": "isolate"}),
     ("POST /api/agents/a/kill", RECEIPT, lambda c: c.kill("a", tree=True, reason="r"), {"tree": True, "reason": "r"}),
     ("GET /api/kill-switch", SWITCH, lambda c: c.kill_switch(), None),

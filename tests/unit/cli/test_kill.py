@@ -38,8 +38,8 @@ PREVIEW: dict[str, Any] = {
         (["a-1"], {"reach": "agent", "target": "a-1"}),
         (["a-1", "--tree"], {"reach": "tree", "target": "a-1"}),
         (["--session", "s1"], {"reach": "session", "target": "s1"}),
-        (["--host"], {"reach": "host", "target": ""}),
-        (["--all"], {"reach": "all", "target": ""}),
+        (["--host"], {"reach": "host"}),
+        (["--all"], {"reach": "all"}),
     ],
 )
 @pytest.mark.parametrize("verb", ["freeze", "thaw", "isolate", "reconnect"])

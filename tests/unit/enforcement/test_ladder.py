@@ -24,7 +24,7 @@ def agent_ids(*ids: str) -> tuple[AgentId, ...]:
 
 
 def isolate(book: Playbook, *ids: str, session: str = "") -> Playbook:
-    return book >> e.Isolated(book.at, book.boot, agent_ids(*ids), session, "operator:0", "leaks")
+    return book >> e.Isolated(book.at, book.boot, agent_ids(*ids), (session,) if session else (), "operator:0", "leaks")
 
 
 def reconnect(book: Playbook, *ids: str, sessions: tuple[str, ...] = ()) -> Playbook:
@@ -52,6 +52,32 @@ class TestWhoIsMeant:
         assert members(book.state, Scope(Reach.TREE, "a1")) == ["a1", "a2"]
         assert set(members(book.state, Scope(Reach.SESSION, "s1"))) == {"a1", "a2", "b1"}
         assert set(members(book.state, Scope(Reach.HOST))) == set(members(book.state, Scope(Reach.ALL))) == {"a1", "a2", "b1", "z1"}
+
+    def test_several_named_are_meant_once_each_with_parents_first(self) -> None:
+        book = family()
+        assert members(book.state, Scope(Reach.AGENT, "b1", ("a2", "b1"))) == ["b1", "a2"]
+        assert members(book.state, Scope(Reach.TREE, "a2", ("a1", "z1"))) == ["a1", "a2", "z1"]
+        assert set(members(book.state, Scope(Reach.SESSION, "s2", ("other",)))) == {"a2", "z1"}
+        assert Scope(Reach.TREE, "a", tuple("bcdefg")).words() == "agents a, b, c, d, e and 2 more, with all below them"
+        with pytest.raises(UsageProblem, match="'B!' is not the id of an agent"):
+            plan(book.state, Rung.KILL, Scope(Reach.AGENT, "b1", ("B!",)))
+        with pytest.raises(UsageProblem, match="takes no id"):
+            plan(book.state, Rung.KILL, Scope(Reach.HOST, "", ("b1",)))
+
+    def test_one_of_several_that_is_gone_keeps_the_others_from_nothing(self) -> None:
+        book = family()
+        found = plan(book.state, Rung.KILL, Scope(Reach.AGENT, "gone", ("b1",)))
+        assert found.ids == ["b1"] and found.excluded == {"gone": "there is no such agent, or no agent in that session"}
+        assert found.counts()["unknown"] == {"excluded": 1}
+        assert plan(book.state, Rung.FREEZE, Scope(Reach.SESSION, "s2", ("gone",))).excluded.keys() == {"gone"}
+        with pytest.raises(NotFound):
+            plan(book.state, Rung.KILL, Scope(Reach.AGENT, "gone", ("lost",)))
+
+    def test_sessions_isolated_by_one_order_are_given_back_by_one(self) -> None:
+        book = family()
+        two = Scope(Reach.SESSION, "s1", ("s2",))
+        book >> e.Isolated(book.at, book.boot, agent_ids("a1", "a2", "b1"), two.targets, "operator:0", "leaks")
+        assert set(book.state.isolated) == {"s1", "s2"} and lifted_sessions(book.state, two) == ("s1", "s2")
 
     def test_a_child_in_a_session_of_its_own_does_not_escape_even_when_its_parent_has_ended(self) -> None:
         book = family()

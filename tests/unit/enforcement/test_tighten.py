@@ -122,7 +122,7 @@ def test_what_a_switch_came_to_is_kept_with_its_time() -> None:
 
 def test_isolation_and_its_end_are_kept_of_each_agent() -> None:
     book = tree()
-    book >> e.Isolated(book.at, book.boot, (AgentId("a1"), AgentId("b1")), "", "ann", "odd")
+    book >> e.Isolated(book.at, book.boot, (AgentId("a1"), AgentId("b1")), (), "ann", "odd")
     assert [(k.agent_id, k.what, k.by, k.words, k.mode) for k in book.all(c.KeepNetworkChange)] == [
         ("a1", "isolated", "ann", "odd", NONE),
         ("b1", "isolated", "ann", "odd", NONE),

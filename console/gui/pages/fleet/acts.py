@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QMenu, QWidget
 
-from console.api.ladder import ScopeBody
+from console.api.ladder import MOST, ScopeBody
 from console.api.messages import AgentDetailView
 from console.gui.actions import ActionSpec
 from console.gui.actions.catalogue import why_not_by_role
@@ -17,8 +17,7 @@ from console.gui.models.fleet import Row
 from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.rung import RungDialog
-from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, refusals, scope_rows, scope_words
-from console.gui.pages.kill_switch.several import MOST, SeveralDialog, several_words
+from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, refusals, scope_rows, scope_words, targets_of
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import plural
 
@@ -64,7 +63,7 @@ class FleetActs:
         """Rung -> why it cannot be asked for over a reach from these rows; empty when it can. Each agent is looked at once."""
         if unfit := self._unfit(rows, reach):
             return dict.fromkeys(ACTIONS, unfit)
-        meant = self._meant(self.scopes_of(rows, reach))
+        meant = scope_rows(self.scope_of(rows, reach), self._desk.fleet)
         plain = refusals(meant, killed=self._desk.switch.is_killed)
         if detail is not None and [row.id for row in meant] == [detail.agent.id]:
             plain = {action: why or detail.can.get(action, "") for action, why in plain.items()}
@@ -82,22 +81,15 @@ class FleetActs:
         lacking = sum(not row.view.session for row in rows) if reach == "session" else 0
         if lacking:
             return "It has no session." if len(rows) == 1 else f"{lacking:,} of {plural(len(rows), 'agent')} selected: no session."
-        number = len(rows) if reach in ("agent", "tree") else len(self.scopes_of(rows, reach))
+        number = len(rows) if reach in ("agent", "tree") else len(targets_of(self.scope_of(rows, reach)))
         if number <= MOST:
             return ""
         if reach == "session":
             return f"More than {MOST} sessions are selected. Choose fewer, or this host."
         return f"More than {MOST} agents are selected. Choose fewer, a session or this host."
 
-    def _meant(self, scopes: list[ScopeBody]) -> list[Row]:
-        """The rows of scopes of one reach; the fleet is passed through once."""
-        if scopes[0].reach != "session":
-            return [row for scope in scopes for row in scope_rows(scope, self._desk.fleet)]
-        sessions = {scope.target for scope in scopes}
-        return [row for row in self._desk.fleet.rows.values() if row.view.session in sessions]
-
     def act(self, rows: list[Row], action_id: str) -> None:
-        """Asks first, with the supervisor's preview; once, however many rows are meant."""
+        """Asks first, with the supervisor's preview; once, and with one order, however many rows are meant."""
         rung = self.rung_of(rows, action_id)
         if rung is None:
             return
@@ -105,22 +97,19 @@ class FleetActs:
         if unfit := self._unfit(rows, reach):
             self._desk.notices.say("amber", unfit)
             return
-        scopes = self.scopes_of(rows, reach)
-        if len(scopes) == 1:
-            RungDialog(self._desk, action, scopes[0], self._page.window()).open()
-        else:
-            SeveralDialog(self._desk, action, scopes, self._page.window()).open()
+        RungDialog(self._desk, action, self.scope_of(rows, reach), self._page.window()).open()
 
-    def scopes_of(self, rows: list[Row], reach: Reach) -> list[ScopeBody]:
-        """Each scope once. An agent in the tree of another that is selected is in that one's scope already."""
+    def scope_of(self, rows: list[Row], reach: Reach) -> ScopeBody:
+        """What is meant, each once. An agent in the tree of another that is selected is in that one's tree already."""
         if reach == "host":
-            return [ScopeBody(reach=reach)]
+            return ScopeBody(reach=reach)
         targets = (
             [row.view.session for row in rows]
             if reach == "session"
             else [row.id for row in (self._tops(rows) if reach == "tree" else rows)]
         )
-        return [ScopeBody(reach=reach, target=target[:63]) for target in dict.fromkeys(targets)]
+        first, *others = dict.fromkeys(target[:63] for target in targets)
+        return ScopeBody(reach=reach, target=first, others=others)
 
     def _tops(self, rows: list[Row]) -> list[Row]:
         """Those of the rows that are in the tree of no other one. Of parents in a circle, which are below each other, one is kept."""
@@ -162,10 +151,8 @@ class FleetActs:
 
     def _title(self, rows: list[Row], reach: Reach) -> str:
         """What a reach means for these rows."""
-        scopes = self.scopes_of(rows, reach)
-        if len(scopes) > 1:
-            return several_words(scopes)
-        return scope_words(scopes[0], self._desk.fleet) if scopes[0].target or reach == "host" else REACHES[reach]
+        scope = self.scope_of(rows, reach)
+        return scope_words(scope, self._desk.fleet) if scope.target or reach == "host" else REACHES[reach]
 
     def show_menu(self, rows: list[Row], detail: AgentDetailView | None, at: QPoint) -> None:
         """Opens it at a point of the screen."""

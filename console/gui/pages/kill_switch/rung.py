@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QLineEdit, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.ladder import LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
-from console.domain.errors import ConsoleError, ExitCode, NotFound, UsageProblem
+from console.domain.errors import ConsoleError, ExitCode, NotFound, TimedOut, UsageProblem
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict
 from console.gui.pages.interface import Desk
@@ -18,6 +18,7 @@ from console.gui.pages.kill_switch.rung_words import (
     button_words,
     count_lines,
     daemon_lines,
+    named_targets,
     outcome,
     reach_line,
     scope_words,
@@ -29,11 +30,13 @@ from console.gui.pages.kill_switch.rung_words import (
 from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
+from console.gui.widgets.reading import PlainView
 from console.gui.widgets.text import Text
 
 AGAIN_MS = 3000
 """The preview is asked again while the question stands, so that the count is never old."""
 _LISTED = 6
+_TARGETS_HEIGHT = 132
 
 
 class RungDialog(Dialog):
@@ -45,10 +48,8 @@ class RungDialog(Dialog):
         super().__init__(f"{VERBS[action]} {self._words}?", VERBS[action], kind, parent, width=540)
         self._desk, self._action, self._scope = desk, action, scope
         self.preview: LadderPreview | None = None
-        self._sent = False
-        status = desk.switch.status
-        self.target = Text(target_words(scope, desk.fleet, status.host if status else ""), 12, fonts.REGULAR, "text2", mono=True, wrap=True)
-        self.body.addWidget(self.target)
+        self._sent = self._asking = False
+        self._name_targets(desk.switch.status.host if desk.switch.status else "")
         self.paragraph(MEANS[action])
         self.sentence = self.paragraph("The supervisor is asked what this will do…", "text2", "ring")
         self.counted = Facts(26, ruled=True)
@@ -58,13 +59,8 @@ class RungDialog(Dialog):
         self.outside.hide()
         for part in (self.counted, self.reach, self.outside, self.daemons, self.whys):
             self.body.addWidget(part)
-        self._reason_label = Text("Reason, for the record", 11, fonts.MEDIUM, "text2")
-        self.body.addWidget(self._reason_label)
-        self.reason = QLineEdit(self)
-        self.reason.setMaxLength(500)
+        self.reason = self.ask_reason()
         self.reason.setPlaceholderText("optional")
-        self.reason.setAccessibleName("Reason")
-        self.body.addWidget(self.reason)
         if action in ("freeze", "isolate"):
             self.reason.returnPressed.connect(self.main.click)  # it tightens and can be undone
         self.main.allow("The preview has not come yet.")
@@ -76,16 +72,35 @@ class RungDialog(Dialog):
         self.reason.setFocus()
         self._ask()
 
+    def _name_targets(self, host: str) -> None:
+        """The target in full; of several each one, in a list that can be scrolled."""
+        if not self._scope.others:
+            self.body.addWidget(Text(target_words(self._scope, self._desk.fleet, host), 12, fonts.REGULAR, "text2", mono=True, wrap=True))
+            return
+        targets = PlainView("Targets", wrap=False, parent=self)  # wide letters lengthen a line, and begin none
+        targets.say(named_targets(self._scope, self._desk.fleet, host))
+        targets.setFixedHeight(_TARGETS_HEIGHT)
+        self.body.addWidget(targets)
+
     def _body(self, reason: str = "") -> LadderBody:
         return LadderBody(action=self._action, scope=self._scope, reason=reason)
 
     # --- before ------------------------------------------------------------------------------------------------------
 
     def _ask(self) -> None:
-        if not self._sent:
-            self._desk.requests.fleet.preview(self._body()).while_alive(self).then(self._previewed).failed(self._unknown)
+        """One question at a time. One that hangs holds up no stop, and leaves its connections to it."""
+        if self._asking:
+            self._unknown(TimedOut(f"The preview has not come for {AGAIN_MS / 1000:g} s."))
+        elif not self._sent:
+            self._asking = True
+            self._desk.requests.fleet.preview(self._body()).while_alive(self).then(self._previewed).failed(self._not_previewed)
+
+    def _not_previewed(self, error: ConsoleError) -> None:
+        self._asking = False
+        self._unknown(error)
 
     def _previewed(self, preview: LadderPreview) -> None:
+        self._asking = False
         if self._sent:
             return
         self.preview = preview
@@ -150,6 +165,8 @@ class RungDialog(Dialog):
     def _acted(self, done: ActView) -> None:
         self._desk.ask_sync()
         level, words = outcome(self._action, done)
+        if self._scope.others and done.excluded:
+            level = "amber"  # a person chose each of them
         self._desk.notices.say(level, words)
         for note in done.notes[:3]:
             self._desk.notices.say("amber", note)
@@ -162,8 +179,8 @@ class RungDialog(Dialog):
         self._forget()
         failed = [Fact(f"{agent}: {why}", "", "triangle", "warn", left_role="warn") for agent, why in list(done.failed.items())[:_LISTED]]
         self.whys.say(failed)
-        for part in (self.main, self.reason, self._reason_label):
-            part.hide()
+        self.main.hide()
+        self.reason.setEnabled(False)
         self.adjustSize()
 
     def _killed(self, receipt: Receipt) -> None:

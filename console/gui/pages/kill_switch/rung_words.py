@@ -31,6 +31,8 @@ MEANS = {
 _ORDER = ("contained", "managed", "adopted", "observed")
 _WRAP = 74
 """Characters of a line of a reason."""
+_NAME_WRAP = 62
+"""Characters of a line that names a target; the view has room for a few more."""
 _NAMED = 5
 """Agents of a session or host that the question names."""
 _WHYS = 4
@@ -38,9 +40,12 @@ _WHYS = 4
 
 
 def scope_words(scope: ScopeBody, fleet: Fleet) -> str:
-    """``refund-drafter and 3 agents below it``, ``session ctx-1``, ``everything on this host``."""
+    """``refund-drafter and 3 agents below it``, ``session ctx-1``, ``3 agents and all below them``, ``everything on this host``."""
     if scope.reach in ("host", "all"):
         return "everything on this host"
+    if scope.others:
+        number = plural(len(targets_of(scope)), "session" if scope.reach == "session" else "agent")
+        return f"{number} and all below them" if scope.reach == "tree" else number
     if scope.reach == "session":
         return f"session {scope.target}"
     row = fleet.rows.get(scope.target)
@@ -66,15 +71,34 @@ def target_words(scope: ScopeBody, fleet: Fleet, host: str) -> str:
     return " · ".join(part for part in (plural(len(live), "agent") + (f": {named}" if named else ""), at) if part)
 
 
+def targets_of(scope: ScopeBody) -> list[str]:
+    """Every id that a scope names."""
+    return [scope.target, *scope.others]
+
+
+def named_targets(scope: ScopeBody, fleet: Fleet, host: str) -> str:
+    """Each of several targets in full, numbered, in lines that no name of an agent can begin."""
+    lines = []
+    for number, target in enumerate(targets_of(scope), 1):
+        one = ScopeBody(reach=scope.reach, target=target)
+        lines += [_laid(f"{number}. {scope_words(one, fleet)}", ""), _laid(target_words(one, fleet, host), "   ")]
+    return "\n".join(lines)
+
+
+def _laid(words: str, indent: str) -> str:
+    """One line, or several that stand below its beginning: what an agent named itself begins no line that looks like one of ours."""
+    return "\n".join(wrap(safe_text(words, 600), _NAME_WRAP, initial_indent=indent, subsequent_indent=" " * 7, break_on_hyphens=False))
+
+
 def scope_rows(scope: ScopeBody, fleet: Fleet) -> list[Row]:
-    """The rows this console knows of a scope; the supervisor decides who is meant."""
+    """The rows this console knows of a scope; the supervisor decides who is meant. The fleet is passed through once."""
+    targets = dict.fromkeys(targets_of(scope))
     if scope.reach == "agent":
-        row = fleet.rows.get(scope.target)
-        return [row] if row is not None else []
+        return [fleet.rows[target] for target in targets if target in fleet.rows]
     if scope.reach == "tree":
-        return fleet.tree(scope.target)
+        return [row for target in targets for row in fleet.tree(target)]
     if scope.reach == "session":
-        return [row for row in fleet.rows.values() if row.view.session == scope.target]
+        return [row for row in fleet.rows.values() if row.view.session in targets]
     return list(fleet.rows.values())
 
 
@@ -106,25 +130,6 @@ def count_of(preview: LadderPreview, treatment: str) -> int:
     return sum(counts.get(treatment, 0) for counts in preview.counts.values())
 
 
-def total_words(previews: list[LadderPreview | None], asked: int) -> tuple[str, str, bool]:
-    """(sentence, words of the button, whether all of it is certain) of several targets. None: a target without a preview.
-
-    ``asked``: targets there are; those without an entry in ``previews`` are left alone.
-    """
-    if not previews:
-        return "It would act on no agent: see below.", "", False
-    known = [preview for preview in previews if preview is not None]
-    number, best = sum(map(touched, known)), sum(count_of(one, "best_effort") for one in known)
-    excluded, blind, left = sum(count_of(one, "excluded") for one in known), len(previews) - len(known), asked - len(previews)
-    parts = [plural(number, "agent")] if known else []
-    parts += [f"{plural(blind, 'target')} without a preview"] if blind else []
-    words = [f"It acts {', and '.join(f'on {part}' for part in parts)}."]
-    words += [f"{best:,} best effort, not confirmed."] if best else []
-    words += [f"{plural(excluded, 'agent')} left alone."] if excluded else []
-    words += [f"{plural(left, 'target')} of {asked:,} left alone: see below."] if left else []
-    return " ".join(words), " and ".join(parts), len(words) == 1 and not blind
-
-
 def button_words(action: str, preview: LadderPreview) -> str:
     """The confirm button repeats the count."""
     return f"{VERBS[action]} {plural(touched(preview), 'agent')}"
@@ -149,35 +154,21 @@ def count_lines(preview: LadderPreview) -> list[Fact]:
 
 def why_lines(agents: list[LadderAgent], mark: str, role: str) -> list[Fact]:
     """Reasons with how many agents each holds for, the commonest first, and who."""
-    found, more = _whys(agents)
-    lines = []
-    for why, who in found:
-        colour = role if role == "warn" else "text"
-        first, *rest = wrap(why, _WRAP) or [""]
-        lines.append(Fact(first, "", mark, role, left_role=colour))
-        lines += [Fact(part, "", left_role=colour, indent=True) for part in rest]
-        lines.append(Fact(who, "", left_role="text2", indent=True))
-    return [*lines, *([Fact(more, "", left_role="text2", indent=True)] if more else [])]
-
-
-def _whys(agents: list[LadderAgent]) -> tuple[list[tuple[str, str]], str]:
-    """(reason, agents) of the commonest, and how many more reasons there are, or empty."""
     names: dict[str, list[str]] = {}
     for agent in agents:
         names.setdefault(agent.why or "no reason was given", []).append(agent.name or agent.id)
     common = sorted(names.items(), key=lambda found: -len(found[1]))
-    found = [(safe_text(why), safe_text(who[0], 40) + (f" and {len(who) - 1} more" if len(who) > 1 else "")) for why, who in common[:_WHYS]]
-    return found, f"and {plural(len(common) - _WHYS, 'more reason')}" if len(common) > _WHYS else ""
-
-
-def told_lines(preview: LadderPreview) -> list[str]:
-    """A preview in lines of text: how many agents, what is not certain and why, what is left alone, and the programs outside."""
-    lines = [f"→ {VERBS.get(preview.action, preview.action)}: {plural(touched(preview), 'agent')}"]
-    for kind, agents in (("Best effort", preview.best_effort), ("Left alone", preview.excluded)):
-        found, more = _whys(agents)
-        lines += [f"{kind}: {why} ({who})" for why, who in found] + ([f"{kind}: {more}"] if more else [])
-    lines += [f"Daemon: {words}" for words in daemon_words(preview)]
-    return [*lines, *([f"Outside: {preview.outside}"] if preview.outside else [])]
+    lines = []
+    for why, who in common[:_WHYS]:
+        colour = role if role == "warn" else "text"
+        first, *rest = wrap(safe_text(why), _WRAP) or [""]
+        lines.append(Fact(first, "", mark, role, left_role=colour))
+        lines += [Fact(part, "", left_role=colour, indent=True) for part in rest]
+        more = f" and {len(who) - 1} more" if len(who) > 1 else ""
+        lines.append(Fact(safe_text(who[0], 40) + more, "", left_role="text2", indent=True))
+    if len(common) > _WHYS:
+        lines.append(Fact(f"and {plural(len(common) - _WHYS, 'more reason')}", "", left_role="text2", indent=True))
+    return lines
 
 
 def reach_line(preview: LadderPreview) -> str:

@@ -129,7 +129,7 @@ def test_a_container_is_frozen_cut_gets_its_portal_and_is_thawed(monkeypatch: py
 
 def test_isolated_meanwhile_it_has_no_portal_and_none_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(monkeypatch, box(container_id="c1"))
-    world.book >> e.Isolated(world.book.at, world.book.boot, (A1,), "", "ann", "odd")
+    world.book >> e.Isolated(world.book.at, world.book.boot, (A1,), (), "ann", "odd")
     event = world.switch(PROXIED)
     assert (event.enforced, event.note) == (True, "") and world.attached_ids == set()
 

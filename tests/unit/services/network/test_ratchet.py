@@ -189,7 +189,7 @@ async def test_a_dry_run_does_nothing_and_says_who_and_whom_nothing_would_hold(w
 
 
 async def test_an_isolated_agent_is_never_told_as_given_back(world: World) -> None:
-    world.book >> e.Isolated(1.0, 1.0, (AgentId("a2"),), "", "ann", "odd")
+    world.book >> e.Isolated(1.0, 1.0, (AgentId("a2"),), (), "ann", "odd")
     assert [(a.before, a.mode) for a in (await world.desk.register(data("INTERNAL"), "operator:0")).agents] == [
         ("PROXIED", "PROXIED"),
         ("NONE", "NONE"),
