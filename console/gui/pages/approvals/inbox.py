@@ -29,7 +29,7 @@ from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.rows import ManyRowView, RowModel, RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import long_span, plural
 from console.panic.marks import draw_mark
@@ -118,7 +118,7 @@ class Inbox(QWidget):
         self.model = RowModel(ITEM_COLUMNS, item_words, self)
         self.view = RowView(self.model, item_painter(time.monotonic), lambda item: str(item.key), self, row_height=ITEM)
         self.decided_model = RowModel(DECIDED_COLUMNS, decided_words, self)
-        self.decided = RowView(self.decided_model, paint_decided, lambda row: str(row.id), self, sorts=DECIDED_SORTS)
+        self.decided = ManyRowView(self.decided_model, paint_decided, lambda row: str(row.id), self, sorts=DECIDED_SORTS)
         self.given_model = RowModel((ITEM_COLUMNS[0],), grant_words, self)
         self.given = RowView(self.given_model, paint_grant, lambda row: f"{row.session}\0{row.digest}", self, row_height=ITEM)
         self._held = HeldOrder(self.view, self.model, lambda item: str(item.key))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from PySide6.QtCore import QPoint
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QMenu, QWidget
 
 from console.api.ladder import MOST, ScopeBody
@@ -43,8 +43,9 @@ def is_isolated(row: Row) -> bool:
 class FleetActs:
     """The ladder over an agent, its tree, its session, this host; and launching."""
 
-    def __init__(self, desk: Desk, page: QWidget) -> None:
-        self._desk, self._page = desk, page
+    def __init__(self, desk: Desk, page: QWidget, copies: list[QAction]) -> None:
+        """``copies``: what the list offers to copy of its selected rows."""
+        self._desk, self._page, self._copies = desk, page, copies
 
     def rung_of(self, rows: list[Row], action_id: str) -> tuple[Action, Reach] | None:
         """The rung and reach an action means for these rows now: the one that tightens, unless that was done to each of them."""
@@ -138,15 +139,13 @@ class FleetActs:
                 entry.setEnabled(not refused[action])
                 entry.setToolTip(tooltip(refused[action] or f"{VERBS[action]}: what it will do is shown first."))
                 entry.triggered.connect(lambda _on=False, name=name: self.act(rows, name))
-        many = len(rows) > 1
+        menu.addActions(self._copies)
         sessions = list(dict.fromkeys(one.view.session for one in rows if one.view.session))
-        copied = (("Copy their ids" if many else "Copy its id", [one.id for one in rows]), ("Copy its session", sessions))
-        for words, values in copied if not many else copied[:1]:
-            entry = menu.addAction(words)
-            entry.setEnabled(bool(values))
-            entry.setToolTip(tooltip(", ".join(values[:5]) or "It has no session."))
-            text = "\n".join(safe_text(value, 200) for value in values)
-            entry.triggered.connect(lambda _on=False, text=text: QGuiApplication.clipboard().setText(text))
+        entry = menu.addAction("Copy the session" if len(rows) == 1 else "Copy the sessions")
+        entry.setEnabled(bool(sessions))
+        entry.setToolTip(tooltip(", ".join(sessions[:5]) or "It has no session."))
+        text = "\n".join(safe_text(session, 200) for session in sessions)
+        entry.triggered.connect(lambda: QGuiApplication.clipboard().setText(text))
         return menu
 
     def _title(self, rows: list[Row], reach: Reach) -> str:

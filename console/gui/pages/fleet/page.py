@@ -62,7 +62,7 @@ class FleetPage(Page):
         self.view = self.table.view
         self.pane = DetailPane(desk, self)
         self.first_run = FirstRun(desk, self)
-        self.acts = FleetActs(desk, self)
+        self.acts = FleetActs(desk, self, self.view.actions())
         self._detail: AgentDetailView | None = None
         self._awaited = ""
         """Started from here: it is selected as soon as it is in the fleet."""

@@ -17,7 +17,7 @@ from console.gui.pages.policy.words import AskedCall, explain_argument
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.marks import draw_text
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock
@@ -96,7 +96,7 @@ class VerdictStream(QWidget):
         self._asked = False
         self.words = Text("", 12, role="text2", wrap=True)
         self.model = RowModel((Column("call", "Judged call"),), cell_words, self)
-        self.view = RowView(self.model, paint_verdict, lambda item: item.key, self, row_height=HEIGHT)
+        self.view = ManyRowView(self.model, paint_verdict, lambda item: item.key, self, row_height=HEIGHT)
         self.view.setHeaderHidden(True)
         self.view.setAccessibleName("Decisions on its calls, newest first")
         self.explain = Button("Explain", keys="Enter", small=True, parent=self)

@@ -32,7 +32,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import NARROW, ROW
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Card
-from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.rows import ManyRowView, RowModel, RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural, took
 
@@ -73,10 +73,10 @@ class KillSwitchPage(Page):
         self.cards = {name: PathCard(name, self) for name in ("local", "engine", "remote", "secrets")}
         self.press = PressTable(self)
         self.receipts = RowModel(RECEIPTS, receipt_words, self)
-        self.receipt_view = RowView(self.receipts, paint_receipt, lambda row: str(row.kill_id), self, sorts=RECEIPT_SORTS)
+        self.receipt_view = ManyRowView(self.receipts, paint_receipt, lambda row: str(row.kill_id), self, sorts=RECEIPT_SORTS)
         self.receipt_view.setAccessibleName("Earlier kills")
         self.hosts = RowModel(HOSTS, host_words, self)
-        self.host_view = RowView(self.hosts, paint_host, lambda row: str(row.host), self, sorts=HOST_SORTS)
+        self.host_view = ManyRowView(self.hosts, paint_host, lambda row: str(row.host), self, sorts=HOST_SORTS)
         self.host_view.setAccessibleName("Other hosts")
         self.ladder = Ladder(desk, self)
         self._build()

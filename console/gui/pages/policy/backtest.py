@@ -16,7 +16,7 @@ from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView, Sorts, by_words
+from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, Sorts, by_words
 from console.gui.widgets.safe_text import is_plain
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock
@@ -112,7 +112,9 @@ class Backtest(QWidget):
         self.again = Button("Load what is in force", "refresh", small=True, parent=self)
         self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_changed, lambda row: f"{row.at} {row.agent_id} {row.tool} {row.argument}", self, sorts=_SORTS)
+        self.view = ManyRowView(
+            self.model, paint_changed, lambda row: f"{row.at} {row.agent_id} {row.tool} {row.argument}", self, sorts=_SORTS
+        )
         self.view.setAccessibleName("Calls that would be decided differently")
         self.empty = empty_note(self.view, EMPTY)
         self.empty.show()

@@ -15,7 +15,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel
 from console.gui.widgets.safe_text import is_plain, safe_lines, safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
@@ -107,7 +107,7 @@ class Explainer(QWidget):
         self.verdict = Text("", 15, fonts.SEMIBOLD, mark="")
         self.why = Text("", 12, role="text2", wrap=True)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.parts = RowView(self.model, paint_part, lambda row: f"{row.step}\0{row.rule}\0{row.text}", self)
+        self.parts = ManyRowView(self.model, paint_part, lambda row: f"{row.step}\0{row.rule}\0{row.text}", self)
         self.parts.setAccessibleName("Parts of the call")
         self.parts.order.keep("", "The parts stand in the order in which they are checked.")
         self.empty = empty_note(self.parts, EMPTY)

@@ -13,7 +13,7 @@ from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Rule
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel
 from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock
@@ -49,7 +49,7 @@ class Pane(SidePane):
         self.chips = Chips()
         self.lines = Lines(_SHOWN)
         self.calls_model = RowModel(CALLS, call_words, self)
-        self.calls = RowView(self.calls_model, paint_call, lambda row: f"{row.at} {row.agent_id} {row.argument}", self)
+        self.calls = ManyRowView(self.calls_model, paint_call, lambda row: f"{row.at} {row.agent_id} {row.argument}", self)
         self.calls.setAccessibleName("Calls it decided last")
         self.calls.order.keep("at", "The newest call comes first.", descending=True)
         self.no_calls = empty_note(self.calls, "")

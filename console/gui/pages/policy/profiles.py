@@ -19,7 +19,7 @@ from console.gui.widgets.choice import Choice
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Card, Fact, Facts
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView, Sorts, by_words
+from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, Sorts, by_words
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import age, count, day_clock, plural
@@ -157,7 +157,7 @@ class ProfilesTab(QWidget):
         self.cards = [ProfileCard(name, self) for name in ORDER]
         self.left_out = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.calls = RowView(self.model, self._paint, lambda row: f"{row.at}\0{row.agent_id}\0{row.argument}", self, sorts=_SORTS)
+        self.calls = ManyRowView(self.model, self._paint, lambda row: f"{row.at}\0{row.agent_id}\0{row.argument}", self, sorts=_SORTS)
         self.calls.setAccessibleName(DIFFER)
         self.empty = empty_note(self.calls, NO_CALLS)
         self._build()

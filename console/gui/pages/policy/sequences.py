@@ -17,7 +17,7 @@ from console.gui.theme.tokens import FILTER_BAR, ink
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView, Sorts, by_words
+from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, RowView, Sorts, by_words
 from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
@@ -190,7 +190,7 @@ class SequenceTables(QWidget):
         self.patterns.setAccessibleName("Forbidden sequences")
         self.no_patterns = empty_note(self.patterns, READING)
         self.mark_model = RowModel(MARKS, mark_words, self)
-        self.marks = RowView(self.mark_model, paint_mark, mark_key, self, sorts=_SORTS)
+        self.marks = ManyRowView(self.mark_model, paint_mark, mark_key, self, sorts=_SORTS)
         self.marks.setAccessibleName("Steps that stand")
         self.no_marks = empty_note(self.marks, NO_MARKS)
         self.strip = _Strip(self)
