@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +36,13 @@ def status(state_dir: StateDir = None, as_json: Json = False) -> int:
     places = existing_places(state_dir)
     guard, guard_why = _guard(places)
     supervisor, switch, hooks, supervisor_why = _supervisor(places)
-    there = installed_in(Path.home())
+    there = installed_in(Path(os.path.expanduser("~")))  # noqa: PTH111 - Path.home() raises for an account without a home folder
     kept = _kept_latch(places) if guard is None and switch is None and not places.by_role else ""
     if as_json:
         out.emit(
             {
                 "state_dir": str(places.state_dir),
-                "instance": places.instance_id,
+                "instance": _instance(places, supervisor),
                 "is_hosts": places.by_role,
                 "state": _state(guard, switch, kept),
                 "armed": _armed(guard, supervisor, switch, kept),
@@ -95,6 +96,11 @@ def _supervisor(places: Places) -> tuple[StatusView | None, KillSwitchView | Non
         return None, None, None, str(error)
 
 
+def _instance(places: Places, supervisor: StatusView | None) -> str:
+    """Return the instance's id. A member of the roles' groups reads no file of it, so the supervisor says it; empty: none answers."""
+    return places.instance_id or (plain(supervisor.instance) if supervisor is not None else "")
+
+
 def _armed(guard: dict[str, Any] | None, supervisor: StatusView | None, switch: KillSwitchView | None, kept: str) -> dict[str, Any]:
     """Return the state of the kill switch, as docs/explanation/armed-light.md describes it.
 
@@ -139,7 +145,7 @@ def _print_status(
 ) -> None:
     state = _state(guard, switch, kept)
     out.show(out.words(_state_words(state), {"armed": "bold green", "in_doubt": "bold yellow"}.get(state, "bold red")))
-    out.say_folded(f"state directory {places.state_dir}, instance {places.instance_id or 'unknown'}")
+    out.say_folded(f"state directory {places.state_dir}, instance {_instance(places, supervisor) or 'unknown: no supervisor answers'}")
     if places.by_role:
         roles = ", ".join(supervisor.your_roles) if supervisor is not None else "unknown while no supervisor answers"
         out.say_folded(f"this is the host's instance; your role: {plain(roles, 100)}. Your own: {INSTANCE_VARIABLE}=own watchfloor status")

@@ -107,6 +107,17 @@ def test_status_names_the_roles_and_rights_of_the_caller(host: HostInstance) -> 
     assert (look()["your_roles"], "administer" in look()["your_rights"]) == ([], True)  # root, through the same socket
 
 
+def test_the_command_line_of_a_member_names_the_instance_and_the_files_that_it_could_not_check(host: HostInstance) -> None:
+    said = host.told("status", roles=("viewer",))
+    assert f"instance {host.places.instance_id}" in said.stdout and "your role: viewer" in said.stdout
+    assert json.loads(host.told("status", "--json", roles=("viewer",)).stdout)["instance"] == host.places.instance_id
+    said = host.told("config", "check", roles=("viewer",))
+    assert said.returncode == 0 and said.stdout == "No fault was found in the files that this account can read.\n"
+    assert "only root reads it: /var/lib/watchfloor/settings.json" in said.stderr and "sudo watchfloor config check" in said.stderr
+    told = json.loads(host.told("config", "check", "--json", roles=("viewer",)).stdout)
+    assert told == {"schema_version": 1, "ok": True, "faults": [], "unread": ["/var/lib/watchfloor/settings.json"]}
+
+
 def test_an_account_in_no_group_is_told_which_groups_there_are(host: HostInstance) -> None:
     for groups in ([], [OTHER], [0], [65534]):
         status, said = as_member(lambda: asked(host.sock, "GET", "/api/status"), groups=groups)

@@ -127,14 +127,18 @@ def check(
     """Check the files of the settings: keys, types, ranges, duplicates, owner. Exit 0: good, 1: a fault, each one named."""
     if file is not None and not os.path.lexists(file):
         raise NotFound(f"There is no file {plain(file, 300)}.", "Name a TOML file, or none to check the files that count here.")
-    faults = check_file(file) if file is not None else _every_fault(seek_places(state_dir))
+    places = seek_places(state_dir) if file is None else None
+    faults = check_file(file) if file is not None else _every_fault(places)
+    unread = [shown(places.settings_file)] if places is not None and places.by_role else []
     if as_json:
-        out.emit({"ok": not faults, "faults": [asdict(fault) for fault in faults]})
+        out.emit({"ok": not faults, "faults": [asdict(fault) for fault in faults], "unread": unread})
     for fault in faults if not as_json else ():
         out.show(out.words(fault, "bold red", 1000))
         out.say(f"  {plain(fault.remedy, 1000)}")
     if not faults and not as_json:
-        out.say("No fault was found.")
+        out.say("No fault was found in the files that this account can read." if unread else "No fault was found.")
+    for name in unread:
+        out.note(f"Not checked, because only root reads it: {name}. Check it with: sudo watchfloor config check")
     return int(ExitCode.FAILURE if faults else ExitCode.DONE)
 
 
@@ -178,7 +182,7 @@ def _every_fault(places: Places | None) -> list[Fault]:
     admin = read_administrated()
     faults = list(admin.faults)
     try:
-        if places is not None:
+        if places is not None and not places.by_role:
             own = own_values(places.settings_file)
             for name, lock in admin.locks.items():
                 if name in own and own[name] != admin.values.get(name, (KEYS[name].default, None))[0]:
