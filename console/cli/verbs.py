@@ -100,7 +100,7 @@ NOUNS: dict[str, tuple[str, dict[str, str]]] = {
 """Nouns whose verbs lie in several modules: what each is about, and of each verb ``module:name``."""
 PAGED = frozenset(
     (
-        *("fleet", "activity", "status", "doctor", "logs", "agent show", "receipt list", "receipt show", "mcp list", "hooks list"),
+        *("fleet", "activity", "cost", "status", "doctor", "logs", "agent show", "receipt list", "receipt show", "mcp list", "hooks list"),
         *("approval list", "approval show", "approval grants", "budget list", "budget history", "network sandboxes", "network history"),
         *("allowlist list", "allowlist history", "policy rules", "policy sequences", "policy lint", "audit tail", "config show"),
         *("rollback list", "rollback show", "session list", "session show"),

@@ -25,6 +25,9 @@ RETURN_WATCH_S = 60.0
 KILL_LIMIT_S = 5.0
 LOCAL_WORST_S = ANSWER_S + KILL_LIMIT_S
 """The guard has 0.3 s to answer, else the registry's press does its work; after 5 s the receipt says proven or not."""
+HELPER_S, MOVE_S = 30.0, 55.0
+"""From the start of a helper of the guard to its end: on a busy machine an interpreter alone takes seconds to start. The one that moves an
+adopted program has the second: its own 40 s, and its start."""
 HEARTBEAT_S = 30.0
 LEASE_S = 60.0
 

@@ -302,7 +302,7 @@ class Supervisor:
             tighten=TightenDesk(core, it.scribe),
             approvals=ApprovalDesk(core, it.scribe, self.options.approvals.denial_needs_reason),
             dry_runs=DryRunDesk(core, it.scribe),
-            adoption=AdoptDesk(core, it.scribe, it.guard, it.daemons, self.places.state_dir, it.notice),
+            adoption=AdoptDesk(core, it.scribe, it.guard, it.daemons, self.places.state_dir, it.notice, self.follower.look_at_guard),
             budgets=BudgetDesk(core, it.scribe, self.burn),
             charts=Charts(core, it.scribe, self.burn, self.places, self.options),
             contexts=it.contexts,

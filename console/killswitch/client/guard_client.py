@@ -14,7 +14,7 @@ from typing import Any
 
 from console.domain import errors
 from console.domain.errors import ConsoleError, TimedOut, TooMany, Unreachable
-from console.domain.guard import ANSWER_S, LINE_LIMIT, SILENT_S, decode, encode
+from console.domain.guard import ANSWER_S, HELPER_S, LINE_LIMIT, MOVE_S, SILENT_S, decode, encode
 from console.killswitch.client import patience
 from console.killswitch.kernel import processes
 
@@ -35,6 +35,15 @@ _KINDS: dict[str, type[ConsoleError]] = {
 }
 
 
+_HELPED_S = {
+    **dict.fromkeys(("adoptable", "doubts", "prove"), HELPER_S + 5),
+    "unlatch": 2 * HELPER_S + 5,
+    "passphrase": 3 * HELPER_S + 5,
+    "adopt": 2 * MOVE_S + 5,
+}
+"""Operations for which the guard asks its helpers, with the time of all of them: who gives up sooner calls failed what is done."""
+AT_ONCE = 8
+"""Connections of one client; the guard takes 16 of one process."""
 PAUSE_S = 0.01
 BUSY = "The guard is busy: it accepts no connection."
 _REASON_BYTES = 1000
@@ -171,38 +180,20 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-class GuardClient:
-    """One connection, made at the first call and again after it broke; presses use one of their own."""
+class _Connection:
+    """One connection, made at its first use and again after it broke."""
 
-    def __init__(self, sock_path: Path, timeout_s: float = 5.0) -> None:
-        self._path = sock_path
-        self._timeout_s = timeout_s
-        self._lock = threading.Lock()
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._sock: socket.socket | None = None
         self._inbox = b""
 
-    def call(self, op: str, *, timeout_s: float | None = None, **fields: Any) -> dict[str, Any]:
-        """The answer to one operation. Unreachable, TimedOut, or the kind of ConsoleError the guard refused with."""
-        try:
-            line = encode({"op": op, **fields})
-        except ValueError as error:
-            raise errors.TooLarge("The request does not fit into one line of 4 KiB.", "Name fewer agents at once.") from error
-        with self._lock:
-            try:
-                answer = self._exchange(line, timeout_s if timeout_s is not None else self._timeout_s)
-            except (OSError, ValueError) as error:
-                self._close()
-                if isinstance(error, TimeoutError):
-                    raise TimedOut("The guard is busy: it did not answer in time.", "watchfloor panic works without it.") from error
-                raise Unreachable(f"The guard cannot be reached: {error}.", "watchfloor panic works without it.") from error
-        return _checked(answer)
-
-    def _exchange(self, line: bytes, timeout_s: float) -> dict[str, Any]:
+    def exchange(self, line: bytes, timeout_s: float) -> dict[str, Any]:
         is_old = self._sock is not None
         try:
             return self._once(line, timeout_s)
         except (BrokenPipeError, ConnectionResetError, EOFError):
-            self._close()
+            self.close()
             if not is_old:
                 raise ConnectionError("it closed the connection") from None
         try:
@@ -225,16 +216,61 @@ class GuardClient:
         answer, _, self._inbox = self._inbox.partition(b"\n")
         return decode(answer)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if self._sock is not None:
             with contextlib.suppress(OSError):
                 self._sock.close()
         self._sock = None
 
-    def close(self) -> None:
-        """Ends the connection; the next call makes a new one."""
+
+class GuardClient:
+    """Keeps one connection for the next call. A call beside another one has a connection of its own, so that a freeze or a heartbeat
+    never waits behind an adoption; and so has a press."""
+
+    def __init__(self, sock_path: Path, timeout_s: float = 5.0) -> None:
+        self._path = sock_path
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._idle: _Connection | None = _Connection(sock_path)
+        self._at_once = threading.BoundedSemaphore(AT_ONCE)
+
+    def call(self, op: str, *, timeout_s: float | None = None, **fields: Any) -> dict[str, Any]:
+        """The answer to one operation. Unreachable, TimedOut, or the kind of ConsoleError the guard refused with.
+
+        ``timeout_s``: instead of the client's own, or what helpers of the guard take for this operation.
+        """
+        try:
+            line = encode({"op": op, **fields})
+        except ValueError as error:
+            raise errors.TooLarge("The request does not fit into one line of 4 KiB.", "Name fewer agents at once.") from error
+        if timeout_s is None:
+            timeout_s = max(self._timeout_s, _HELPED_S.get(op, 0.0))
+        with self._at_once:
+            with self._lock:
+                connection, self._idle = self._idle or _Connection(self._path), None
+            try:
+                answer = connection.exchange(line, timeout_s)
+            except (OSError, ValueError) as error:
+                connection.close()
+                if isinstance(error, TimeoutError):
+                    raise TimedOut("The guard is busy: it did not answer in time.", "watchfloor panic works without it.") from error
+                raise Unreachable(f"The guard cannot be reached: {error}.", "watchfloor panic works without it.") from error
+            finally:
+                self._put_back(connection)
+        return _checked(answer)
+
+    def _put_back(self, connection: _Connection) -> None:
         with self._lock:
-            self._close()
+            if self._idle is None:
+                self._idle = connection
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Ends the connection that is kept; the next call makes a new one."""
+        with self._lock:
+            if self._idle is not None:
+                self._idle.close()
 
     # --- operations -----------------------------------------------------------------------------------------------------
 

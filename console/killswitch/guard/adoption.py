@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotRecorded, Unavailable, UsageProblem
-from console.domain.guard import CONSOLE
+from console.domain.guard import CONSOLE, MOVE_S
 from console.domain.ids import AGENT_ID, ControlLevel
 from console.domain.process.failpoints import failpoint
 from console.killswitch.guard.freeze import Freezing
@@ -26,8 +26,6 @@ from console.killswitch.kernel.processes import Handle
 from console.killswitch.store.registry import Entry, Held
 
 HELPER = "adopt"
-MOVE_S = 55.0
-"""The helper's time for moving a tree: its own 40 s, and what its start takes on a busy machine."""
 MOST_ALSO = 16
 CAUSE = "adoption"
 CUT_SHORT = "the guard ended while it was being adopted: what had left it by then is not known"

@@ -21,9 +21,8 @@ from typing import Any
 
 import console
 from console.domain.errors import Unavailable
+from console.domain.guard import HELPER_S
 
-ANSWER_S = 30.0
-"""From the start of a helper to its end. On a busy machine an interpreter alone takes seconds to start."""
 MOST_ANSWER = 256 * 1024
 _CODE = "import sys; sys.path.append(sys.argv[1]); from console.killswitch.helpers.{} import main; main()"
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
@@ -31,7 +30,7 @@ _ORDINARY = (signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGQUIT, signa
 """Signals that the guard ignores or handles; a helper dies of each."""
 
 
-def ask(name: str, request: dict[str, Any], shape: dict[str, type], limit_s: float = ANSWER_S) -> dict[str, Any]:
+def ask(name: str, request: dict[str, Any], shape: dict[str, type], limit_s: float = HELPER_S) -> dict[str, Any]:
     """The answer of the helper ``name``, with exactly these fields of these types.
 
     Raises Unavailable, with why, for anything that is not exactly one such answer in time. Waits: the clerk's thread alone calls it.
@@ -45,7 +44,7 @@ def ask(name: str, request: dict[str, Any], shape: dict[str, type], limit_s: flo
 class Helper:
     """One helper from its start to its end, for a request that another one prepares. Every method raises Unavailable; then it is over."""
 
-    def __init__(self, name: str, limit_s: float = ANSWER_S) -> None:
+    def __init__(self, name: str, limit_s: float = HELPER_S) -> None:
         self._name, self._until, self._pid = name, time.monotonic() + limit_s, 0
         with self._told():
             self._sock, theirs = socket.socketpair()

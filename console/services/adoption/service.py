@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +13,7 @@ from console.api.agents import adopt as v
 from console.domain.agent import Agent, AgentId, ProcessIdentity
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
-from console.domain.errors import Conflict, ConsoleError
+from console.domain.errors import Conflict, ConsoleError, TimedOut, Unreachable
 from console.domain.ids import ControlLevel
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.processes import start_ticks
@@ -22,8 +24,6 @@ from console.services.notices.shown import Notice
 from console.services.records.record_writer import Scribe
 
 DESCRIBED = 20
-LOOK_AROUND_S, MOVE_S = 30.0, 50.0
-"""On a busy host one look at all processes takes seconds."""
 LOOK_S = 1.0
 EMPTY_LOOKS = 2
 Kind = Literal["itself", "descendant", "orphan"]
@@ -32,11 +32,20 @@ Kind = Literal["itself", "descendant", "orphan"]
 class AdoptDesk:
     """What the operator asks; the guard judges and moves."""
 
-    __slots__ = ("_notice", "_core", "_scribe", "_guard", "_daemons", "_state_dir")
+    __slots__ = ("_notice", "_core", "_scribe", "_guard", "_daemons", "_state_dir", "_look_at_guard")
 
-    def __init__(self, core: Core, scribe: Scribe, guard: GuardClient, daemons: DaemonService, state_dir: Path, notice: Notice) -> None:
+    def __init__(
+        self,
+        core: Core,
+        scribe: Scribe,
+        guard: GuardClient,
+        daemons: DaemonService,
+        state_dir: Path,
+        notice: Notice,
+        look_at_guard: Callable[[], Awaitable[None]],
+    ) -> None:
         self._core, self._scribe, self._guard, self._daemons, self._state_dir = core, scribe, guard, daemons, state_dir
-        self._notice = notice
+        self._notice, self._look_at_guard = notice, look_at_guard
 
     def _agent(self, agent_id: str) -> Agent:
         return self._core.state.agents[self._core.agent_or_404(agent_id)]
@@ -76,8 +85,8 @@ class AdoptDesk:
     async def _examine(self, pid: int, ticks: int, caller_pid: int, around: str = "") -> dict[str, Any]:
         """``around``: the agent's id, to look at what is around the process; on a busy host that takes seconds."""
         spare = [p for p in (os.getpid(), caller_pid) if p > 1]
-        asked = {"pid": pid, "start_ticks": ticks, "spare": spare, "around": around}
-        return await asyncio.to_thread(self._guard.call, "adoptable", timeout_s=LOOK_AROUND_S if around else 5.0, **asked)
+        asked: dict[str, Any] = {"pid": pid, "start_ticks": ticks, "spare": spare, "around": around}
+        return await asyncio.to_thread(self._guard.call, "adoptable", **asked)
 
     async def adopt(self, body: v.AdoptBody, by: str, caller_pid: int) -> v.AdoptedView:
         """1. it is what was shown, 2. the record, 3. the guard's move, 4. its owner's folder, 5. it is believed.
@@ -103,13 +112,18 @@ class AdoptDesk:
         try:
             done = await asyncio.to_thread(self._move, body, agent.agent_id, by, caller_pid)
         except ConsoleError as error:
-            refused = Record(by, "adopt.refused", f"{agent.agent_id}: {error}"[:1000], verdict="failed", agent_id=agent.agent_id, must=True)
-            self._scribe.record(refused)
+            # Without an answer it may have been adopted all the same: "failed" would be a guess.
+            verdict = "unknown" if isinstance(error, TimedOut | Unreachable) else "failed"
+            self._scribe.record(
+                Record(by, "adopt.refused", f"{agent.agent_id}: {error}"[:1000], verdict=verdict, agent_id=agent.agent_id, must=True)
+            )
             raise
         found = {k: done[k] for k in ("moved", "left", "left_n", "best_effort", "frozen")}
         found |= await asyncio.to_thread(self._open_for_owner, agent.agent_id, process, body.uid, by)
         core = self._core
         core.post(e.Adopted(*now(), agent.agent_id, process, int(done["moved"]), str(done["best_effort"]), by))
+        with suppress(ConsoleError):  # the follower looks again by itself
+            await self._look_at_guard()  # a look in the middle of it saw the agent frozen
         await core.saved()
         await self._daemons.tell()  # a kill may follow at once: the guard knows session and daemon by then
         return v.AdoptedView(agent=agent.agent_id, orphans=len(done["orphans"]), **found)
@@ -126,7 +140,6 @@ class AdoptDesk:
     def _move(self, body: v.AdoptBody, agent_id: AgentId, by: str, caller_pid: int) -> dict[str, Any]:
         return self._guard.call(
             "adopt",
-            timeout_s=MOVE_S,
             agent_id=agent_id,
             pid=body.pid,
             start_ticks=body.start_ticks,

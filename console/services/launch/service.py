@@ -21,6 +21,7 @@ from console.domain.network import Sensitivity
 from console.domain.process.failpoints import failpoint
 from console.domain.words import counted
 from console.egress.service import Egress
+from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.containers.network_cut import namespaces_of
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
@@ -84,6 +85,12 @@ async def weigh(dangers: DangerDesk, request: LaunchRequest, by: str) -> None:
     await dangers.weigh(request, by)
 
 
+def _stopped(state: EngineState, agent_id: AgentId) -> Killed | None:
+    """The refusal that a stop is: also of a launch that broke in its middle, because the stop took its sandbox away. None: no stop."""
+    was_stopped = state.killed or agent_id in state.killing or agent_id in state.halting
+    return Killed("It was stopped while it started.", "") if was_stopped or not state.agents[agent_id].state.is_live else None
+
+
 class Launcher:
     """Starts agents and lets go of them; on the event loop's thread, blocking work in threads."""
 
@@ -132,10 +139,10 @@ class Launcher:
         async with self._gate:
             try:
                 await self._start(command)
-            except ConsoleError as error:
-                await self._broke(command.agent.agent_id, error, str(error))
-            except OSError as error:
-                refusal = ConsoleError(f"The launch failed: {error}.", "watchfloor doctor shows what this host has.")
+            except (ConsoleError, OSError) as error:
+                refusal = _stopped(self._core.state, command.agent.agent_id) or error
+                if isinstance(refusal, OSError):
+                    refusal = ConsoleError(f"The launch failed: {error}.", "watchfloor doctor shows what this host has.")
                 await self._broke(command.agent.agent_id, refusal, str(error))
             except Exception as error:
                 # A fault of ours: whoever asked is told, nothing counts as starting for ever, and the runner says it on every console.
@@ -246,10 +253,9 @@ class Launcher:
 
     def _refuse_if_stopped(self, agent: Agent) -> None:
         """A stop, or a stricter network, that came while this launch was under way."""
-        state = self._core.state
-        current = state.agents[agent.agent_id]
-        if state.killed or agent.agent_id in state.killing or agent.agent_id in state.halting or not current.state.is_live:
-            raise Killed("It was stopped while it started.", "")
+        if (stopped := _stopped(self._core.state, agent.agent_id)) is not None:
+            raise stopped
+        current = self._core.state.agents[agent.agent_id]
         if current.network_mode is not agent.network_mode or (current.isolated and not agent.isolated):
             raise Conflict("Its session became stricter while it started.", "Launch it again: it starts with what holds now.")
 

@@ -44,8 +44,6 @@ LAST_KEY = "rearm.last"
 MOST_SHOWN = 50
 KEPT_S = 3.0
 """How long a rearm's answer waits for the note of who may be started again."""
-LOOK_S = 20.0
-"""How long the guard's look at everything may take; an engine that is silent is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,7 @@ class Rearming:
         failpoint("rearm.recorded")
         reason = ask.reason.encode("ascii", "replace").decode()[:200]
         asked: dict[str, Any] = {"generation": generation, "kills": kills, "by": ask.name(), "reason": reason, "proof": ticket}
-        answer = await asyncio.to_thread(self._guard.call, "unlatch", timeout_s=LOOK_S, **asked)
+        answer = await asyncio.to_thread(self._guard.call, "unlatch", **asked)
         failpoint("rearm.unlatched")
         if self._remote is not None:
             self._remote.generation = 0
@@ -238,7 +236,7 @@ class Rearming:
 
     async def _look(self) -> dict[str, Any]:
         """The guard's own look for whatever may still run; it waits for the engine."""
-        return await asyncio.to_thread(self._guard.call, "doubts", timeout_s=LOOK_S)
+        return await asyncio.to_thread(self._guard.call, "doubts")
 
     def _blockers(self, kills: list[str], look: dict[str, Any], kill_id: str = "") -> list[ConsoleError]:
         """Return what forbids a rearm. It needs three things: no process of ours runs, the newest kill is the one that the person saw, and

@@ -31,13 +31,15 @@ class StandIn:
     def serve(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                sock, _ = self.listener.accept()
-                with sock, sock.makefile("rb") as lines, contextlib.suppress(OSError):
-                    for line in lines:
-                        answer = self.answer(decode(line))
-                        if answer is None:
-                            break
-                        sock.sendall(answer)
+                threading.Thread(target=self.converse, args=(self.listener.accept()[0],), daemon=True).start()
+
+    def converse(self, sock: socket.socket) -> None:
+        with sock, sock.makefile("rb") as lines, contextlib.suppress(OSError):
+            for line in lines:
+                answer = self.answer(decode(line))
+                if answer is None:
+                    break
+                sock.sendall(answer)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -111,3 +113,22 @@ def test_no_reason_keeps_a_press_or_a_halt_from_going_out(ask: Callable[[Answer]
     assert client.press("all", reason, "operator:0", timeout_s=60.0) == "k"
     assert client.halt([f"o-{n:016x}" for n in range(128)], reason) == "k"
     assert all(message["reason"].startswith("why \U0001f525") for message in heard) and len(heard) == 2
+
+
+def test_a_freeze_does_not_wait_behind_an_adoption(ask: Callable[[Answer], GuardClient]) -> None:
+    may_end, asked = threading.Event(), threading.Event()
+
+    def answer(message: dict[str, Any]) -> bytes:
+        if message["op"] == "adopt":
+            asked.set()
+            assert may_end.wait(60)
+        return encode({"ok": True, "of": message["op"]})
+
+    client, done = ask(answer), list[str]()
+    adoption = threading.Thread(target=lambda: done.append(str(client.call("adopt")["of"])))
+    adoption.start()
+    assert asked.wait(60)
+    assert client.call("freeze", scope="all")["of"] == "freeze" and client.call("heartbeat")["of"] == "heartbeat" and not done
+    may_end.set()
+    adoption.join(60)
+    assert done == ["adopt"] and client.call("status")["of"] == "status"
