@@ -278,7 +278,7 @@ class HostView(View, kw_only=True):
 
 
 class ReceiptRow(View, kw_only=True):
-    """One line of the list of receipts."""
+    """One line of the list of receipts. ``proven_ms``: until its last agent was confirmed dead; ``ms_total``: until its last step."""
 
     kill_id: str
     pressed_at: float
@@ -291,6 +291,7 @@ class ReceiptRow(View, kw_only=True):
     targets: int
     best_effort: int
     ms_total: float
+    proven_ms: float | None = None
     exit_code: int
     headline: str = ""
     short: str = ""

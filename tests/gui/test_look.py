@@ -10,8 +10,10 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from console.gui.theme import style
+from console.gui.theme import fonts, style
 from console.gui.theme.tokens import DARK, LIGHT
+from console.gui.widgets.facts import Fact, Facts
+from console.gui.widgets.marks import lines_of
 from console.gui.window.main import Window
 from console.panic.machine import PanicState
 from tests.fakes.guard_socket import FakeGuard
@@ -86,3 +88,20 @@ def test_nobody_answers(open_window: Callable[..., Window], qtbot: QtBot) -> Non
     picture(window, "silent-switch", qtbot)
     light, words = window.switch.light(0)
     assert light == "unknown" and "No supervisor" in words
+
+
+def test_a_fact_with_nothing_at_the_right_has_as_many_lines_as_it_needs(qtbot: QtBot) -> None:
+    facts = Facts(24)
+    qtbot.addWidget(facts)
+    facts.say([Fact("short", "right", "check"), Fact("no home is looked at, because this instance has its own folder " * 3, indent=True)])
+    assert facts.heightForWidth(3000) == 48 and facts.heightForWidth(300) == 48 + 3 * 16, "four lines at most"
+    facts.say([Fact("long words " * 30, "right")])
+    assert facts.heightForWidth(200) == 24, "beside words at the right there is one line"
+
+
+def test_lines_of_a_text_hold_all_of_it(qtbot: QtBot) -> None:
+    text = "\U0001f600 one two \U0001f600\U0001f600 three /a/folder/without/a/place/to/break/at/all four"
+    lines = lines_of(text, fonts.ui(12), 90, 50)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "") and len(lines) > 3
+    assert lines_of(text, fonts.ui(12), 90, 2)[0] == lines[0] and len(lines_of(text, fonts.ui(12), 90, 2)) == 2
+    assert lines_of("", fonts.ui(12), 90, 2) == ("",)

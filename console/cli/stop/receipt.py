@@ -92,7 +92,7 @@ def list_receipts(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: 
             moment(row.pressed_at, "seconds"),
             out.words(row.scope, limit=60),
             out.words(row.short + ("" if row.complete else ", not complete"), style, 100),
-            f"{row.ms_total / 1000:.2f}",
+            "-" if row.proven_ms is None else f"{row.proven_ms / 1000:.2f}",
             out.words(row.by, limit=40),
             out.words(row.reason, limit=80),
         )

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QContextMenuEvent, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
+from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_text, share_colours
+from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_text, lines_of, share_colours
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.text import offer_copy
 from console.gui.widgets.words import usd
@@ -80,28 +80,59 @@ class Fact:
     """Begins below the words of a line with a mark."""
 
 
+_MOST = 4
+"""Lines of one fact that has nothing at the right; the tooltip has all of it."""
+_NEXT = 16
+_HANG = 10
+"""Pixels by which the further lines of a fact stand in: what an agent named itself begins no line that looks like a fact."""
+
+
 class Facts(QWidget):
-    """Lines of facts, all the same height. ``split`` fixes where the second column begins, left-aligned; else it ends at the right."""
+    """Lines of facts. ``split`` fixes where the second column begins, left-aligned; else it ends at the right.
+
+    A fact with words at the left alone has as many lines as it needs, up to four.
+    """
 
     def __init__(self, height: int = 22, *, split: int = 0, ruled: bool = False, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._height, self._split, self._ruled = height, split, ruled
         self._facts: tuple[Fact, ...] = ()
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self.setFixedHeight(0)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
 
     def say(self, facts: Sequence[Fact]) -> None:
         new = tuple(facts)
         if new == self._facts:
             return
         self._facts = new
-        self.setFixedHeight(len(new) * self._height)
         self.setAccessibleName("; ".join(f"{safe_text(f.left)} {safe_text(f.right)}".strip() for f in new))
+        self.updateGeometry()
         self.update()
 
+    def _lines(self, fact: Fact, width: int) -> tuple[str, ...]:
+        left = safe_text(fact.left)
+        return (left,) if fact.right or self._split else lines_of(left, _left_face(fact), int(width - _inset(fact) - _HANG), _MOST)
+
+    def _boxes(self, width: int) -> list[QRectF]:
+        """Where each fact stands."""
+        boxes, y = [], 0.0
+        for fact in self._facts:
+            boxes.append(QRectF(0, y, width, self._height + (len(self._lines(fact, width)) - 1) * _NEXT))
+            y = boxes[-1].bottom()
+        return boxes
+
+    def heightForWidth(self, width: int) -> int:
+        return int(sum(box.height() for box in self._boxes(width)))
+
+    def sizeHint(self) -> QSize:
+        return QSize(20, self.heightForWidth(self.width()))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(20, 0)
+
     def _words_at(self, y: int) -> str:
-        number = y // self._height
-        fact = self._facts[number] if 0 <= number < len(self._facts) else None
+        fact = next((f for f, box in zip(self._facts, self._boxes(self.width()), strict=True) if box.top() <= y < box.bottom()), None)
         return safe_text(f"{fact.left} {fact.right}".strip(), 2000) if fact else ""
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
@@ -115,53 +146,41 @@ class Facts(QWidget):
         return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
         painter = QPainter(self)
-        for number, fact in enumerate(self._facts):
-            box = QRectF(0, number * self._height, self.width(), self._height)
+        for fact, box in zip(self._facts, self._boxes(self.width()), strict=True):
             if self._ruled:
-                painter.fillRect(QRectF(0, box.y(), box.width(), 1), QColor(colours.line))
-            x = 0.0
-            if fact.mark:
-                draw_mark(painter, fact.mark, QRectF(1, box.center().y() - 5, 10, 10), getattr(colours, fact.mark_role))
-            if fact.mark or fact.indent:
-                x = 21.0
-            right_face = fonts.mono(11) if fact.right_mono else fonts.ui(12, fonts.MEDIUM if fact.right_role != "text2" else fonts.REGULAR)
-            right = safe_text(fact.right)
-            left_face = fonts.mono(12) if fact.mono else fonts.ui(12)
-            if self._split:
-                draw_text(
-                    painter,
-                    QRectF(x, box.y(), self._split - x - 6, self._height),
-                    safe_text(fact.left),
-                    left_face,
-                    getattr(colours, fact.left_role),
-                )
-                draw_text(
-                    painter,
-                    QRectF(self._split, box.y(), self.width() - self._split, self._height),
-                    right,
-                    right_face,
-                    getattr(colours, fact.right_role),
-                )
-                continue
-            width = min(fonts.metrics(right_face).horizontalAdvance(right) + 2, self.width() * 0.65)
-            draw_text(
-                painter,
-                QRectF(x, box.y(), self.width() - x - width - 8, self._height),
-                safe_text(fact.left),
-                left_face,
-                getattr(colours, fact.left_role),
-            )
-            draw_text(
-                painter,
-                QRectF(self.width() - width, box.y(), width, self._height),
-                right,
-                right_face,
-                getattr(colours, fact.right_role),
-                right=True,
-            )
+                painter.fillRect(QRectF(0, box.y(), box.width(), 1), QColor(ink().line))
+            self._paint(painter, fact, QRectF(0, box.y(), box.width(), self._height))
         painter.end()
+
+    def _paint(self, painter: QPainter, fact: Fact, box: QRectF) -> None:
+        """``box`` holds its first line."""
+        colours = ink()
+        if fact.mark:
+            draw_mark(painter, fact.mark, QRectF(1, box.center().y() - 5, 10, 10), getattr(colours, fact.mark_role))
+        x, left, face = _inset(fact), getattr(colours, fact.left_role), _left_face(fact)
+        first, *others = self._lines(fact, int(box.width()))
+        right = safe_text(fact.right)
+        right_face = fonts.mono(11) if fact.right_mono else fonts.ui(12, fonts.MEDIUM if fact.right_role != "text2" else fonts.REGULAR)
+        if self._split:
+            room, begins, width = self._split - x - 6, float(self._split), box.width() - self._split
+        else:
+            width = min(fonts.metrics(right_face).horizontalAdvance(right) + 2, box.width() * 0.65) if right else 0.0
+            room, begins = box.width() - x - width - (8 if right else 0), box.width() - width
+        draw_text(painter, QRectF(x, box.y(), room, self._height), first, face, left)
+        for number, words in enumerate(others, 1):
+            draw_text(painter, QRectF(x + _HANG, box.y() + number * _NEXT, room - _HANG, self._height), words, face, left)
+        if right:
+            at = QRectF(begins, box.y(), width, self._height)
+            draw_text(painter, at, right, right_face, getattr(colours, fact.right_role), right=not self._split)
+
+
+def _inset(fact: Fact) -> float:
+    return 21.0 if fact.mark or fact.indent else 0.0
+
+
+def _left_face(fact: Fact) -> QFont:
+    return fonts.mono(12) if fact.mono else fonts.ui(12)
 
 
 class GaugeLine(QWidget):

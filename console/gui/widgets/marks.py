@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen, QPixmap, QTextLayout, QTextOption
 
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -25,6 +25,23 @@ def draw_text(painter: QPainter, box: QRectF, text: str, font: QFont, colour: st
     painter.setPen(pen_colour(colour))
     painter.drawText(box, _RIGHT if right else _LEFT, shown)
     return shown
+
+
+@lru_cache(maxsize=2048)
+def lines_of(text: str, font: QFont, width: int, most: int) -> tuple[str, ...]:
+    """The text in lines of so many pixels, ``most`` at most: the last one holds all that is left, to be elided."""
+    layout, option = QTextLayout(text, font), QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    layout.setTextOption(option)
+    layout.beginLayout()
+    starts: list[int] = []
+    while len(starts) < most and (line := layout.createLine()).isValid():
+        line.setLineWidth(max(20, width))
+        starts.append(2 * line.textStart())
+    layout.endLayout()
+    units = text.encode("utf-16-le", "surrogatepass")  # Qt counts in units of UTF-16
+    ends = [*starts[1:], len(units)]
+    return tuple(units[start:end].decode("utf-16-le", "surrogatepass").strip() for start, end in zip(starts, ends, strict=True)) or ("",)
 
 
 @lru_cache(maxsize=256)

@@ -102,6 +102,7 @@ def _offer_copy(view: RowView, model: RowModel, ident: Callable[[Any], str] | No
 
     def offer(title: str, keys: QKeySequence, words: Callable[[int], str]) -> None:
         action = QAction(title, view)
+        action.setToolTip(tooltip(f"{title}: of each selected row, as it is shown."))
         action.setShortcut(keys)
         action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         action.triggered.connect(lambda: QGuiApplication.clipboard().setText("\n".join(words(number) for number in view.picked())))

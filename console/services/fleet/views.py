@@ -192,6 +192,7 @@ def receipt_row(receipt: Receipt) -> m.ReceiptRow:
         targets=len(receipt.targets),
         best_effort=sum(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets),
         ms_total=receipt.ms_total,
+        proven_ms=receipt.proven_ms,
         exit_code=int(found.exit_code),
         headline=found.headline,
         short=found.short,

@@ -18,7 +18,7 @@ RECEIPTS = (
     Column("when", "When", 112),
     Column("scope", "Scope", share=3),
     Column("result", "Result", share=4),
-    Column("took", "Took", 70, right=True),
+    Column("took", "Confirmed after", 104, right=True),
     Column("by", "By", 84, hide_below=480),
 )
 HOSTS = (
@@ -39,15 +39,20 @@ def receipt_words(row: ReceiptRow, key: str) -> str:
         case "result":
             return result_words(row)[0]
         case "took":
-            return took(row.ms_total)
+            return confirmed_after(row)
     return row.by
 
 
 RECEIPT_SORTS: Sorts = {
     **by_words(receipt_words, "scope", "result", "by"),
     "when": lambda row: row.pressed_at,
-    "took": lambda row: row.ms_total,
+    "took": lambda row: row.proven_ms,
 }
+
+
+def confirmed_after(row: ReceiptRow) -> str:
+    """The time of the headline: until the last of its agents was confirmed dead."""
+    return "—" if row.proven_ms is None else took(row.proven_ms)
 
 
 def scope_words(scope: str) -> str:
@@ -64,7 +69,7 @@ def paint_receipt(canvas: Canvas, row: ReceiptRow) -> None:
     canvas.text("when", day_clock(row.pressed_at), "text2", mono=True)
     canvas.text("scope", scope_words(row.scope))
     marked(canvas, "result", words, shape, role)
-    canvas.text("took", took(row.ms_total), weight=fonts.MEDIUM, right=True)
+    canvas.text("took", confirmed_after(row), weight=fonts.MEDIUM, right=True)
     canvas.text("by", row.by, "text2")
 
 

@@ -17,6 +17,7 @@ from console.gui.pages.kill_switch.lists import (
     HOSTS,
     RECEIPT_SORTS,
     RECEIPTS,
+    confirmed_after,
     host_words,
     hosts_note,
     paint_host,
@@ -34,7 +35,7 @@ from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Card
 from console.gui.widgets.rows import ManyRowView, RowModel, RowView
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import day_clock, plural, took
+from console.gui.widgets.words import day_clock, plural
 
 _SHOWN = 6
 ROTATION_S = 10.0
@@ -220,7 +221,7 @@ class KillSwitchPage(Page):
             line = f"By {view.by or 'an unknown person'}: “{view.reason}”. Nothing can start until you rearm."
         last = view.receipts[0] if view and view.receipts else None
         fine = (
-            f"Last kill: {day_clock(last.pressed_at)}, {result_words(last)[0]}, {took(last.ms_total)}"
+            f"Last kill: {day_clock(last.pressed_at)}, {result_words(last)[0]}, {confirmed_after(last)}"
             if last
             else "No kill was ever made here"
         )

@@ -29,8 +29,6 @@ MEANS = {
     "kill": "Stops now. Cannot be undone. Unsaved work is lost; files and logs are kept.",
 }
 _ORDER = ("contained", "managed", "adopted", "observed")
-_WRAP = 74
-"""Characters of a line of a reason."""
 _NAME_WRAP = 62
 """Characters of a line that names a target; the view has room for a few more."""
 _NAMED = 5
@@ -161,9 +159,7 @@ def why_lines(agents: list[LadderAgent], mark: str, role: str) -> list[Fact]:
     lines = []
     for why, who in common[:_WHYS]:
         colour = role if role == "warn" else "text"
-        first, *rest = wrap(safe_text(why), _WRAP) or [""]
-        lines.append(Fact(first, "", mark, role, left_role=colour))
-        lines += [Fact(part, "", left_role=colour, indent=True) for part in rest]
+        lines.append(Fact(why, "", mark, role, left_role=colour))
         more = f" and {len(who) - 1} more" if len(who) > 1 else ""
         lines.append(Fact(safe_text(who[0], 40) + more, "", left_role="text2", indent=True))
     if len(common) > _WHYS:
@@ -198,12 +194,8 @@ def outcome(action: str, done: ActView) -> tuple[Literal["amber", "info"], str]:
 
 
 def daemon_lines(preview: LadderPreview | CandidatesView) -> list[Fact]:
-    """Each of ``daemon_words`` in as many lines as it needs."""
-    lines = []
-    for words in daemon_words(preview):
-        first, *rest = wrap(safe_text(words), _WRAP) or [""]
-        lines += [Fact(first, "", "alert", "warn", left_role="text"), *(Fact(part, "", left_role="text", indent=True) for part in rest)]
-    return lines
+    """Each of ``daemon_words`` as a fact."""
+    return [Fact(words, "", "alert", "warn", left_role="text") for words in daemon_words(preview)]
 
 
 def daemon_words(preview: LadderPreview | CandidatesView) -> list[str]:

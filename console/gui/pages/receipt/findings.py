@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from textwrap import wrap
 
 from console.api.persistence import FindingView, PersistenceReport
 from console.gui.pages.kill_switch.lists import marked
@@ -21,8 +20,6 @@ COLUMNS = (
     Column("session", "Session", share=2, hide_below=860),
 )
 _DOUBTS = 8
-_WRAP = 50
-"""Characters of a line of the side pane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,6 @@ def summary(reports: list[PersistenceReport], *, known: bool) -> list[Fact]:
 
 
 def _cannot(text: str) -> list[Fact]:
-    """``quarantine: not available, because ...`` in as many lines as it needs."""
+    """``quarantine: not available, because ...`` as two facts."""
     head, _, why = safe_text(text, 300).partition(": ")
-    rest = [Fact(part, "", left_role="text2", indent=True) for part in wrap(why, _WRAP)]
-    return [Fact(head[:1].upper() + head[1:], "", "ring", left_role="text2"), *rest]
+    return [Fact(head[:1].upper() + head[1:], "", "ring", left_role="text2"), Fact(why, "", left_role="text2", indent=True)]

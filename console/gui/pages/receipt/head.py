@@ -16,7 +16,7 @@ from console.gui.models.switch import STEP_TITLES, step_of
 from console.gui.pages.receipt.amended import late
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.marks import draw_text
+from console.gui.widgets.marks import draw_text, lines_of
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import plural, took
 from console.panic.guard_state import GuardState
@@ -125,7 +125,7 @@ class Timeline(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedHeight(70)
+        self.setFixedHeight(86)
         self._receipt: Receipt | None = None
 
     def say(self, receipt: Receipt | None) -> None:
@@ -170,13 +170,9 @@ class Timeline(QWidget):
             words = step.detail or step.status.value if step else "not yet"
             if step is not None and step.status in (StepStatus.FAILED, StepStatus.UNKNOWN) and step.detail:
                 words = f"{step.status.value}: {words}"
-            draw_text(
-                painter,
-                box.translated(0, 26),
-                safe_text(words),
-                fonts.ui(12, fonts.MEDIUM if amber else fonts.REGULAR),
-                colours.warn if amber else colours.text2,
-            )
+            face, role = fonts.ui(12, fonts.MEDIUM if amber else fonts.REGULAR), colours.warn if amber else colours.text2
+            for line, part in enumerate(lines_of(safe_text(words), face, int(box.width()), 2)):
+                draw_text(painter, box.translated(0, 25 + 16 * line), part, face, role)
             if step is not None and step.ms is not None:
-                draw_text(painter, box.translated(0, 44), f"+{took(step.ms)}", fonts.mono(11), colours.text3)
+                draw_text(painter, box.translated(0, 60), f"+{took(step.ms)}", fonts.mono(11), colours.text3)
         painter.end()

@@ -113,7 +113,7 @@ class ReceiptSide(SidePane):
             Fact("Reason", receipt.reason, left_role="text2", right_role="text"),
             Fact("Scope", "everything" if receipt.scope == "all" else receipt.scope, left_role="text2", right_role="text"),
             Fact("Remote order", receipt.order or "none, a local kill", left_role="text2", right_role="text"),
-            Fact("In all", took(receipt.ms_total), left_role="text2", right_role="text"),
+            Fact("In all, with later steps", took(receipt.ms_total), left_role="text2", right_role="text"),
             Fact(
                 "Complete", "yes" if receipt.complete else "not yet", left_role="text2", right_role="text" if receipt.complete else "warn"
             ),
