@@ -52,6 +52,11 @@ def turned(day: Day, at: float, boot_s: float, boot_id: str) -> Day:
     return Day(today, ends, boot_id)
 
 
+def last_midnight(at: float) -> float:
+    """The local midnight at which the day of ``at`` began."""
+    return at + until_midnight(at) - 86400
+
+
 def until_midnight(at: float) -> float:
     """Seconds until the next local midnight."""
     there = time.localtime(at)

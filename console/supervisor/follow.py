@@ -218,10 +218,12 @@ class Follower:
                     await written.wait(beat_in(IDLE_GUARD_S))
 
     async def _revive(self, why: str) -> None:
-        self._notice(f"the guard does not answer ({why}); starting it again from its registry", "red")
+        words = f"the guard does not answer ({why}); starting it again from its registry"
+        self._notice(words, "red")
         try:
             await asyncio.to_thread(ensure_guard, self._places, self._options)
             await self._say_again()
+            self._notice(words, "over")
             self._notice("the guard answers again", "info")
         except ConsoleError as error:
             log.error("the guard cannot be started: %s", error)

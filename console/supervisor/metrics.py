@@ -21,7 +21,7 @@ from starlette.responses import Response
 from console.api import endpoints as ep
 from console.api.armed import ArmedView
 from console.domain.agent import Agent
-from console.domain.budget import GAUGES, LIMIT_NAMES, UNCAPPED, until_midnight
+from console.domain.budget import GAUGES, LIMIT_NAMES, UNCAPPED, last_midnight
 from console.domain.calls.approval import ApprovalState
 from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
@@ -67,7 +67,7 @@ class Moment:
 
     def unknown_cost(self) -> list[Agent]:
         """Agents of today of which it is not known what they spent."""
-        midnight = self.at + until_midnight(self.at) - 86400
+        midnight = last_midnight(self.at)
         today = (one for one in self.state.agents.values() if one.ended_at is None or one.ended_at >= midnight)
         return [one for one in today if cost_unknown(one, self.state)]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from console import __version__
 from console.api import messages as m
 from console.api.alerts import AlertsView, WebhookView
-from console.domain.budget import until_midnight
+from console.domain.budget import last_midnight
 from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState
 from console.services.configuration.service import SettingsDesk
@@ -81,7 +81,7 @@ class StatusService:
         self._follower.deltas.forget()
         at, _ = now()
         agents = [agent_view(a, core.state, core.meters, at) for a in core.state.agents.values()]
-        midnight = at + until_midnight(at) - 86400
+        midnight = last_midnight(at)
         return m.FleetView(
             killed=core.state.killed,
             kill_reason=core.state.kill_reason,

@@ -131,17 +131,19 @@ def test_spend_that_nothing_reads_is_unknown_in_rows_and_sums(make_house: Make, 
     house = make_house("0")
     unread = AgentView(id="a-1", name="gemini", session="c", state="running", cost_usd=None, cost_unknown="no source reads it")
     house.supervisor.agents["a-1"] = unread
+    house.supervisor.agents["a-2"] = unread.replaced(id="a-2", state="ended", ended_at=time.time())
+    house.supervisor.agents["a-3"] = unread.replaced(id="a-3", state="ended", ended_at=time.time() - 2 * 86400)
     window = open_window("fleet")
     page = window.page
     assert isinstance(page, FleetPage)
     window.fleet.spend_today_usd = window.fleet.burn_usd_per_h = 0.0
     qtbot.waitUntil(lambda: "spend today unknown" in page.table.header.accessibleName())
-    assert "1 agent unknown" in page.table.header.accessibleName()
+    assert "2 agents unknown" in page.table.header.accessibleName()
     assert fleet_rows.cell_words(window.fleet.rows["a-1"], "burn") == "unknown"
     window.goto("budgets", "")
     budgets = window.page
     assert isinstance(budgets, BudgetsPage)
-    qtbot.waitUntil(lambda: "1 agent: spend unknown, in no sum" in budgets.list.head.accessibleName())
+    qtbot.waitUntil(lambda: "2 agents: spend unknown, in no sum" in budgets.list.head.accessibleName())
 
 
 # --- the log --------------------------------------------------------------------------------------------------------------

@@ -340,6 +340,41 @@ def test_rearm_needs_a_reason_and_the_id_and_shows_refusals(make_house: Make, op
     qtbot.waitUntil(lambda: not window.banner.isVisible())
 
 
+def test_what_starts_after_a_rearm_stands_above_the_dead(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    window = open_window("fleet")
+    page = fleet_page(window)
+    QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, pos=page.view.visualRect(page.view.model().index(2, 0)).center())
+    dead = page.view.current()
+    house.on_loop(house.guard.press_now)
+    qtbot.waitUntil(lambda: window.switch.receipt is not None and window.switch.receipt.complete)
+    window.do("receipt.rearm")
+    asked = dialog(window, RearmDialog, qtbot)
+    assert isinstance(asked, RearmDialog)
+    asked.reason.setText("checked")
+    asked.typed.setText(window.switch.guard.kill_id)
+    qtbot.waitUntil(asked.main.isEnabled)
+    asked.main.click()
+    qtbot.waitUntil(lambda: not window.switch.is_killed)
+    window.goto("fleet", "")
+    fresh = dead.view.replaced(id="fresh", name="fresh", parent_id="", state="running")
+    house.on_loop(lambda: house.supervisor.upsert(fresh))
+    qtbot.waitUntil(lambda: "fresh" in [row.id for row in page.table.model.rows])
+    shown = [row.id for row in page.table.model.rows]
+    assert shown.index("fresh") < shown.index("release-captain") and page.view.current() is dead
+
+
+def test_a_notice_of_the_supervisor_goes_with_its_cause(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
+    house = make_house()
+    window = open_window("fleet")
+    lost = "the guard does not answer (refused); starting it again from its registry"
+    house.on_loop(lambda: house.supervisor.tell("notice", {"level": "red", "text": lost}))
+    qtbot.waitUntil(lambda: window.strip.notice is not None and window.strip.notice.level == "red")
+    house.on_loop(lambda: house.supervisor.tell("notice", {"level": "over", "text": lost}))
+    house.on_loop(lambda: house.supervisor.tell("notice", {"level": "info", "text": "the guard answers again"}))
+    qtbot.waitUntil(lambda: window.strip.notice is not None and window.strip.notice.text == "the guard answers again")
+
+
 def test_a_notice_of_the_guard_goes_with_its_cause(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     house = make_house()
     window = open_window("fleet")

@@ -12,9 +12,11 @@ from typing import Any
 
 from console.api.agents.fleet_changes import FleetChanges
 from console.api.messages import AgentView
+from console.domain.budget import last_midnight
 from console.gui.models.facts import Facts, News
 from console.gui.models.order import children_of, ranks_of
 from console.gui.models.row import CALM, FELL, Row, is_full, needs_attention, urgency, view_mode
+from console.gui.widgets.words import plural
 
 __all__ = ["FILTERS", "NEWS", "SORTS", "Fleet", "Row", "is_full", "needs_attention", "urgency", "view_mode"]
 
@@ -277,3 +279,11 @@ class Fleet:
 def _in_places(held: Mapping[str, int]) -> Callable[[list[Row]], list[Row]]:
     last = len(held)
     return lambda rows: sorted(rows, key=lambda row: held.get(row.id, last)) if len(rows) > 1 else rows
+
+
+def unread_today(fleet: Fleet, at: float) -> str:
+    """``2 agents``: those of the day with unknown spend, which its sum lacks; empty when there is none."""
+    midnight = last_midnight(at)
+    ends = [row.view.ended_at for row in fleet.rows.values() if row.view.cost_usd is None]
+    number = sum(ended_at is None or ended_at >= midnight for ended_at in ends)
+    return plural(number, "agent") if number else ""

@@ -43,6 +43,10 @@ class HeldOrder(QObject):
         """A person sorted, filtered or folded: the next arrangement is shown, wherever the pointer is."""
         self._asked = True
 
+    def forget_chosen(self) -> None:
+        """The row that a person selected holds the order no longer."""
+        self.is_chosen = False
+
     def choose_first(self, fits: Callable[[Any], bool] = lambda _row: True) -> None:
         """Selects the first row that fits when none is selected. No person chose it, so it holds no order."""
         current = self._view.current()

@@ -190,7 +190,11 @@ class Sync(QObject):
         elif delta.kind == "status":
             self._switch.take_status(StatusView.read(delta.data), self._clock())
         elif delta.kind == "notice":
-            self._notices.say(_LEVELS.get(str(delta.data.get("level")), "info"), notice_words(str(delta.data.get("text", "")), self._fleet))
+            words, level = notice_words(str(delta.data.get("text", "")), self._fleet), str(delta.data.get("level"))
+            if level == "over":
+                self._notices.withdraw(words)
+            else:
+                self._notices.say(_LEVELS.get(level, "info"), words)
 
     def _tick(self) -> None:
         if self._dirty:

@@ -27,7 +27,7 @@ class Notices:
         """Seconds since the epoch, the oldest notice first: what was so an hour ago must not read as if it were now."""
 
     def show(self, text: str, level: str = "amber") -> None:
-        """Shows something on every console and keeps it for the next one; from any thread."""
+        """Shows something on every console and keeps it for the next one; from any thread. Level ``over``: takes it back there."""
         kept = {known: at for known, at in self.shown_at.items() if known != text} | {text: time.time()}
         self.shown_at = dict(list(kept.items())[-KEPT:])
         self._publish("notice", {"level": level, "text": text})

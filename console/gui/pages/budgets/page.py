@@ -11,6 +11,7 @@ from console.api.ladder import ScopeBody
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.models import switch
+from console.gui.models.fleet import unread_today
 from console.gui.pages.budgets.detail import BudgetDetail
 from console.gui.pages.budgets.forecast import ForecastDialog
 from console.gui.pages.budgets.limits import LimitsDialog
@@ -21,7 +22,7 @@ from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_rows
 from console.gui.theme.tokens import DETAIL
 from console.gui.widgets.split import beside
-from console.gui.widgets.words import clock, plural, usd
+from console.gui.widgets.words import clock, usd
 
 AGAIN_S = 2.0
 SOME = 100
@@ -244,8 +245,8 @@ class BudgetsPage(Page):
         elif self._all and not self.list.wants_all:
             self._all = False  # the next one is short again
         before = self.badge()
-        unread = self.desk.fleet.unread()
-        self.list.take(view, f"{plural(len(unread), 'agent')}: spend unknown, in no sum" if unread else "")
+        unread = unread_today(self.desk.fleet, self.desk.clock())
+        self.list.take(view, f"{unread}: spend unknown, in no sum" if unread else "")
         self.pictures.say(view.totals)
         cap = view.totals.day_cap_usd
         self.desk.fleet.day_words = "no limit for the day" if cap is None else f"of {usd(cap)} for the day"

@@ -12,7 +12,7 @@ from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.marks import draw_sparkline, draw_text, faint
 from console.gui.widgets.safe_text import tooltip
-from console.gui.widgets.words import plural, usd
+from console.gui.widgets.words import usd
 from console.panic.marks import draw_mark
 
 _Stat = tuple[str, int, str, str, str]
@@ -30,13 +30,12 @@ class FleetHeader(QWidget):
         self.new.move(76, 10)
         self._stats: list[_Stat] = []
         self._spend = self._burn = 0.0
-        self._day = self._lacks = self._load = ""
-        self._unread: frozenset[str] = frozenset()
+        self._day = self._lacks = self._unread = self._load = ""
         self._history: list[float] = []
 
     def take(self, fleet: Fleet, *, old: bool = False) -> None:
         """Reads the fleet again; ``old``: the data is stale, and nothing is green."""
-        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words, _lacks(fleet, self._unread), fleet.load_words)
+        new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words, self._unread, fleet.load_words)
         if new == (self._stats, self._spend, self._burn, self._day, self._lacks, self._load):
             return
         self._stats, self._spend, self._burn, self._day, self._lacks, self._load = new
@@ -50,9 +49,9 @@ class FleetHeader(QWidget):
         """Nothing spent is no zero while there are agents whose spend nothing reads."""
         return usd(None if self._lacks and not value else value)
 
-    def set_unread(self, unread: frozenset[str]) -> None:
-        """Agents whose spend nothing reads, for the next ``take``."""
-        self._unread = unread
+    def set_unread(self, agents: str) -> None:
+        """Agents of the day with unknown spend in words, or empty, for the next ``take``."""
+        self._unread = f"{agents} unknown" if agents else ""
 
     def sample(self, slices: list[float]) -> None:
         """Spend of all agents in slices of time, oldest first, for the line under the burn rate."""
@@ -114,12 +113,6 @@ def hourly(fleet: Fleet) -> float:
     if not fleet.killed:
         return fleet.burn_usd_per_h if fleet.live() else 0.0
     return sum(row.view.burn_usd_per_h for row in fleet.rows.values() if row.is_live)
-
-
-def _lacks(fleet: Fleet, unread: frozenset[str]) -> str:
-    """``2 agents unknown``: live ones whose spend nothing reads; empty when there is none."""
-    number = sum(1 for agent_id in unread if (row := fleet.rows.get(agent_id)) is not None and row.is_live)
-    return f"{plural(number, 'agent')} unknown" if number else ""
 
 
 def _stats(fleet: Fleet, old: bool) -> list[_Stat]:

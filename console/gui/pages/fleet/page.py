@@ -64,6 +64,8 @@ class FleetPage(Page):
         self.first_run = FirstRun(desk, self)
         self.acts = FleetActs(desk, self, self.view.actions())
         self._detail: AgentDetailView | None = None
+        self._was_killed = False
+        """Everything was stopped when it was looked at last, also while the page was hidden."""
         self._awaited = ""
         """Started from here: it is selected as soon as it is in the fleet."""
         self._pane_wanted = False
@@ -113,6 +115,9 @@ class FleetPage(Page):
         fleet = self.desk.fleet
         waited = self._stack.currentIndex() == 1
         self._stack.setCurrentIndex(0 if fleet.rows else 1)
+        if self._was_killed and not self._mood().killed:
+            self.table.arrange(forget=True)  # a selected row, dead now, would keep what starts after a rearm below the dead
+        self._was_killed = self._mood().killed
         if waited and fleet.rows:
             self.view.setFocus()
         self.first_run.on_models()
@@ -134,6 +139,8 @@ class FleetPage(Page):
                 self.pane.requests.add(EgressView.read(delta.data))
         elif delta.kind == "activity":
             self.pane.verdicts.handle(delta)
+        elif delta.kind == "kill" and delta.data.get("state") == "killed":
+            self._was_killed = True
 
     def badge(self) -> Badge | None:
         fleet = self.desk.fleet

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.gui.models.fleet import SORTS, Fleet, Row
+from console.gui.models.fleet import SORTS, Fleet, Row, unread_today
 from console.gui.models.order import indent_again
 from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
@@ -142,7 +142,7 @@ class FleetTable(QWidget):
         self.bar.moved.setVisible(self._held.moved)
         began = monotonic()
         if began >= self._unread_after:
-            self.header.set_unread(fleet.unread())
+            self.header.set_unread(unread_today(fleet, time()))
             self._unread_after = monotonic() + max(1.0, 50 * (monotonic() - began))
         self.look_again()
         self._sample()
@@ -224,8 +224,10 @@ class FleetTable(QWidget):
         self._fleet.urgent_first = self.bar.urgent.isChecked()
         self.arrange()
 
-    def arrange(self) -> None:
-        """Shows the list in its present order, wherever the pointer is."""
+    def arrange(self, *, forget: bool = False) -> None:
+        """Shows the list in its present order, wherever the pointer is. ``forget``: the selected row holds no order from now on."""
+        if forget:
+            self._held.forget_chosen()
         self._held.ask()
         self._fleet.structure_changed = True
         self._arrange_after = 0.0
