@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -84,3 +85,8 @@ def local(pattern: str, at: float) -> str:
 def mode_words(mode: str) -> str:
     """Return what the supervisor's account may do on this host: ``root (full control of this host)``, ``user mode``."""
     return "root (full control of this host)" if mode == "root" else f"{mode} mode"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Sentences, and parts of some, as one list parted by semicolons: a full stop before a semicolon ends nothing."""
+    return "; ".join(part.rstrip(" .") for part in parts if part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from time import monotonic
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
@@ -23,14 +24,14 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from console.domain.guard import HOLD_S
 from console.domain.words import counted
 from console.panic import fonts
 from console.panic.event_time import Attention
-from console.panic.machine import PanicMachine, PanicState
+from console.panic.machine import AGAIN_S, ARMED_S, PanicMachine, PanicState, progress
 from console.panic.paint import ESTOP, PLATE, PLATE_INK, draw_line, paint_button, paint_stripes
 
-_FRAME_MS = 30
+_PACES = {PanicState.HOLDING: 30, PanicState.ARMED: 100, PanicState.AGAIN: 100}
+"""Milliseconds between two pictures while something runs out."""
 _HOLD_KEYS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 _CLOSED = (PanicState.READY, PanicState.ARMED, PanicState.HOLDING, PanicState.AGAIN)
 _MOUSE, _TOUCH, _KEY = "mouse", "touch", "key"
@@ -68,17 +69,17 @@ class PlateWords:
 
 def plate_words(machine: PanicMachine, agents: int, proven: int, total: int) -> PlateWords:
     """The words of the plate in the console, where the page beside it says the rest."""
-    share = machine.progress if machine.state is PanicState.HOLDING else proven / total if total else 0.0
+    share = progress(machine) if machine.state is PanicState.HOLDING else proven / total if total else 0.0
     match machine.state:
         case PanicState.READY:
             ready = "Click to unlock" if machine.guard_alive else "No guard: Panic still works"
             return PlateWords("PANIC", machine.note or ready, share)
         case PanicState.ARMED:
-            return PlateWords("HOLD TO KILL", f"{counted(agents, 'agent')} · hold {HOLD_S:g} s", share)
+            return PlateWords("HOLD TO KILL", f"{counted(agents, 'agent')} · locks in {ceil(machine.left_s)} s", machine.left_s / ARMED_S)
         case PanicState.HOLDING:
             return PlateWords("HOLD TO KILL", f"{counted(agents, 'agent')} · keep holding", share)
         case PanicState.AGAIN:
-            return PlateWords("PRESS AGAIN", "A second press kills", share)
+            return PlateWords("PRESS AGAIN", f"A second press kills · {ceil(machine.left_s)} s", machine.left_s / AGAIN_S)
         case PanicState.KILLING:
             return PlateWords("KILLING", f"{proven} of {total} confirmed dead" if total else "Cannot be undone", share)
         case PanicState.KILLED:
@@ -110,7 +111,6 @@ class PanicControl(QWidget):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAccessibleName("Panic, kill switch")
         self._frame = QTimer(self)
-        self._frame.setInterval(_FRAME_MS)
         self._frame.timeout.connect(self.update)
         self._attention = Attention(self)
         self._due = QTimer(self)
@@ -132,9 +132,9 @@ class PanicControl(QWidget):
         self.changed.emit()
 
     def _refresh(self) -> None:
-        moving = self.machine.state is PanicState.HOLDING
-        if moving != self._frame.isActive():
-            self._frame.start() if moving else self._frame.stop()
+        pace = _PACES.get(self.machine.state, 0)
+        if pace != (self._frame.interval() if self._frame.isActive() else 0):
+            self._frame.start(pace) if pace else self._frame.stop()
         self._attention.set_fast(self.machine.state not in (PanicState.READY, PanicState.KILLED))
         shown = self._words()
         self.setAccessibleDescription(f"{shown.head}. {shown.line}")
@@ -257,7 +257,7 @@ class PanicControl(QWidget):
         draw_line(painter, text, shown.head, fonts.ui(self._shape.head, fonts.SEMIBOLD), PLATE_INK)
         line = QRectF(text.x(), text.bottom(), text.width(), 18 if not self._shape.rounded else 16)
         draw_line(painter, line, shown.line, fonts.ui(12, fonts.MEDIUM), PLATE_INK)
-        if state in (PanicState.HOLDING, PanicState.KILLING):
+        if state in (*_PACES, PanicState.KILLING):
             bar = QRectF(text.x(), line.bottom() + 3 - (1 if self._shape.rounded else 0), text.width() - 8, self._shape.bar)
             painter.fillRect(bar, QColor(0, 0, 0, 45))
             bar.setWidth(bar.width() * shown.share)

@@ -95,11 +95,10 @@ class PanicMachine:
         self._listeners.append(callback)
 
     @property
-    def progress(self) -> float:
-        """Share of the hold that is over, 0 to 1."""
-        if self.state is not PanicState.HOLDING or self._ends is None:
-            return 0.0
-        return min(1.0, max(0.0, 1 - (self._ends - self._clock()) / HOLD_S))
+    def left_s(self) -> float:
+        """Seconds until the hold, the open lock or the time for a second press ends by itself; 0.0 while none of them runs."""
+        runs = self.state in (PanicState.HOLDING, PanicState.ARMED, PanicState.AGAIN)
+        return max(0.0, self._ends - self._clock()) if runs and self._ends is not None else 0.0
 
     @property
     def due(self) -> float | None:
@@ -261,3 +260,8 @@ class PanicMachine:
     def _tell(self) -> None:
         for callback in tuple(self._listeners):
             callback()
+
+
+def progress(machine: PanicMachine) -> float:
+    """Share of the hold that is over, 0 to 1; 0 outside of a hold."""
+    return min(1.0, 1 - machine.left_s / HOLD_S) if machine.state is PanicState.HOLDING else 0.0

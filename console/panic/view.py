@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from time import time
 
 from console.domain.errors import ExitCode
@@ -10,7 +11,7 @@ from console.domain.guard import HOLD_S
 from console.domain.verdict import code_words
 from console.domain.words import clock, counted, span, took
 from console.panic.guard_state import GuardState
-from console.panic.machine import PanicMachine, PanicState
+from console.panic.machine import AGAIN_S, ARMED_S, PanicMachine, PanicState, progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,14 @@ def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewStat
                 "Or press twice within 2 s",
                 "pause",
                 "text",
-                "5 s",
-                0,
+                f"{ceil(machine.left_s)} s",
+                machine.left_s / ARMED_S,
             )
         case PanicState.HOLDING:
             band = f"Frozen {guard.frozen}; release to resume" if guard.frozen else "Freeze sent; release to resume"
             if not machine.guard_alive:
                 band = "No guard: not frozen yet"
-            spent = f"{machine.progress * HOLD_S:.1f} s"
+            spent = f"{progress(machine) * HOLD_S:.1f} s"
             return PanicViewState(
                 strip,
                 mark,
@@ -82,11 +83,12 @@ def view_state(machine: PanicMachine, facts: Facts, now: float) -> PanicViewStat
                 "pause",
                 "text",
                 spent,
-                machine.progress,
+                progress(machine),
             )
         case PanicState.AGAIN:
             strip = f"Resumed {clock(time())}" if machine.note.endswith(": resumed") else strip
-            return PanicViewState(strip, mark, role, "PRESS AGAIN", "A second press kills", machine.note, "ring", "text", "2 s", 0)
+            left, share = f"{ceil(machine.left_s)} s", machine.left_s / AGAIN_S
+            return PanicViewState(strip, mark, role, "PRESS AGAIN", "A second press kills", machine.note, "ring", "text", left, share)
         case PanicState.KILLING:
             share = guard.proven / guard.total if guard.total else 0.0
             band = f"{guard.proven} of {guard.total} confirmed dead" if guard.total else facts.said or "SIGKILL is sent"

@@ -145,7 +145,7 @@ class PanicWindow(QWidget):
 
     def _changed(self) -> None:
         if self._frame.isActive():
-            self._frame.setInterval(30 if self.machine.state is PanicState.HOLDING else 500)
+            self._frame.setInterval(30 if self.machine.state is PanicState.HOLDING else 100 if self.machine.left_s else 500)
         shown = self.shown()
         self.setAccessibleDescription(f"{shown.head}. {shown.line}. {shown.band}")
         self._repaint()

@@ -15,6 +15,7 @@ from console.api.policy.approvals import ApprovalRow
 from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict
+from console.domain.words import listed
 from console.gui.actions.catalogue import why_not_by_role
 from console.gui.models.fleet import Fleet, Row
 from console.gui.models.seen import running_words, still_running
@@ -91,7 +92,7 @@ def raised_alert(alert: AlertView) -> Alert | None:
     """A notification for what no model of the window tells: readiness lost, an agent that came back. None: the models tell it."""
     facts = alert.facts
     if alert.event is AlertKind.READINESS_LOST:
-        why = "; ".join(str(words) for words in list(facts.get("why", []))[:NAMED])
+        why = listed(str(words) for words in list(facts.get("why", []))[:NAMED])
         return Alert(
             "Kill switch not ready", f"Not every way to stop this host is tested: {why}", True, alert.event, "light", "kill-switch"
         )

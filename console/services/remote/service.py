@@ -18,6 +18,7 @@ from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.guard import LEASE_S, LOCAL_WORST_S
 from console.domain.kill import Receipt, receipt_from_json
 from console.domain.verdict import Verdict, verdict
+from console.domain.words import listed
 from console.remotekill.channel import PollerStatus
 from console.remotekill.document import Junk, KeySet, KillOrder, SignedUnkill, generation_of, kill_document, order_of, parse
 from console.remotekill.keys import PUBLIC_FILE, load_keys, load_signers
@@ -232,7 +233,7 @@ class RemoteDesk:
         words = [*(doubts or [proven]), *([missed_words(status.history_unread)] if status.history_unread else [])]
         return view.replaced(
             state="in_doubt" if doubts else "proven",
-            detail="; ".join(words),
+            detail=listed(words),
             checked_at=None if status.good_age_s is None else time.time() - status.good_age_s,
             facts=_facts(self.options, status, guard_lease_s, off, self._stand_in),
             proof_age_s=_rounded(status.good_age_s),

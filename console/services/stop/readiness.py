@@ -10,6 +10,7 @@ from typing import Any
 
 from console.api import armed as m
 from console.domain.guard import LOCAL_WORST_S
+from console.domain.words import listed
 
 GUARD_FRESH_S = 3.0
 """The supervisor asks for the guard's status four times a second, and every two seconds while there is no agent."""
@@ -67,7 +68,7 @@ def local_path(seen: Gauges, tick: float) -> m.PathView:
     return m.PathView(
         name="local",
         state="in_doubt" if doubts else "proven",
-        detail="; ".join(doubts) or "canary killed and confirmed dead",
+        detail=listed(doubts) or "canary killed and confirmed dead",
         checked_at=flight.at if flight else None,
         worst_s=LOCAL_WORST_S,
         facts=facts,
@@ -118,7 +119,7 @@ def engine_path(seen: Gauges, tick: float, local: m.PathView) -> m.PathView:
         doubts.append("the guard itself is in doubt")
     return view.replaced(
         state="in_doubt" if doubts else "proven",
-        detail="; ".join(doubts) or "cgroup first, then the engine",
+        detail=listed(doubts) or "cgroup first, then the engine",
         worst_s=LOCAL_WORST_S,
         proof_age_s=_age(seen.engine_tick, tick) if seen.engine_ok else None,
     )

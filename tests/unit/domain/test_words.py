@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain.words import counted, mode_words, usd
+from console.domain.words import counted, listed, mode_words, usd
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,9 @@ def test_a_spend_below_a_cent_is_never_zero() -> None:
 
 def test_root_is_told_as_full_control() -> None:
     assert (mode_words("root"), mode_words("user")) == ("root (full control of this host)", "user mode")
+
+
+def test_sentences_and_parts_of_some_make_one_list() -> None:
+    parts = ["The guard cannot be reached. watchfloor panic works without it.", "", "the canary is old"]
+    assert listed(parts) == "The guard cannot be reached. watchfloor panic works without it; the canary is old"
+    assert listed([]) == ""

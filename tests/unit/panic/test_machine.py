@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from console.domain.guard import HELD_GRACE_S, HOLD_S
-from console.panic.machine import AGAIN_S, ARMED_S, CHECK_S, PanicMachine
+from console.panic.control import plate_words
+from console.panic.machine import AGAIN_S, ARMED_S, CHECK_S, PanicMachine, progress
 
 
 class Port:
@@ -89,6 +90,18 @@ def test_the_guard_closes_by_itself() -> None:
     assert bench.state == "armed"
     bench.wait(0.2)
     assert bench.state == "ready" and bench.told == [] and bench.it.due is None
+
+
+def test_the_time_until_it_locks_is_told() -> None:
+    bench = Bench()
+    assert bench.it.left_s == 0.0
+    bench.it.arm()
+    bench.wait(1.2)
+    assert abs(bench.it.left_s - 3.8) < 0.01
+    shown = plate_words(bench.it, 3, 0, 0)
+    assert (shown.head, shown.line) == ("HOLD TO KILL", "3 agents · locks in 4 s") and abs(shown.share - 0.76) < 0.01
+    bench.wait(4.0)
+    assert bench.it.left_s == 0.0 and plate_words(bench.it, 3, 0, 0).head == "PANIC"
 
 
 def test_freeze_goes_out_at_the_press() -> None:
@@ -370,12 +383,12 @@ def test_what_is_lost_to_another_window_is_let_go_and_named() -> None:
 
 def test_progress_is_that_of_the_hold_as_it_was_held() -> None:
     bench = Bench().armed()
-    assert bench.it.progress == 0.0
+    assert progress(bench.it) == 0.0
     bench.wait(1)
     bench.it.press_down(bench.now - 0.4)
-    assert bench.it.progress == pytest.approx(0.5)
+    assert progress(bench.it) == pytest.approx(0.5)
     bench.wait(0.2)
-    assert bench.it.progress == pytest.approx(0.75)
+    assert progress(bench.it) == pytest.approx(0.75)
 
 
 def test_listeners_hear_of_every_change() -> None:

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout
 
 from console.api.armed import PathView
 from console.api.secrets import RotationView
+from console.domain.words import listed
 from console.gui.actions import ActionSpec
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
@@ -177,8 +178,8 @@ class KillSwitchPage(Page):
         self.rearm.allow(self.why_not("switch.rearm"))
         self.ladder.allow()
         note = (view.mode_note if view else "") or (switch.status.mode_note if switch.status else "")
-        doubts = "; ".join(switch.status.armed.why) if switch.status and switch.status.armed else ""
-        note = "; ".join(words for words in (doubts, note, _PASSPHRASE.get(view.passphrase if view else "", "")) if words)
+        doubts = switch.status.armed.why if switch.status and switch.status.armed else []
+        note = listed([*doubts, note, _PASSPHRASE.get(view.passphrase if view else "", "")])
         self._mode.setText(note)
         self._mode.setVisible(bool(note))
         if view is None:
