@@ -19,7 +19,8 @@ FILE_MAX = 4 * 1024 * 1024
 ANSWER_S = 20
 """The program waits so much longer than the hook: it is the hook that ends first, with a block. A hook that the program gives up
 on lets the call through."""
-BLOCKED = "/bin/sh -c 'echo \"Watchfloor: no call without an allow\" >&2; exit 2'"
+_NO_ANSWER = "Watchfloor: no call without an allow. The hook did not answer. If Watchfloor is gone, take its hook out of the settings here."
+BLOCKED = f"/bin/sh -c 'echo \"{_NO_ANSWER}\" >&2; exit 2'"
 """A program may go on after an exit 2 without words on standard error. In a shell of its own: the user's may be one with other words."""
 _MARK = "/hooks/watchfloor-hook.py"
 

@@ -87,8 +87,17 @@ def _settings(places: Places, given: argparse.Namespace) -> Effective:
     return now
 
 
+class LogFile(logging.handlers.RotatingFileHandler):
+    """The supervisor's log. What a full disk keeps out of it goes to the journal as one line; logging would print two call stacks."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        words = f"not in the log ({sys.exc_info()[1]}): {record.levelname} {record.getMessage()}"
+        with suppress(OSError, ValueError):
+            print(words.encode("unicode_escape").decode()[:1000], file=sys.stderr, flush=True)
+
+
 def _log_to(places: Places) -> None:
-    handler = logging.handlers.RotatingFileHandler(places.log_file, maxBytes=5_000_000, backupCount=3)
+    handler = LogFile(places.log_file, maxBytes=5_000_000, backupCount=3)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -42,6 +42,14 @@ said "an ordinary user's agent: confirmed dead; the window opens"
 systemctl enable --now --quiet watchfloor-guard watchfloor
 guard() { systemctl show -P MainPID watchfloor-guard; }
 [ "$(stat -c %U "/proc/$(guard)")" = watchfloor-guard ]
+systemd-analyze security --no-pager --threshold=49 watchfloor-guard.service | tail -n 1 # below 5.0 is "OK"
+systemd-analyze security --no-pager --threshold=62 watchfloor.service | tail -n 1 # "MEDIUM": docs/how-to/install.md says why
+# What the units bind must not bind agents: they open the devices that their account may open, and have sandboxes of their own.
+watchfloor run --wait -- /usr/bin/python3 -c 'import os; os.open("/dev/fuse", os.O_RDWR)'
+agent=$(watchfloor run --sandbox bubblewrap -- sleep 1000)
+watchfloor kill "$agent" --reason trial >kill.txt || [ $? = 8 ]
+grep -q '^All processes of 1 agent are dead' kill.txt
+said "the guard's unit is rated OK; agents keep devices and sandboxes"
 agent=$(watchfloor run -- sleep 1001)
 supervisor=$(systemctl show -P MainPID watchfloor)
 systemctl restart watchfloor-guard
@@ -62,7 +70,9 @@ refused() { # ACCOUNT WORD COMMAND...: exit 4 with the sentence
   [ $code = 4 ] && grep -q "$word" refused.txt || { echo "$account: $* gave $code"; cat refused.txt; return 1; }
 }
 runuser -u the-viewer -- watchfloor fleet --json | grep -q "$agent"
-runuser -u the-viewer -- watchfloor status | grep -q 'your role: viewer'
+runuser -u the-viewer -- watchfloor status >status.txt
+grep -q 'your role: viewer' status.txt && grep -q 'instance [0-9a-f]\{8\}' status.txt
+runuser -u the-viewer -- watchfloor config check 2>&1 | grep -q 'only root reads it: /var/lib/watchfloor/settings.json'
 refused the-viewer 'the role responder' watchfloor kill "$agent" --reason trial
 runuser -u the-auditor -- watchfloor receipt list >/dev/null
 runuser -u the-auditor -- watchfloor audit verify | grep -q '^log intact: '
@@ -118,6 +128,22 @@ runuser -u ada -- watchfloor fleet --json | grep -qv "$agent"
 watchfloor audit tail -n 50 --json | grep -q 'route.refused'
 said "roles by group: each does what it may, and is told what it may not"
 
+# A broken drop-in: named, nothing starts, kills work; then it goes.
+install -d -m 755 /etc/watchfloor/conf.d
+printf '[budgets\n' >/etc/watchfloor/conf.d/broken.toml
+! watchfloor config check >broken.txt
+grep -q 'broken.toml:1:' broken.txt
+systemctl restart watchfloor
+! watchfloor run -- sleep 1 2>broken.txt
+grep -q 'No agent starts: .*broken.toml:1:' broken.txt
+[ "$(running)" = "$agent" ]
+code=0; watchfloor kill "$agent" --reason trial >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
+grep -q '^All processes of 1 agent are dead' kill.txt
+rm /etc/watchfloor/conf.d/broken.toml
+systemctl restart watchfloor
+agent=$(watchfloor run -- sleep 1001)
+said "a broken drop-in is named: no agent starts, and kills work"
+
 # A real Claude Code, offline but for a scripted model on loopback: started by a member, asked about, held through an upgrade, killed.
 systemd-run --quiet --unit=trial-model --setenv=PYTHONPATH=/root/model /opt/watchfloor/bin/python3 -B /root/model/serve_model.py /run/model.url
 until_true test -s /run/model.url
@@ -148,11 +174,30 @@ until_true working
 [ "$(ps -o ni= -C tail | sort -u | tr -d ' ')" = 0 ]
 said "a real Claude Code of a member: reaches its model, asks, is approved, and works"
 
-# An upgrade (to the same version here) with a running agent, and a kill of another after each step of dpkg.
+# An upgrade with a running agent, and a kill of another after each step of dpkg. The newer version has the same files.
+version=$(dpkg-query -f '${Version}' -W watchfloor)
+mkdir /root/newer
+for file in /root/debs/*.deb; do
+  dpkg-deb -R "$file" /root/newer/files
+  sed -i "s/^Version: .*/&+1/; s/(= $version)/(= $version+1)/g" /root/newer/files/DEBIAN/control
+  dpkg-deb -Zgzip -z1 -b /root/newer/files "/root/newer/${file##*/}" >/dev/null
+  rm -r /root/newer/files
+done
+# First one that dies halfway.
+extra=$(watchfloor run -- sleep 1003)
+dpkg --unpack /root/newer/watchfloor_*.deb >unpack.txt 2>&1 & unpacking=$!
+until [ -n "$(find /opt/watchfloor/lib -name '*.dpkg-new' -print -quit)" ]; do kill -0 $unpacking; done
+kill -KILL $unpacking
+wait $unpacking || true
+dpkg --audit | grep -q watchfloor
+code=0; watchfloor kill "$extra" --reason half >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
+grep -q 'All processes of 1 agent are dead' kill.txt
+working
+said "an upgrade that dies halfway: an agent is confirmed dead all the same, the other ones go on"
 for package in watchfloor-guard watchfloor watchfloor-console; do
   for step in --unpack --configure; do
     extra=$(watchfloor run -- sleep 1003)
-    case $step in --unpack) dpkg --unpack "/root/debs/${package}_"*.deb ;; *) dpkg --configure "$package" ;; esac >/dev/null
+    case $step in --unpack) dpkg --unpack "/root/newer/${package}_"*.deb ;; *) dpkg --configure "$package" ;; esac >/dev/null
     until_true running
     # 8: a guard that took the agent over did not record its connections from the start, and says so.
     code=0; watchfloor kill "$extra" --reason "$step $package" >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
@@ -161,6 +206,7 @@ for package in watchfloor-guard watchfloor watchfloor-console; do
     working
   done
 done
+[ "$(dpkg-query -f '${Version} ${Status}' -W watchfloor)" = "$version+1 install ok installed" ] && [ -z "$(dpkg --audit)" ]
 code=0; runuser -u the-responder -- watchfloor kill "$claude" --reason trial >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
 grep -q 'All processes of 1 agent are dead' kill.txt || { cat kill.txt; exit 1; }
 ! working
@@ -181,13 +227,33 @@ grep -q 'watchfloor kill --host' refused.txt
 # 8: a guard that took the agent over did not record its connections from the start, and says so.
 code=0; watchfloor kill "$agent" --reason trial >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
 grep -q 'All processes of 1 agent are dead' kill.txt
-remove remove >/dev/null
+for account in ada the-viewer; do
+  runuser -u "$account" -- env WATCHFLOOR_INSTANCE=own HOME="/home/$account" watchfloor install-hook claude-code --yes >/dev/null
+done
+runuser -u the-viewer -- env WATCHFLOOR_INSTANCE=own HOME=/home/the-viewer watchfloor hooks remove --mine >/dev/null
+watchfloor panic --reason trial >/dev/null || true
+remove remove >removed.txt
+grep -q '^ada: claude-code: /home/ada/.claude/settings.json' removed.txt && ! grep -q '^the-viewer: ' removed.txt
+grep -q 'watchfloor hooks remove --mine' removed.txt
+line=$(python3 -c 'import json; print(json.load(open("/home/ada/.claude/settings.json"))["hooks"]["PreToolUse"][0]["hooks"][0]["command"])')
+code=0; echo '{}' | sh -c "$line" 2>hook.txt || code=$?
+[ $code = 2 ] && grep -q 'If Watchfloor is gone, take its hook out' hook.txt
 [ -s /var/lib/watchfloor/audit.db ] && [ ! -e /usr/bin/watchfloor ] && [ -d /opt ]
+! dpkg --purge watchfloor-guard 2>refused.txt
+grep -q 'this host is killed' refused.txt && grep -q purge-anyway refused.txt && [ -s /var/lib/watchfloor/audit.db ]
+# What was killed is killed when it is installed again; a person rearms it with the id of the kill.
+dpkg -i /root/newer/*.deb >/dev/null
+systemctl start watchfloor-guard watchfloor
+watchfloor status | grep -q '^EVERYTHING STOPPED'
+kill_id=$(watchfloor receipt list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["receipts"][0]["kill_id"])')
+(sleep 3; echo "$kill_id"; sleep 3) | script -qec 'watchfloor rearm --reason trial' /dev/null | grep -q Rearmed
+remove remove >/dev/null
+said "a hook that stays is listed by account and blocks with one message; a purge while killed is refused"
 ! dpkg --purge watchfloor-guard 2>refused.txt
 grep -q 'held as evidence' refused.txt && grep -q purge-anyway refused.txt && [ -s /var/lib/watchfloor/audit.db ]
 touch /var/lib/watchfloor/purge-anyway
 dpkg --purge watchfloor-guard watchfloor watchfloor-console >/dev/null 2>&1
-rm -r /root/debs
+rm -r /root/debs /root/newer
 left=$(find / -xdev -name '*watchfloor*' -not -path '/home/*' -not -path '/proc/*'; find /sys/fs/cgroup -path '*system.slice*' -name 'watchfloor*'; getent passwd watchfloor-guard || true; getent group | grep '^watchfloor' || true)
 [ -z "$left" ] || { echo "left behind: $left"; exit 1; }
 [ -s /home/ada/.local/state/watchfloor/audit.db ]

@@ -136,6 +136,8 @@ async def _post(url: str, secret: str, alert_id: str, body: bytes) -> Outcome:
             return _judged(answer.status_code, said)
     except httpx.ConnectTimeout:
         return Outcome(False, f"no connection within {CONNECT_S:g} s")
+    except httpx.RemoteProtocolError as error:
+        return Outcome(False, f"the receiver's answer is not HTTP: {_plain(str(error))}")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         return Outcome(False, f"{type(error).__name__}: {_plain(str(error))}".rstrip(": "))
 

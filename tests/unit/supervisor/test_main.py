@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +27,15 @@ def test_whoever_starts_it_with_whatever_umask_agents_can_pass_through_its_folde
         assert door.main() == 0 and seen == [0o022]
     finally:
         os.umask(before)
+
+
+def test_a_log_line_that_the_disk_does_not_take_is_one_line_in_the_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    full = tmp_path / "supervisor.log"
+    full.symlink_to("/dev/full")
+    log = logging.Logger("trial")
+    log.addHandler(handler := door.LogFile(full))
+    log.error("agent %s", "evil\n2026-11-27 INFO all is well \x1b[2J")
+    with pytest.raises(OSError, match="No space"):
+        handler.close()
+    said = capsys.readouterr().err
+    assert said == "not in the log ([Errno 28] No space left on device): ERROR agent evil\\n2026-11-27 INFO all is well \\x1b[2J\n"

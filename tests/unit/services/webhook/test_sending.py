@@ -120,6 +120,7 @@ async def test_garbage_is_a_failure_in_words_that_print(said: bytes) -> None:
     with raw_receiver(said) as port:
         outcome = await sending.deliver(f"http://127.0.0.1:{port}/", SECRET, "test-1", BODY)
     assert not outcome.delivered and outcome.words.isascii() and outcome.words.isprintable(), outcome
+    assert outcome.words.startswith("the receiver's answer is not HTTP: ")
 
 
 @pytest.mark.parametrize("drip", [b"", b"x-more: 1\r\n"])
