@@ -29,6 +29,10 @@ SERVERS = "servers"
 """Name of the file beside that one that names the MCP servers of the program: one line, in its own words."""
 PLUGIN = "watchfloor-plugin.js"
 """Name of the file beside that one that a program loads into itself, where that is how it asks."""
+GATE = "watchfloor-gate.py"
+"""Name of the file beside that one that runs a program and answers its questions, where that is how it asks."""
+POLICY = "watchfloor-policy.toml"
+"""Name of the file beside that one that makes the program ask."""
 PROGRAMS_IN_BOX = "/opt/watchfloor-programs"
 """Where a sandbox that does not show this machine's files holds the program."""
 _SHELL = "/bin/sh"
@@ -57,6 +61,14 @@ _BEGIN = (
     + 'export OPENCODE_SERVER_PASSWORD="$x" NO_PROXY=127.0.0.1 no_proxy=127.0.0.1; '
     + 'mkdir -m 555 "$XDG_CONFIG_HOME/opencode" || exit 1; for x in DATA STATE; do export "XDG_${x}_HOME=$w/opencode/$x"; done; '
     + "".join(f"export OPENCODE_DISABLE_{name}=1; " for name in _OPENCODE_WITHOUT)
+    # Its home is new: settings, extensions and policies that a program of this session left would configure the next one. A workspace that
+    # it does not trust configures nothing.
+    + ';; gemini) y=/usr/bin/python3; [ -x "$y" ] || y="$(command -v python3)" || exit 1; x=$1; shift; '
+    + f'set -- -I -S "$d/{GATE}" "$x" "$p" "$@" --admin-policy "$d/{POLICY}"; p=$y; x="$HOME/.gemini/tmp"; '
+    + 'GEMINI_CLI_HOME="$(mktemp -d)" && mkdir -p "$x" "$GEMINI_CLI_HOME/.gemini" && ln -s "$x" "$GEMINI_CLI_HOME/.gemini/tmp" '
+    + f'&& cp "$d/{HOOKED}" "$GEMINI_CLI_HOME/.gemini/settings.json" || exit 1; '
+    + "export GEMINI_CLI_HOME GEMINI_CLI_TRUST_WORKSPACE=false GEMINI_CLI_NO_RELAUNCH=true; "
+    + "unset GEMINI_SYSTEM_MD GEMINI_CLI_INTEGRATION_TEST GEMINI_CLI_TRUSTED_FOLDERS_PATH"
     + ";; *) exit 1;; esac; "
 )
 # A second shell holds the channel open too, until a line in the other FIFO says that no more comes: whoever writes there may come and go (a
@@ -71,7 +83,7 @@ TALKING = (
 ONCE = _BEGIN + 'printf %s "$q" | "$p" "$@"'
 
 
-ProgramName = Literal["claude-code", "codex", "opencode"]
+ProgramName = Literal["claude-code", "codex", "opencode", "gemini"]
 """The values of ``Program``, for messages."""
 
 
@@ -81,6 +93,7 @@ class Program(StrEnum):
     CLAUDE_CODE = "claude-code"
     CODEX = "codex"
     OPENCODE = "opencode"
+    GEMINI = "gemini"
 
 
 @dataclass(frozen=True, slots=True)

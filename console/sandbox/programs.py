@@ -48,6 +48,11 @@ class Installed(Protocol):
         """The program that a resolved file leads to. Raises ValueError where there is none."""
         ...
 
+    @property
+    def needs(self) -> Callable[[Path], tuple[Path, ...]]:
+        """What of this machine the program needs beside its file: the folder of a script first, then what runs it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -59,10 +64,15 @@ class Found:
     """Resolved."""
     note: str = ""
     """What a person should know about the file, or empty."""
+    needs: tuple[Path, ...] = ()
+    """What it needs beside that file: its folder first."""
 
-    def bind(self, in_box: bool) -> tuple[Path, str]:
+    def binds(self, in_box: bool) -> tuple[tuple[Path, str], ...]:
         """(source, path inside) for a sandbox that does not show this machine's files; ``in_box``: an image's, else at its own place."""
-        return self.path, f"{PROGRAMS_IN_BOX}/{self.path.name}" if in_box else str(self.path)
+        shown = self.needs or (self.path,)
+        if not in_box:
+            return tuple((path, str(path)) for path in shown)
+        return ((shown[0], PROGRAMS_IN_BOX if self.needs else f"{PROGRAMS_IN_BOX}/{self.path.name}"),)
 
 
 def find(program: Installed, named: str, home: Path, uid: int, gid: int, never_in: Iterable[Path], path: str = "") -> Found:
@@ -112,8 +122,8 @@ def _judge(program: Installed, place: Path, uid: int, gid: int, never_in: list[P
             if not own:
                 raise ValueError(f"agents' uid {uid} may write {checked}")
             note = f"{checked} can be changed by an agent without a container, which has your own rights: best effort"
-            return Found(program.name, path, note)
-    return Found(program.name, path)
+            return Found(program.name, path, note, program.needs(path))
+    return Found(program.name, path, needs=program.needs(path))
 
 
 def _writable(seen: os.stat_result, uid: int, gid: int, *, is_folder: bool) -> bool:

@@ -81,6 +81,9 @@ class ProgramOptions(_Section):
     opencode: Annotated[
         str, Meta(description="Path of OpenCode's program; empty: looked for on PATH and where package managers put it.")
     ] = ""
+    gemini: Annotated[
+        str, Meta(description="Path of Gemini CLI's program; empty: looked for on PATH and where package managers put it.")
+    ] = ""
     memory_free_min_mib: Annotated[int, Meta(ge=0, description="None is started while less memory than this is free, in MiB.")] = 512
     output_max_mib: Annotated[
         int, Meta(ge=1, le=65536, description="What is kept of one's output, in MiB; one that writes more is frozen.")

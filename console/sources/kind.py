@@ -124,12 +124,16 @@ class Start:
     """The same below a home."""
     servers: Callable[[Servers], str] = lambda _servers: ""
     """Another line that names MCP servers, where they have one of their own."""
-    plugin: Callable[[HookCommand], bytes] = lambda _command: b""
-    """A file beside that line which the program loads into itself; empty: it runs a command."""
+    files: Callable[[HookCommand | None], Mapping[str, bytes]] = lambda _command: {}
+    """Files beside that line, by name, where the program asks by them; None: its calls are not judged."""
+    no_servers: str = ""
+    """Why it gets no MCP servers; empty: it does."""
     doubt: Callable[[str, bool], str] = lambda _version, _talks: ""
     """(version, whether it is talked to) -> why it may skip our hook, or empty."""
     native: Callable[[Path], Path] = lambda path: path
     """The program that a resolved file leads to. Raises ValueError where there is none."""
+    needs: Callable[[Path], tuple[Path, ...]] = lambda _path: ()
+    """What of this machine it needs beside that file: the folder of a script first, then what runs it."""
     says_cost: bool = False
     """Whether it tells what its answers cost, of models without a known price too."""
 

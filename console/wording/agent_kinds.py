@@ -21,12 +21,8 @@ TITLES = {
     "aider": "aider",
 }
 """Names of programs whose sessions are seen, for people."""
-STARTABLE = {name: TITLES[name] for name in ("claude-code", "codex", "opencode")}
+STARTABLE = {name: TITLES[name] for name in ("claude-code", "codex", "opencode", "gemini")}
 """Programs that ``run --agent`` starts."""
-UNSTARTABLE = {
-    "gemini": "it runs no hooks where it takes messages (--acp), and with -p it goes on where it skips their file (seen in 0.61)"
-}
-"""Why ``run --agent`` does not start a program that one may expect there."""
 EXAMPLE = "claude-code"
 """The kind that examples in texts name."""
 GOES_ON = (

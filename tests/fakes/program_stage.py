@@ -69,7 +69,7 @@ class Stage:
         self.program.parent.mkdir(exist_ok=True)
         self.program.write_text("#!/bin/sh\necho 1.2.3\n")
         self.program.chmod(0o755)
-        given = {"programs.claude_code": str(self.program), "programs.codex": str(self.program), "programs.memory_free_min_mib": 0}
+        given = {f"programs.{name.replace('-', '_')}": str(self.program) for name in Program} | {"programs.memory_free_min_mib": 0}
         self.ports = NoServices()
         self.core = Core(Engine(EngineState()), self.ports)
         self.scribe, self.notices = Scribe(), list[str]()

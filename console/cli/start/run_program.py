@@ -16,7 +16,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.conversation import Program
 from console.domain.errors import ExitCode, UsageProblem
-from console.wording.agent_kinds import EXAMPLE, TITLES, UNSTARTABLE
+from console.wording.agent_kinds import EXAMPLE, TITLES
 
 BATCH_BYTES = 8 << 20
 _ITEM = f"{{agent: {EXAMPLE}, prompt: ...}}"
@@ -29,8 +29,7 @@ def item_of(agent: str, prompt: str, **fields: Any) -> pm.ProgramItem:
         named = f"--agent starts {', '.join(known[:-1])} and {known[-1]}."
         if agent not in TITLES:
             raise UsageProblem(f"{agent[:60]!r} is no program that --agent knows.", f"{named} Others: watchfloor run -- COMMAND.")
-        why = UNSTARTABLE.get(agent, "Watchfloor cannot send it messages")
-        what = f"{TITLES[agent]} cannot be started with --agent, because {why}."
+        what = f"{TITLES[agent]} cannot be started with --agent, because Watchfloor cannot send it messages."
         raise UsageProblem(what, f"watchfloor run -- {agent} starts it as any command. {named}")
     if not prompt.strip():
         raise UsageProblem("There is no prompt.", f'Write it behind --: watchfloor run --agent {agent} -- "Tidy up the tests"')

@@ -75,7 +75,7 @@ class Conversations:
             channel.write(encoded(following.stream.begin(started.prompt)))
         self._follower.add(following)
         self.hearing.tell(agent.agent_id, {"kind": "message", "role": "operator", "text": started.prompt, "parent": "", "by": "launch"})
-        return () if agent.sandbox is SandboxKind.NONE else (found.bind(boxed),)
+        return () if agent.sandbox is SandboxKind.NONE else found.binds(boxed)
 
     def output_max(self, agent: Agent) -> int:
         """Bytes of output that are kept of it; 0: as of any agent."""

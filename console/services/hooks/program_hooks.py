@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from console.domain.conversation import HOOKED, PLUGIN, SERVERS, Started
+from console.domain.conversation import GATE, HOOKED, PLUGIN, POLICY, SERVERS, Started
 from console.domain.process.durable import replace_file
 from console.services.hooks.installation import GRACE_S, HOOK_FILE, SOURCE
 from console.sources.hook_settings import HookCommand
@@ -38,19 +38,18 @@ def furnish(started: Started, folder: Path, socket: Path, ttl_s: float, servers:
     """
     start = STARTS[started.program.value]
     replace_file(folder / SERVERS, f"{start.servers(servers)}\n".encode(), 0o644)
-    if not is_judged(started):
-        replace_file(folder / HOOKED, f"{start.told(None, servers)}\n".encode(), 0o644)
-        return
-    python = PYTHON if boxed or os.access(PYTHON, os.X_OK) else sys.executable
-    command = HookCommand(python, folder / HOOK_FILE, started.program.value, socket, int(ttl_s) + GRACE_S)
-    replace_file(folder / HOOK_FILE, SOURCE.read_bytes(), 0o644)
-    if plugin := start.plugin(command):
-        replace_file(folder / PLUGIN, plugin, 0o644)
+    command = None
+    if is_judged(started):
+        python = PYTHON if boxed or os.access(PYTHON, os.X_OK) else sys.executable
+        command = HookCommand(python, folder / HOOK_FILE, started.program.value, socket, int(ttl_s) + GRACE_S)
+        replace_file(folder / HOOK_FILE, SOURCE.read_bytes(), 0o644)
+    for name, data in start.files(command).items():
+        replace_file(folder / name, data, 0o644)
     replace_file(folder / HOOKED, f"{start.told(command, servers)}\n".encode(), 0o644)
 
 
 def remove(folder: Path) -> None:
     """The agent has ended."""
-    for name in (HOOKED, SERVERS, HOOK_FILE, PLUGIN):
+    for name in (HOOKED, SERVERS, HOOK_FILE, PLUGIN, GATE, POLICY):
         with suppress(OSError):
             (folder / name).unlink()

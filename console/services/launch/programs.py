@@ -11,7 +11,7 @@ from pathlib import Path
 from console.api.agents import programs as pm
 from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.conversation import Program, checked_model, checked_text, command_line
-from console.domain.errors import Conflict, ConsoleError, Unavailable
+from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
 from console.sandbox.interface import Sandbox
 from console.sandbox.programs import Found, version
@@ -120,7 +120,9 @@ class Programs:
         if not available.ok:
             raise Unavailable(f"Sandbox {sandbox} is not available, because {available.reason}", available.remedy)
         await asyncio.to_thread(self._check_memory, together)
-        kind = item.agent_type or item.agent
+        kind, why = item.agent_type or item.agent, STARTS[program.value].no_servers
+        if why and self._options.programs.mcp.get(program.value):
+            raise UsageProblem(f"{program} gets no MCP servers, because {why}.", f"Take {program} out of the setting programs.mcp.")
         request = LaunchRequest(
             argv=command_line(program, prompt, str(found.path), self._words(program, model, kind, once=item.once), talks=not item.once),
             name=item.name or item.agent,

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from console.domain.conversation import GATE, POLICY
+from console.sources.gemini import gate, stream
 from console.sources.gemini.activity import ACTIVITY
 from console.sources.gemini.transcripts import SOURCE, TRANSCRIPTS
 from console.sources.home_dirs import read_foreign
-from console.sources.hook_settings import JsonHook
+from console.sources.hook_settings import HookCommand, JsonHook
 from console.sources.interface import Source
-from console.sources.kind import Kind, Lacks, Outlook
+from console.sources.kind import Kind, Lacks, Outlook, Start, Wanted
 from console.sources.programs import Program
 from console.sources.reading import at_of
 from console.sources.session_files import SessionFiles, Written, newest
 from console.sources.text import plain
-from console.wording.agent_kinds import UNSTARTABLE
 
 PROGRAM = Program("gemini", "Gemini CLI", ("@google/gemini-cli",))
 _PROJECTS_MAX = 1 << 20
@@ -55,6 +56,32 @@ def _look(given: Outlook) -> Source:
     return SessionFiles(SOURCE, PROGRAM, sessions, given, "sub-agents by their own chats")
 
 
+def _words(wanted: Wanted) -> tuple[str, ...]:
+    model = ("--model", wanted.model) if wanted.model else ()
+    return ("once" if wanted.once else "talk", "--acp", *(stream.JUDGED if wanted.judged else stream.UNJUDGED), *model)
+
+
+def _files(command: HookCommand | None) -> dict[str, bytes]:
+    return {GATE: stream.gate_of(command), POLICY: stream.policy(judged=command is not None)}
+
+
+def _needs(path: Path) -> tuple[Path, ...]:
+    node = gate.node_of(path)
+    return (path.parent, *([] if node is None else [node])) if path.suffix == ".js" else ()
+
+
+_START = Start(
+    SOURCE,
+    stream.GeminiStream,
+    _words,
+    stream.JUDGED,
+    lambda _command, _servers: stream.settings(),
+    ("/usr/local/bin/gemini", "/usr/bin/gemini"),
+    (".local/bin/gemini",),
+    files=_files,
+    needs=_needs,
+    no_servers="Gemini CLI's question before a call of an MCP server names neither the server nor all arguments",
+)
 GEMINI = Kind(
     name="gemini",
     program=PROGRAM,
@@ -73,7 +100,7 @@ GEMINI = Kind(
         unit=1000,
         aliases={"write_todos": "TodoWrite", "enter_plan_mode": "EnterPlanMode", "exit_plan_mode": "ExitPlanMode"},
     ),
-    start=Lacks(f"{UNSTARTABLE[SOURCE]}; watchfloor run -- gemini starts it as any command"),
+    start=_START,
     daemons=Lacks("it leaves no process behind that could start a session again"),
     quota=Lacks("its files do not say how much of its quota is used"),
 )

@@ -88,7 +88,7 @@ _START = Start(
     _told,
     ("/usr/local/bin/opencode", "/usr/bin/opencode", "/opt/opencode/bin/opencode"),
     (".local/bin/opencode", ".opencode/bin/opencode"),
-    plugin=started_plugin,
+    files=lambda command: {PLUGIN: started_plugin(command)} if command is not None else {},
     native=_native,
 )
 

@@ -123,7 +123,6 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(watchfloor: Wat
 
 def test_an_unknown_program_a_missing_prompt_and_an_empty_file_are_said_in_our_words(tmp_path: Path) -> None:
     for agent, prompt, word in (
-        ("gemini", "p", "Gemini CLI cannot be started with --agent, because it runs no hooks"),
         ("qwen", "p", "Qwen Code cannot be started with --agent, because Watchfloor cannot send it messages"),
         ("nano", "p", "'nano' is no program that --agent knows"),
         ("codex", " ", "no prompt"),

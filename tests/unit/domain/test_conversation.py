@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from dataclasses import replace
@@ -14,8 +15,10 @@ from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxK
 from console.domain.conversation import (
     CHANNEL,
     ENDING,
+    GATE,
     HOOKED,
     MOST_MESSAGE,
+    POLICY,
     SERVERS,
     Program,
     checked_model,
@@ -96,6 +99,29 @@ def test_opencode_starts_with_settings_and_a_cache_that_are_new_or_not_at_all(tm
         argv, env=env | {"PATH": f"{fails.parent}:/usr/bin:/bin"}, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stdout) == (1, ""), "without a new folder it does not start"
+
+
+def test_gemini_starts_behind_its_gate_with_our_policy_and_a_home_that_is_new(tmp_path: Path) -> None:
+    door = tmp_path / "door"
+    door.mkdir()
+    (door / HOOKED).write_text("{}\n")
+    (door / SERVERS).write_text("\n")
+    told = (
+        "import json, os, sys; print(json.dumps([sys.argv[1:], os.environ['GEMINI_CLI_HOME'], os.environ['GEMINI_CLI_TRUST_WORKSPACE']]))"
+    )
+    (door / GATE).write_text(told)
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(door / "agent.sock"), "GEMINI_SYSTEM_MD": "x"}
+    argv = command_line(Program.GEMINI, "p", "/bin/true", ("once", "--acp"), talks=False)
+    homes = set()
+    for _ in range(2):
+        (words, home, trust) = json.loads(subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=True).stdout)
+        assert (words, trust) == (["once", "/bin/true", "--acp", "--admin-policy", str(door / POLICY)], "false")
+        assert (Path(home) / ".gemini" / "tmp").resolve() == tmp_path / ".gemini" / "tmp"
+        assert sorted(file.name for file in (Path(home) / ".gemini").iterdir()) == ["settings.json", "tmp"]
+        homes.add(home)
+    assert len(homes) == 2
+    (door / HOOKED).unlink()
+    assert subprocess.run(argv, env=env, capture_output=True, text=True, timeout=60, check=False).returncode == 1
 
 
 def test_a_prompt_stays_one_word_whatever_it_holds() -> None:

@@ -43,8 +43,16 @@ def test_a_named_file_is_taken_through_its_links(program: Path, tmp_path: Path) 
     link = tmp_path / "link"
     link.symlink_to(program)
     assert found(str(link), tmp_path).path == program.resolve()
-    assert found(str(link), tmp_path).bind(in_box=True)[1] == "/opt/watchfloor-programs/claude"
-    assert found(str(link), tmp_path).bind(in_box=False)[1] == str(program.resolve())
+    real = program.resolve()
+    assert found(str(link), tmp_path).binds(in_box=True) == ((real, "/opt/watchfloor-programs/claude"),)
+    assert found(str(link), tmp_path).binds(in_box=False) == ((real, str(real)),)
+
+
+def test_a_script_is_shown_with_its_folder_and_with_what_runs_it() -> None:
+    folder, node = Path("/opt/one/bundle"), Path("/opt/node")
+    one = Found("gemini", folder / "gemini.js", needs=(folder, node))
+    assert one.binds(in_box=False) == ((folder, str(folder)), (node, str(node)))
+    assert one.binds(in_box=True) == ((folder, "/opt/watchfloor-programs"),)
 
 
 def test_without_a_name_it_is_looked_for_as_it_is_installed_and_relative_folders_of_path_never(

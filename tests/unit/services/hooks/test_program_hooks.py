@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from console.domain.conversation import HOOKED, PLUGIN, SERVERS, Program, Started
+from console.domain.conversation import GATE, HOOKED, PLUGIN, SERVERS, Program, Started
 from console.services.hooks.program_hooks import furnish, is_judged, remove
 from console.sources.codex.kind import OWN_KEY
 from console.sources.codex.trust import trusted_hash
@@ -49,9 +49,9 @@ def test_only_one_that_was_started_so_is_told_of_it(tmp_path: Path) -> None:
         assert is_judged(judged) and not is_judged(started(program, "-p")) and not is_judged(started(program))
         furnish(judged, tmp_path, tmp_path / "agent.sock", 600.0, {}, boxed=True)
         text = (tmp_path / HOOKED).read_text()
-        told = (tmp_path / PLUGIN).read_text() if (tmp_path / PLUGIN).exists() else text
+        told = "".join((tmp_path / name).read_text() for name in (HOOKED, PLUGIN, GATE) if (tmp_path / name).exists())
         assert str(tmp_path / "watchfloor-hook.py") in told and "/usr/bin/python3" in told and text.count("\n") == 1
-        assert told is text or str(tmp_path / PLUGIN) in text
+        assert not (tmp_path / PLUGIN).exists() or str(tmp_path / PLUGIN) in text
         assert (tmp_path / "watchfloor-hook.py").stat().st_mode & 0o777 == 0o644
         furnish(started(program, "-p"), tmp_path, tmp_path / "agent.sock", 600.0, {}, boxed=True)
         assert "watchfloor-hook" not in (tmp_path / HOOKED).read_text()

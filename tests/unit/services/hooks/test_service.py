@@ -140,7 +140,7 @@ def test_a_known_program_that_was_started_as_a_command_is_shown_with_servers_tha
         state.seen[AgentId(name)] = replace(state.seen[AgentId(name)], sources=(source, "processes"))
         return desk.words_of(AgentId(name))
 
-    assert words("gemini").startswith("not checked: ") and words("gemini").endswith("Watchfloor cannot restrict them")
+    assert words("qwen").startswith("not checked: ") and words("qwen").endswith("Watchfloor cannot restrict them")
     assert words("claude_code").endswith("; run --agent claude-code restricts them")
     assert words("docker") == "" and words("gemini", "seen") == "", "nothing is promised of what Watchfloor did not start"
     argv = command_line(Program.CODEX, "p", "/usr/bin/codex", (), talks=True)

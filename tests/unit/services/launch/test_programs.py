@@ -80,6 +80,15 @@ async def test_one_that_breaks_at_its_start_is_told_and_the_others_run(tmp_path:
     assert len(asked) == 2
 
 
+async def test_a_program_whose_calls_of_servers_cannot_be_judged_is_not_started_with_a_list_of_them(tmp_path: Path) -> None:
+    servers = {"docs": ["https://docs.example/mcp"]}
+    one, asked = desk(Stage(tmp_path, **{"programs.mcp": {"gemini": servers, "codex": servers}}))
+    with pytest.raises(UsageProblem, match="gemini gets no MCP servers, because Gemini CLI's question"):
+        await one.start(ProgramsBody(items=[item("gemini")]), "operator:0")
+    assert asked == []
+    await one.plan(item("codex"))
+
+
 async def test_short_memory_refuses_with_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, **{"programs.memory_free_min_mib": 300})
     one, asked = desk(stage)
