@@ -42,8 +42,10 @@ _HELPED_S = {
     "adopt": 2 * MOVE_S + 5,
 }
 """Operations for which the guard asks its helpers, with the time of all of them: who gives up sooner calls failed what is done."""
-AT_ONCE = 8
-"""Connections of one client; the guard takes 16 of one process."""
+_SLOW = frozenset(
+    ("ticket", "confirm", "forget", "call", "call_go", "call_over", "missed", "seen", "daemons", "returned", "unheld", "suspects", "thaw")
+)
+"""Operations that wait for the guard's clerk, and may wait there behind a helper."""
 PAUSE_S = 0.01
 BUSY = "The guard is busy: it accepts no connection."
 _REASON_BYTES = 1000
@@ -180,20 +182,31 @@ def _checked(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-class _Connection:
-    """One connection, made at its first use and again after it broke."""
+class _Line:
+    """One connection, made at its first use and again after it broke; one call at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
         self._sock: socket.socket | None = None
         self._inbox = b""
 
     def exchange(self, line: bytes, timeout_s: float) -> dict[str, Any]:
+        with self._lock:
+            try:
+                return self._again(line, timeout_s)
+            except (OSError, ValueError) as error:
+                self._close()
+                if isinstance(error, TimeoutError):
+                    raise TimedOut("The guard is busy: it did not answer in time.", "watchfloor panic works without it.") from error
+                raise Unreachable(f"The guard cannot be reached: {error}.", "watchfloor panic works without it.") from error
+
+    def _again(self, line: bytes, timeout_s: float) -> dict[str, Any]:
         is_old = self._sock is not None
         try:
             return self._once(line, timeout_s)
         except (BrokenPipeError, ConnectionResetError, EOFError):
-            self.close()
+            self._close()
             if not is_old:
                 raise ConnectionError("it closed the connection") from None
         try:
@@ -216,23 +229,26 @@ class _Connection:
         answer, _, self._inbox = self._inbox.partition(b"\n")
         return decode(answer)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         if self._sock is not None:
             with contextlib.suppress(OSError):
                 self._sock.close()
         self._sock = None
 
+    def close(self) -> None:
+        """Ends the connection; the next call makes a new one."""
+        with self._lock:
+            self._close()
+
 
 class GuardClient:
-    """Keeps one connection for the next call. A call beside another one has a connection of its own, so that a freeze or a heartbeat
-    never waits behind an adoption; and so has a press."""
+    """Keeps two connections, which outlive a state directory that is moved: a freeze or a heartbeat never waits behind what the guard's
+    clerk does. What its helpers do has a connection of its own, and so has a press."""
 
     def __init__(self, sock_path: Path, timeout_s: float = 5.0) -> None:
         self._path = sock_path
         self._timeout_s = timeout_s
-        self._lock = threading.Lock()
-        self._idle: _Connection | None = _Connection(sock_path)
-        self._at_once = threading.BoundedSemaphore(AT_ONCE)
+        self._quick, self._slow = _Line(sock_path), _Line(sock_path)
 
     def call(self, op: str, *, timeout_s: float | None = None, **fields: Any) -> dict[str, Any]:
         """The answer to one operation. Unreachable, TimedOut, or the kind of ConsoleError the guard refused with.
@@ -243,34 +259,18 @@ class GuardClient:
             line = encode({"op": op, **fields})
         except ValueError as error:
             raise errors.TooLarge("The request does not fit into one line of 4 KiB.", "Name fewer agents at once.") from error
-        if timeout_s is None:
-            timeout_s = max(self._timeout_s, _HELPED_S.get(op, 0.0))
-        with self._at_once:
-            with self._lock:
-                connection, self._idle = self._idle or _Connection(self._path), None
-            try:
-                answer = connection.exchange(line, timeout_s)
-            except (OSError, ValueError) as error:
-                connection.close()
-                if isinstance(error, TimeoutError):
-                    raise TimedOut("The guard is busy: it did not answer in time.", "watchfloor panic works without it.") from error
-                raise Unreachable(f"The guard cannot be reached: {error}.", "watchfloor panic works without it.") from error
-            finally:
-                self._put_back(connection)
-        return _checked(answer)
-
-    def _put_back(self, connection: _Connection) -> None:
-        with self._lock:
-            if self._idle is None:
-                self._idle = connection
-                return
-        connection.close()
+        if op not in _HELPED_S:
+            return _checked((self._slow if op in _SLOW else self._quick).exchange(line, timeout_s or self._timeout_s))
+        own = _Line(self._path)
+        try:
+            return _checked(own.exchange(line, timeout_s or _HELPED_S[op]))
+        finally:
+            own.close()
 
     def close(self) -> None:
-        """Ends the connection that is kept; the next call makes a new one."""
-        with self._lock:
-            if self._idle is not None:
-                self._idle.close()
+        """Ends the connections that are kept; the next call makes a new one."""
+        self._quick.close()
+        self._slow.close()
 
     # --- operations -----------------------------------------------------------------------------------------------------
 
