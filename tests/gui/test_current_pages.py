@@ -235,14 +235,14 @@ def test_a_selected_row_holds_the_order_and_new_agents_are_seen_all_the_same(mak
 def test_agents_that_start_are_seen_though_the_pointer_is_over_the_list(make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     """Whoever opens the window first and starts the agents then has the pointer in the middle of an empty list."""
     house = make_house("0")
-    first = AgentView(id="a-1", name="first", session="c", state="running")
+    first = AgentView(id="a-1", name="first", session="c", state="running", control_level="managed")
     house.supervisor.agents[first.id] = first
     page = open_window("fleet").page
     assert isinstance(page, FleetPage)
     qtbot.waitUntil(lambda: [row.id for row in page.table.model.rows] == ["a-1"])
 
     def start(agent_id: str, parent: str = "") -> None:
-        agent = AgentView(id=agent_id, name=agent_id, session="c", state="running", parent_id=parent or None)
+        agent = AgentView(id=agent_id, name=agent_id, session="c", state="running", control_level="managed", parent_id=parent or None)
         house.on_loop(lambda: house.supervisor.upsert(agent))
 
     page.view.viewport().underMouse = lambda: True  # type: ignore[method-assign]
@@ -258,11 +258,12 @@ def test_agents_that_start_are_seen_though_the_pointer_is_over_the_list(make_hou
     rows = page.table.model.rows
     assert [row.id for row in rows] == ["a-1", "a-3", "a-2", "a-4"], "no row moves, and none is hidden"
     assert [row.indent for row in rows] == [0, 1, 0, 0], "what stands apart from its parent is nobody else's child"
+    assert [fleet_rows.beside_name(row) for row in rows] == ["", "", "", "child of first"]
     start("a-5", "a-4")
     qtbot.waitUntil(lambda: [row.indent for row in page.table.model.rows] == [0, 1, 0, 0, 1])
     page.table._held.aimed_at = lambda: -1  # type: ignore[method-assign]
     qtbot.waitUntil(lambda: [row.id for row in page.table.model.rows] == ["a-1", "a-3", "a-4", "a-5", "a-2"])
-    assert [row.indent for row in page.table.model.rows] == [0, 1, 1, 2, 0]
+    assert [(row.indent, fleet_rows.beside_name(row)) for row in page.table.model.rows] == [(0, ""), (1, ""), (1, ""), (2, ""), (0, "")]
 
 
 def test_budgets_and_inbox_hold_still_under_the_pointer(qtbot: QtBot) -> None:

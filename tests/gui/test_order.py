@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QGuiApplication, QMouseEvent
+from PySide6.QtGui import QCursor, QGuiApplication, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -108,6 +108,24 @@ def test_a_click_sorts_though_a_selected_row_holds_the_order(qtbot: QtBot) -> No
     held.ask()
     held.show([("b", 99.0), *ROWS[1:]])
     assert ([row[0] for row in shown(view)], held.moved) == (["b", "a", "c", "Ä"], False)
+
+
+def test_a_pointer_holds_the_order_once_it_moved(qtbot: QtBot) -> None:
+    """A window that opens below a pointer at rest is shown as it is: nobody aims yet."""
+    view = a_list(qtbot)
+    model = view.model()
+    assert isinstance(model, RowModel)
+    view.hide()
+    QCursor.setPos(view.viewport().mapToGlobal(view.visualRect(model.index(0, 0)).center()))
+    held = HeldOrder(view, model, lambda row: str(row[0]))
+    view.show()
+    view.viewport().underMouse = lambda: True  # type: ignore[method-assign]
+    first, *others = shown(view)
+    held.show([*others, first])
+    assert shown(view) == [*others, first] and not held.moved
+    QCursor.setPos(QCursor.pos() + QPoint(1, 0))
+    held.show([first, *others])
+    assert shown(view) == [*others, first] and held.moved
 
 
 def test_what_belongs_to_a_row_goes_with_it(qtbot: QtBot) -> None:

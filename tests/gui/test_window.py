@@ -142,13 +142,30 @@ def test_stopping_a_tree_asks_first_and_counts_by_control_level(make_house: Make
     keys(fleet_page(window).view, Qt.Key.Key_X)
     again = rung_dialog(window, qtbot)
     again.reason.setText("loop")
-    again.main.click()
+    qtbot.waitUntil(again.main.isEnabled)
+    keys(again.reason, Qt.Key.Key_Return)
+    assert acts(house) == []
+    QTest.keyClick(again.reason, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     qtbot.waitUntil(lambda: acts(house) == [("kill", "release-captain")])
     assert house.supervisor.log[0][2] == {"reach": "tree", "reason": "loop"}
     qtbot.waitUntil(lambda: window.strip.notice is not None and "All processes of" in window.strip.notice.text)
     assert window.strip.notice is not None and window.strip.notice.receipt
     window.strip.receipt_asked.emit(window.strip.notice.receipt)
     assert window.page is not None and window.page.spec.name == "receipt"
+
+
+def test_what_a_stop_came_to_is_seen_though_a_warning_stands(
+    make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.window.state._INFO_MS", 50)
+    make_house()
+    window, said = open_window("fleet"), list[str]()
+    window.notices.said.connect(lambda _notice: said.append(window.strip.notice.text if window.strip.notice else ""))
+    window.notices.say("amber", "No agent is confirmed dead.", receipt="k-1")
+    window.notices.say("info", "Copied.")
+    window.notices.say("info", "All processes of 4 agents are dead.", receipt="k-2")
+    assert said == ["No agent is confirmed dead.", "No agent is confirmed dead.", "All processes of 4 agents are dead."]
+    qtbot.waitUntil(lambda: window.strip.notice is not None and window.strip.notice.receipt == "k-1")
 
 
 def test_a_viewer_sees_their_role_and_is_offered_no_kill_no_start_and_no_panic(make_house: Make, open_window: Open, qtbot: QtBot) -> None:

@@ -202,7 +202,7 @@ class Fleet:
                 continue
             placed.add(name)
             out.append(row)
-            row.indent = indent
+            row.indent, row.child_of = indent, ""
             mine = children.get(name)
             row.is_open = name not in self.closed
             if mine is None:

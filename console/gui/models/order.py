@@ -39,12 +39,15 @@ def _urgent(rows: dict[str, Row]) -> dict[str, int]:
 
 
 def indent_again(rows: list[Row]) -> None:
-    """Indents rows that no longer stand as the tree does: one that is not below its own parent must not look like another's child."""
-    line, places = list[str](), dict[str, int]()
+    """Indents rows that no longer stand as the tree does: one that is not below its own parent must not look like another's child, and
+    names its parent instead."""
+    line, places, names = list[str](), dict[str, int](), {row.id: row.name for row in rows}
     for row in rows:
         parent = row.view.parent_id or ""
         place = places.get(parent, len(line))
-        row.indent = place + 1 if place < len(line) and line[place] == parent else 0
+        is_below = place < len(line) and line[place] == parent
+        row.indent = place + 1 if is_below else 0
+        row.child_of = "" if is_below else names.get(parent, "")
         del line[row.indent :]
         line.append(row.id)
         places[row.id] = row.indent

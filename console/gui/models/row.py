@@ -30,6 +30,7 @@ class Row:
 
     __slots__ = (
         "attends",
+        "child_of",
         "fixed",
         "guides",
         "id",
@@ -51,6 +52,8 @@ class Row:
     def __init__(self, view: AgentView) -> None:
         self.id = view.id
         self.indent = 0
+        self.child_of = ""
+        """The name of its parent, where the row does not stand below it; safe."""
         self.kids = 0
         """Children in the whole fleet, shown or not."""
         self.is_open = True

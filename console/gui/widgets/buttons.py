@@ -79,6 +79,12 @@ class Button(QAbstractButton):
     def minimumSizeHint(self) -> QSize:
         return QSize(min(self.sizeHint().width(), 72), self.height())
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and not event.isAutoRepeat():
+            self.click()
+        else:
+            super().keyPressEvent(event)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()
         edge, fill, colour = self._colours(colours)

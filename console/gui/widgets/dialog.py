@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shiboken6
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QShowEvent
+from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from console.domain.errors import ConsoleError
@@ -40,7 +40,9 @@ class Dialog(QDialog):
         row.addStretch(1)
         self.cancel = Button("Cancel", keys="Esc", parent=self)
         self.cancel.clicked.connect(self.reject)
-        self.main = Button(main, kind=kind, parent=self)
+        self.main = Button(main, kind=kind, keys="Ctrl Enter", parent=self)
+        for key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            QShortcut(QKeySequence(Qt.Modifier.CTRL | key), self, self.main.click)
         row.addWidget(self.cancel)
         row.addWidget(self.main)
         column.addSpacing(4)

@@ -32,6 +32,8 @@ class HeldOrder(QObject):
         """A list that is worked off from the top: a selected row holds nothing, because what comes first must be seen."""
         self.moved = False
         self._asked = False
+        self._came_at = QCursor.pos()
+        """Where the pointer was when the list came up below it. Nobody aims with it before it moves."""
         self.is_chosen = self._by_itself = False
         """``is_chosen``: a person selected the current row."""
         view.viewport().installEventFilter(self)
@@ -70,9 +72,9 @@ class HeldOrder(QObject):
             self._view.show_rows(rows, given)
 
     def aimed_at(self) -> int:
-        """The place of the row under the pointer; -1 where the pointer is over none."""
-        view = self._view.viewport()
-        return self._view.indexAt(view.mapFromGlobal(QCursor.pos())).row() if view.underMouse() else -1
+        """The place of the row under the pointer; -1 where it is over none, or was not moved since the list came up."""
+        view, at = self._view.viewport(), QCursor.pos()
+        return self._view.indexAt(view.mapFromGlobal(at)).row() if view.underMouse() and at != self._came_at else -1
 
     def _held(self, rows: list[Any], shown: list[Any], aimed: int) -> list[Any]:
         """The rows in the order of before. What is new comes where it moves neither the row at place ``aimed`` nor one above it."""
@@ -96,7 +98,9 @@ class HeldOrder(QObject):
         self.is_chosen = row is not None and not self._by_itself
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() is QEvent.Type.Leave and self.moved:
+        if event.type() is QEvent.Type.Show:
+            self._came_at = QCursor.pos()
+        elif event.type() is QEvent.Type.Leave and self.moved:
             self.released.emit()
         return super().eventFilter(watched, event)
 

@@ -56,7 +56,7 @@ class Frame:
 
 
 class StateView(QObject):
-    """Reads the models and tells the widgets of the frame; holds no state of its own."""
+    """Reads the models and tells the widgets of the frame."""
 
     def __init__(self, window: Frame, parent: QObject) -> None:
         super().__init__(parent)
@@ -64,6 +64,8 @@ class StateView(QObject):
         self._fade = QTimer(self)
         self._fade.setSingleShot(True)
         self._fade.timeout.connect(self._fade_info)
+        self._covered: Notice | None = None
+        """A warning below the result of a stop; it comes back when that has gone."""
         window.notices.said.connect(self._said)
         window.notices.withdrawn.connect(self._withdrawn)
         window.strip.receipt_asked.connect(lambda kill_id: window.goto("receipt", kill_id))
@@ -164,20 +166,29 @@ class StateView(QObject):
 
     def _said(self, notice: Notice) -> None:
         shown = self._window.strip.notice
-        if notice.level == "info" and shown is not None and shown.level != "info":
-            return  # a hint never covers a warning
+        if notice.level != "info":
+            self._covered = None
+        elif shown is not None and shown.level != "info":
+            if not notice.receipt:
+                return  # a hint never covers a warning; what a person's own stop came to does, for its time
+            self._covered = shown
         self._window.strip.show_notice(notice)
         self._fade.start(_INFO_MS)
 
     def _withdrawn(self, text: str) -> None:
         shown = self._window.strip.notice
+        if self._covered is not None and self._covered.text == text:
+            self._covered = None
         if shown is not None and shown.text == text:
             self._window.strip.dismiss()
 
     def _fade_info(self) -> None:
         shown = self._window.strip.notice
-        if shown is not None and shown.level == "info":
+        if shown is None or shown.level == "info":
             self._window.strip.dismiss()
+            if self._covered is not None:
+                self._window.strip.show_notice(self._covered)
+                self._covered = None
 
     def _open_receipt(self) -> None:
         switch = self._window.switch

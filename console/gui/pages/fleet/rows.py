@@ -43,6 +43,8 @@ COLUMNS = (
     Column("action", "Last action", share=3),
 )
 INDENT = 18
+_BESIDE_LEAST = 40.0
+"""Pixels below which the name stands alone."""
 MAX_INDENT = 6
 """Deeper rows are drawn at this level, so that a hostile depth cannot push the name away."""
 
@@ -60,7 +62,7 @@ def cell_words(row: Row, key: str) -> str:
     view = row.view
     match key:
         case "agent":
-            return f"{row.name} ({view.id}), {view.control_level}"
+            return f"{row.name} ({view.id}), {view.control_level}" + (f", child of {row.child_of}" if row.child_of else "")
         case "state":
             return f"{state_words(view)[0]}. {plain_reason(view.state_reason)}" if view.state_reason else state_words(view)[0]
         case "depth":
@@ -99,7 +101,7 @@ def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
     """Everything ``paint_row`` reads, as a value: a row is painted again when it differs."""
     view = row.view
     return (
-        row.name, row.indent, row.kids, row.is_open, row.is_live, row.action, view.state, state_words(view), view.depth,
+        row.name, row.indent, row.child_of, row.kids, row.is_open, row.is_live, row.action, view.state, state_words(view), view.depth,
         network_chip(view), is_exposed(view), view.isolated, view.budget_share, has_limit(view), view.cost_usd, tuple(view.burn),
         runtime(row), mood,
     )  # fmt: skip
@@ -153,7 +155,18 @@ def _paint_name(canvas: Canvas, row: Row, quiet: bool, alive: bool) -> None:
     role = "text3" if quiet and not canvas.selected else "text2" if quiet else "text"
     weight = fonts.SEMIBOLD if alive else fonts.MEDIUM if not level else fonts.REGULAR
     box = QRectF(left + 18, cell.y(), max(0, cell.right() - left - 18), cell.height())
-    draw_text(painter, box, row.name, fonts.ui(12, weight), getattr(canvas.ink, role))
+    font = fonts.ui(12, weight)
+    draw_text(painter, box, row.name, font, getattr(canvas.ink, role))
+    if beside := beside_name(row):
+        box.setLeft(box.left() + fonts.metrics(font).horizontalAdvance(row.name) + 8)
+        if box.width() > _BESIDE_LEAST:
+            draw_text(painter, box, beside, fonts.ui(11), canvas.ink.text3)
+
+
+def beside_name(row: Row) -> str:
+    """What stands beside a name in grey: whose child it is where it does not stand below it, and that it was not started here."""
+    parts = [f"child of {row.child_of}"] if row.child_of else []
+    return " · ".join([*parts, *(["observed"] if row.view.control_level == "observed" else [])])
 
 
 def _paint_state(canvas: Canvas, quiet: bool, words: tuple[str, str, str], stale: bool) -> None:
