@@ -33,7 +33,7 @@ class HeldOrder(QObject):
         self.moved = False
         self._asked = False
         self._came_at = QCursor.pos()
-        """Where the pointer was when the list came up below it. Nobody aims with it before it moves."""
+        """Where the pointer was when the list came up below it. It aims at nothing before it moves."""
         self.is_chosen = self._by_itself = False
         """``is_chosen``: a person selected the current row."""
         view.viewport().installEventFilter(self)
