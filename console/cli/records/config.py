@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections import deque
 from dataclasses import asdict
 from pathlib import Path
@@ -180,7 +181,7 @@ def _changed(name: str, value: Any, is_reset: bool, reason: str, state_dir: str 
 
 def _every_fault(places: Places | None) -> list[Fault]:
     admin = read_administrated()
-    faults = list(admin.faults)
+    faults = [*admin.faults, *(fault for file in admin.files if (fault := _unread_by_accounts(file)) is not None)]
     try:
         if places is not None and not places.by_role:
             own = own_values(places.settings_file)
@@ -191,6 +192,16 @@ def _every_fault(places: Places | None) -> list[Fault]:
     except ConsoleError as error:
         faults.append(Fault(shown(places.settings_file) if places is not None else "", error.what, error.remedy))
     return faults
+
+
+def _unread_by_accounts(file: Path) -> Fault | None:
+    """A file that root reads and other accounts do not: each instance of theirs starts no agent, and root would not see why."""
+    try:
+        is_read = file.stat().st_mode & stat.S_IROTH
+    except OSError:  # named already
+        return None
+    what, remedy = "other accounts cannot read it, so their instances start no agent.", f"chmod 0644 {shown(file)}"
+    return None if is_read else Fault(shown(file), what, remedy)
 
 
 def logs(

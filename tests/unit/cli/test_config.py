@@ -64,6 +64,10 @@ def test_check_names_every_fault_and_ends_with_1(
     (etc / "watchfloor.toml").write_text('locked = ["heartbeat_s"]\n')
     said = watchfloor("config", "check", *where)
     assert said.code == 0 and "No fault was found." in said.out
+    (etc / "watchfloor.toml").chmod(0o600)
+    said = watchfloor("config", "check", *where)
+    assert said.code == ExitCode.FAILURE and "other accounts cannot read it" in said.out and "chmod 0644" in said.out
+    (etc / "watchfloor.toml").chmod(0o644)
     places.settings_file.write_text('{"heartbeat_s": 5}')
     (etc / "conf.d" / "1.toml").write_text("[spawn]\nmax_depth = 99\n")
     (etc / "conf.d" / "2.toml").mkdir()
