@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,15 @@ from console.domain.errors import UsageProblem
 
 EVENT = "PreToolUse"
 FILE_MAX = 4 * 1024 * 1024
+GIVES_UP_S = 10
+"""The hook ends so long before a program stops to wait for any."""
 ANSWER_S = 20
 """The program waits so much longer than the hook: it is the hook that ends first, with a block. A hook that the program gives up
 on lets the call through."""
-_NO_ANSWER = "Watchfloor: no call without an allow. The hook did not answer. If Watchfloor is gone, take its hook out of the settings here."
+_NO_ANSWER = (
+    "Watchfloor: no call without an allow. Unless a reason stands before this, the hook did not answer. If Watchfloor is gone, take its "
+    "hook out of the settings here."
+)
 BLOCKED = f"/bin/sh -c 'echo \"{_NO_ANSWER}\" >&2; exit 2'"
 """A program may go on after an exit 2 without words on standard error. In a shell of its own: the user's may be one with other words."""
 _MARK = "/hooks/watchfloor-hook.py"
@@ -123,12 +128,15 @@ class JsonHook:
     event: str = EVENT
     unit: int = 1
     """Of a hook's time-out, in parts of a second."""
+    most_s: int = 3600
+    """So long the program waits for a hook, whatever its time-out: then it would make the call."""
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def installed(self, data: bytes, name: str) -> str:
         return installed(read_file(data, name), name, event=self.event)
 
     def added(self, data: bytes, command: HookCommand, name: str) -> bytes:
+        command = replace(command, wait_s=min(command.wait_s, self.most_s - GIVES_UP_S))
         return written(with_hook(read_file(data, name), command, name, event=self.event, unit=self.unit))
 
     def removed(self, data: bytes, name: str) -> bytes:
@@ -137,7 +145,12 @@ class JsonHook:
         return data if bare == settings else written(bare)
 
     def why_skipped(self, data: bytes, file: Path) -> str:
-        return self.skipped(read_file(data, str(file)), file)
+        settings = read_file(data, str(file))
+        place = place_of(settings, str(file), event=self.event)
+        waits = settings["hooks"][self.event][place[0]]["hooks"][place[1]].get("timeout") if place is not None else 0
+        if isinstance(waits, int) and waits > (self.most_s - GIVES_UP_S + ANSWER_S) * self.unit:
+            return f"the program gives up on it after {self.most_s} s and makes the call: install it again"
+        return self.skipped(settings, file)
 
 
 def _hooks(settings: dict[str, Any], name: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ SEEN_S = 2.0
 STARTS = 3
 """So often a program is started until one was seen in time."""
 WRITES_WHAT_IT_DID = frozenset(kind.name for kind in KINDS if not isinstance(kind.activity, Lacks))
+UNANSWERED_S = 70.0
+"""Longer than any program is known to wait for a hook in spite of the hook's own time-out."""
 ACCOUNT = 61_237
 """Nothing else runs under it here: what is left of a program of an account that others use too can only be looked for."""
 USED = Used(1000, 100, 0, 0)
@@ -153,6 +155,27 @@ def test_an_installed_program_is_seen_priced_and_judged(state_dir: Path, home: P
                 assert (last.id, last.source) == (row.id, program.source)
         finally:
             end.set()
+    model.check()
+
+
+@pytest.mark.parametrize("program", [one for one in ALL if one.kind in HOOKS], ids=lambda one: one.kind, indirect=True)
+def test_a_question_that_nobody_answers_for_a_minute_lets_no_call_through(state_dir: Path, home: Path, program: Installed) -> None:
+    install_hook(state_dir, home, program.kind)
+    assert program.shell is not None
+    asks = Scene("THETASK", Reply("", (program.shell("touch unanswered.txt"),), USED), Reply("All done.", used=USED), forever=True)
+    with ModelServer(asks) as model, Instance(state_dir, "--discover-root", str(home)) as it:
+        it.choose_profile("strict", program.kind)
+        session = program.start(home, model.url, "THETASK please", os.geteuid())
+        try:
+            asked = waiting(it, "touch unanswered.txt")
+            until(lambda: time.time() > asked.asked_at + UNANSWERED_S or len(model.asked) > 1, UNANSWERED_S + 30)
+            assert not (home / "proj" / "unanswered.txt").exists()
+            if len(model.asked) == 1:
+                decide(it, waiting(it, "touch unanswered.txt"), "deny", "leave this one")
+            until(lambda: "no answer within" in (told := json.dumps(model.asked[-1].body)) or "leave this one" in told, words="it is told")
+            assert not (home / "proj" / "unanswered.txt").exists()
+        finally:
+            session.close()
     model.check()
 
 

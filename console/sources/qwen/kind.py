@@ -55,8 +55,10 @@ QWEN = Kind(
         gaps=(
             "A project's own .qwen/settings.json can add hooks and settings once its folder is trusted.",
             "A hook that ends with another status than 0 or 2, or that the program gives up on, lets the call through.",
+            "Qwen Code waits 60 s for a hook and then makes the call (seen in 0.24). So it is blocked when no person approves within 50 s.",
         ),
         unit=1000,
+        most_s=60,
         aliases={"todo_write": "TodoWrite", "exit_plan_mode": "ExitPlanMode", "task_stop": "TaskStop"},
     ),
     start=Lacks("Watchfloor cannot send it messages; watchfloor run -- qwen starts it as any command"),

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from console.domain.errors import UsageProblem
-from console.sources.hook_settings import ANSWER_S, HookCommand, installed, read_file, with_hook, without_hook, written
+from console.sources.hook_settings import ANSWER_S, HookCommand, JsonHook, installed, read_file, with_hook, without_hook, written
 
 COMMAND = HookCommand("/usr/bin/python3", Path("/state dir/hooks/watchfloor-hook.py"), "claude-code", Path("/run/hooks.sock"), 610)
 MINE = {"matcher": "Bash", "hooks": [{"type": "command", "command": "echo mine"}]}
@@ -25,9 +25,19 @@ def test_it_goes_in_front_and_the_program_waits_longer_than_the_hook() -> None:
     assert first["matcher"] == "*" and first["hooks"][0]["timeout"] == 610 + ANSWER_S
     assert first["hooks"][0]["command"] == (
         "/usr/bin/python3 -I -S '/state dir/hooks/watchfloor-hook.py' claude-code /run/hooks.sock 610"
-        """ || /bin/sh -c 'echo "Watchfloor: no call without an allow. The hook did not answer. If Watchfloor is gone, """
-        """take its hook out of the settings here." >&2; exit 2' || exit 2"""
+        """ || /bin/sh -c 'echo "Watchfloor: no call without an allow. Unless a reason stands before this, the hook did not answer. """
+        """If Watchfloor is gone, take its hook out of the settings here." >&2; exit 2' || exit 2"""
     )
+
+
+def test_where_a_program_waits_for_no_hook_longer_ours_blocks_before_it_gives_up() -> None:
+    hook = JsonHook("settings.json", (), unit=1000, most_s=60)
+    short = hook.added(b"", COMMAND, "f")
+    (made,) = json.loads(short)["hooks"]["PreToolUse"][0]["hooks"]
+    assert " claude-code /run/hooks.sock 50 || " in made["command"] and made["timeout"] == 70_000
+    assert hook.why_skipped(short, Path("f")) == "" == hook.why_skipped(b"", Path("f"))
+    older = JsonHook("settings.json", (), unit=1000).added(b"", COMMAND, "f")
+    assert hook.why_skipped(older, Path("f")).startswith("the program gives up on it after 60 s and makes the call")
 
 
 def test_twice_is_once_and_a_new_command_takes_the_place_of_the_old() -> None:
