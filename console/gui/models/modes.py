@@ -40,7 +40,8 @@ def network_chip(view: AgentView, *, long: bool = False) -> ChipSpec:
     """FULL alone is no alarm. With SECRET or CONFIDENTIAL data, or where a stricter mode is not enforced, it is amber."""
     mode = view_mode(view)
     if mode == "FULL":
-        words = "FULL, not enforced" if long and not view.network_enforced else "FULL"
+        lacks = is_open(view) or (view.state in LIVE and not view.network_enforced)
+        words = "FULL, not enforced" if long and lacks else "FULL"
         loud = is_exposed(view) or is_open(view)
         return ChipSpec(words, "warning" if loud else "full", "warn" if loud and view.state in LIVE else "plain")
     if view.isolated:

@@ -30,6 +30,9 @@ def test_what_nothing_enforces_is_full_and_says_what_was_asked() -> None:
         network_mode="FULL", network_asked="NONE", network_note="it shares the host's network", network_why="its session is in NONE"
     )
     assert is_open(asked) and network_chip(asked, long=True).text == "FULL, not enforced"
+    wide = asked.replaced(network_asked="FULL", network_mode="FULL", state="running", network_enforced=False)
+    assert network_chip(wide, long=True).text == "FULL, not enforced"
+    assert network_chip(wide.replaced(state="killed"), long=True).text == "FULL"
     row = Row(asked)
     assert holds(row) == ("Not enforced", "triangle", "warn")
     assert why_words(row) == "NONE is not enforceable here, because it shares the host's network (its session is in NONE)"
