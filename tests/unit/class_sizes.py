@@ -40,7 +40,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "gui/pages/settings/page:SettingsPage": (200, 21, PAGE),
     "gui/widgets/rows:RowView": (200, 16, ON_SCREEN),
     "gui/window/main:Window": (200, 16, ON_SCREEN),
-    "gui/window/sync:Sync": (200, 16, ON_SCREEN),
     "killswitch/kill/targets:Aim": (200, 17, GUARD),
     "killswitch/kernel/cgroups:Leaf": (200, 16, ONE_DOOR),
     "killswitch/guard/operations:Desk": (330, 30, GUARD),

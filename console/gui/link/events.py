@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtNetwork import QNetworkReply
 
 from console.api.agents.fleet_changes import FleetChanges
 from console.api.endpoints import EVENTS
 from console.gui.link.decode import Decoder, Read
 from console.gui.link.http import Link
+from console.gui.timers import once
 
 FIRST_WAIT_MS = 250
 LONGEST_WAIT_MS = 5_000
@@ -37,9 +38,7 @@ class Events(QObject):
         self._last_id = ""
         self._wait = FIRST_WAIT_MS
         self._up = False
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self._open)
+        self._timer = once(self, 0, self._open)
         self._running = False
 
     def keep(self, taker: Callable[[FleetChanges], object]) -> None:

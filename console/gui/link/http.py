@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from PySide6.QtCore import QObject, QTimer, QUrl, Signal
+from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
 from console.api.endpoints import Endpoint
@@ -20,6 +20,7 @@ from console.domain import errors
 from console.domain.errors import ConsoleError
 from console.domain.message import Malformed, Message
 from console.gui.link.pending import Pending
+from console.gui.timers import every
 
 V = TypeVar("V", bound=Message)
 TIMEOUT_S = 15.0
@@ -91,9 +92,7 @@ class Link(QObject):
         """Managers that are asked nothing more, until their last answers have come."""
         self._open: set[QNetworkReply] = set()
         self._waiting: deque[_Asked] = deque()
-        self._expiry = QTimer(self)
-        self._expiry.setInterval(500)
-        self._expiry.timeout.connect(self._expire)
+        self._expiry = every(self, 500, self._expire)
 
     @property
     def in_flight(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from console.api.messages import KillSwitchView
 from console.domain.kill import Receipt, receipt_from_json
@@ -13,6 +13,7 @@ from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
 from console.gui.notices import Notices
 from console.gui.requests import Requests
+from console.gui.timers import every
 from console.panic.guard_link import GuardLink
 
 RECEIPT_MS = 500
@@ -43,9 +44,7 @@ class KillFollower(QObject):
         self._kill_id: str | None = None
         self._looked = False
         """Whether a first look at the switch was had: what was latched before is no news."""
-        self._timer = QTimer(self)
-        self._timer.setInterval(RECEIPT_MS)
-        self._timer.timeout.connect(self.read_receipt)
+        self._timer = every(self, RECEIPT_MS, self.read_receipt)
         guard.alive.connect(self._alive)
         guard.status_came.connect(self._guard_said)
 

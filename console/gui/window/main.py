@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import time
 
 import shiboken6
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
@@ -22,6 +22,7 @@ from console.gui.pages.interface import Desk, Page
 from console.gui.pages.registry import PAGES
 from console.gui.requests import Requests
 from console.gui.theme.tokens import NARROW
+from console.gui.timers import every
 from console.gui.widgets.columns import titles_in_front
 from console.gui.widgets.split import split_in_front
 from console.gui.window.bars import Foot, TopBar
@@ -129,9 +130,7 @@ class Window(QWidget):
             page.badge_changed.connect(
                 lambda page=page: self.nav.items[page.spec.name].show_badge(page.badge()) if page.spec.group else None
             )
-        self._clock = QTimer(self)
-        self._clock.setInterval(1000)
-        self._clock.timeout.connect(self._second)
+        self._clock = every(self, 1000, self._second)
         self._clock.start()
 
     def start(self, page: str = "fleet") -> None:

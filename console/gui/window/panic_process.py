@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from time import monotonic
 
-from PySide6.QtCore import QObject, QProcess, QSocketNotifier, QTimer
+from PySide6.QtCore import QObject, QProcess, QSocketNotifier
 
+from console.gui.timers import once
 from console.panic import raising
 from console.settings.places import Places
 
@@ -33,9 +34,7 @@ class PanicProcess(QObject):
         self._started_at = -LONGEST_S
         self._attended_at = 0.0
         self._failures = 0
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self._attend)
+        self._timer = once(self, 0, self._attend)
 
     def start(self, places: Places) -> None:
         """Finds the one that runs, or starts one."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import time
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
 
 from console.api.messages import StatusView
 from console.domain.errors import ExitCode
@@ -17,6 +17,7 @@ from console.gui.actions.catalogue import why_not_by_role
 from console.gui.models.switch import STEP_TITLES, Switch, step_of
 from console.gui.notices import Notice, Notices
 from console.gui.pages.audit.chain import Known, is_overdue
+from console.gui.timers import once
 from console.gui.widgets.banner import BannerStep, KillBanner
 from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.words import age, clock, long_span, plural, took
@@ -61,9 +62,7 @@ class StateView(QObject):
     def __init__(self, window: Frame, parent: QObject) -> None:
         super().__init__(parent)
         self._window = window
-        self._fade = QTimer(self)
-        self._fade.setSingleShot(True)
-        self._fade.timeout.connect(self._fade_info)
+        self._fade = once(self, 0, self._fade_info)
         self._covered: Notice | None = None
         """A warning below the result of a stop; it comes back when that has gone."""
         window.notices.said.connect(self._said)

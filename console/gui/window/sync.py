@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from console.api.messages import Delta, FleetView, StatusView
 from console.domain.errors import ConsoleError, Unreachable
@@ -16,6 +16,7 @@ from console.gui.models.switch import Switch
 from console.gui.notices import Level, Notices
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.requests import Requests
+from console.gui.timers import every
 from console.gui.window.follow import KillFollower
 from console.panic.guard_link import GuardLink
 
@@ -88,19 +89,13 @@ class Sync(QObject):
         self._log_check = LogCheck(requests, clock, self._read_status)
         self._missed_to = 0
         """Number up to which deltas were missed while a snapshot was on its way: an older snapshot is not the last word."""
-        self._timers = [self._timer(STATUS_MS, self._read_status), self._timer(TICK_MS, self._tick)]
+        self._timers = [every(self, STATUS_MS, self._read_status), every(self, TICK_MS, self._tick)]
         events.keep(fleet.facts.write)
         events.delta.connect(self._take)
         events.changes.connect(self._changes_came)
         events.resync.connect(self._missed)
         events.connected.connect(lambda up: switch.hear(up=up, now=clock()))
         events.connected.connect(lambda up: self.read_all() if up else self._touch())
-
-    def _timer(self, ms: int, then: Callable[[], None]) -> QTimer:
-        timer = QTimer(self)
-        timer.setInterval(ms)
-        timer.timeout.connect(then)
-        return timer
 
     def start(self) -> None:
         """Begins to read and to listen."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon, QWidget
 
 from console.gui.theme.tokens import DARK
+from console.gui.timers import every
 from console.gui.widgets.safe_text import safe_text
 from console.gui.window.desktop import Alert
 from console.panic.marks import draw_mark
@@ -58,9 +59,7 @@ class Tray(QObject):
         self._alert: Alert | None = None
         """Of the message that is shown."""
         self._window = window
-        self._again = QTimer(self)
-        self._again.setInterval(LOOK_MS)
-        self._again.timeout.connect(self.start)
+        self._again = every(self, LOOK_MS, self.start)
 
     @property
     def why_not(self) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.agents.activity import ActivityPage
@@ -13,10 +12,12 @@ from console.domain.errors import ConsoleError
 from console.gui.pages.activity.book import PAGE, Book, Item
 from console.gui.pages.activity.rows import COLUMNS, HEIGHT, painter_of, turn_words, words_of
 from console.gui.requests import ActivityRequests
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import FILTER_BAR
+from console.gui.timers import once
 from console.gui.widgets.buttons import Button, Pills, SearchField
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import ManyRowView, RowModel
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
@@ -65,7 +66,7 @@ class FeedModel(RowModel):
             self.removeRows(first, many)
 
 
-class Feed(QWidget):
+class Feed(Ground):
     """``chosen`` with the current Item or None; ``changed`` when counts or words did."""
 
     chosen = Signal(object)
@@ -87,8 +88,8 @@ class Feed(QWidget):
         self._searched_to = 0
         self._older_asked = self._newer_asked = self._quiet = False
         self._build()
-        self._typed = self._timer(TYPED_MS, self._filter)
-        self._pace = self._timer(NEWER_MS, self._read_newer)
+        self._typed = once(self, TYPED_MS, self._filter)
+        self._pace = once(self, NEWER_MS, self._read_newer)
         self.search.textChanged.connect(lambda _text: self._typed.start())
         self.search.left.connect(self.view.setFocus)
         self.kinds.changed.connect(lambda _kind: self.read())
@@ -125,13 +126,6 @@ class Feed(QWidget):
         column.setSpacing(0)
         column.addWidget(self.bar)
         column.addWidget(self.view, 1)
-
-    def _timer(self, ms: int, then: Callable[[], None]) -> QTimer:
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.setInterval(ms)
-        timer.timeout.connect(then)
-        return timer
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -294,8 +288,3 @@ class Feed(QWidget):
             self.shown.setText(found if self.loaded else _READING)
         self.empty.setText(self.problem or (_READING if not self.loaded else _NONE if is_asked else _EMPTY))
         self.empty.setVisible(not self.model.rows)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()

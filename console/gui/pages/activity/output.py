@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import OutputView
@@ -10,6 +9,7 @@ from console.domain.errors import ConsoleError
 from console.gui.pages.activity.detail import whole_text
 from console.gui.requests import FleetRequests
 from console.gui.theme import fonts
+from console.gui.timers import every
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.reading import PlainView
 from console.gui.widgets.text import Text
@@ -34,9 +34,7 @@ class OutputDialog(Dialog):
         self.body.addWidget(self.view)
         self.cancel.hide()
         self.main.clicked.connect(self.accept)
-        self._look = QTimer(self)
-        self._look.setInterval(_LOOK_MS)
-        self._look.timeout.connect(self._read)
+        self._look = every(self, _LOOK_MS, self._read)
         self._look.start()
         self._read()
 

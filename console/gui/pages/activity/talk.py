@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from console.api.agents.programs import EndedView, SaidView
@@ -14,9 +14,10 @@ from console.gui.pages.activity.danger import DangerDialog
 from console.gui.pages.activity.end import EndDialog
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
-from console.gui.theme.tokens import ink
+from console.gui.timers import every
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.side_pane import Foot
 from console.gui.widgets.text import Text
 
 LOOK_MS = 2000
@@ -42,7 +43,7 @@ class MessageField(QPlainTextEdit):
             super().keyPressEvent(event)
 
 
-class TalkBar(QWidget):
+class TalkBar(Foot):
     """Below the feed. What was written for one agent never goes to another."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
@@ -83,9 +84,7 @@ class TalkBar(QWidget):
         column.setSpacing(5)
         column.addWidget(self.state)
         column.addLayout(row)
-        self._poll = QTimer(self)
-        self._poll.setInterval(LOOK_MS)
-        self._poll.timeout.connect(self.look)
+        self._poll = every(self, LOOK_MS, self.look)
         self._show()
 
     # --- whom, and whether one can -----------------------------------------------------------------------------------
@@ -243,9 +242,3 @@ class TalkBar(QWidget):
         if why_not and not odd:
             words = why_not if self._busy else f"Read only: {why_not}"
         self.state.say(words, "warn" if odd else "text2", "triangle" if odd else "ring")
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg1))
-        painter.fillRect(0, 0, self.width(), 1, QColor(ink().line))
-        painter.end()

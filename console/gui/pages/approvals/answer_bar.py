@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.gui.pages.approvals.answers import HOLD_S, Answer
 from console.gui.theme import fonts
-from console.gui.theme.tokens import ANSWER_BAR, ink
+from console.gui.theme.tokens import ANSWER_BAR
 from console.gui.widgets.buttons import Button
+from console.gui.widgets.side_pane import Foot
 from console.gui.widgets.text import Text
 
 IDLE = f"An answer is held for {HOLD_S:.0f} s before the agent gets it."
@@ -19,7 +19,7 @@ KEYS = {"approvals.once": "A", "approvals.session": "S", "approvals.deny": "D", 
 """Of an answer that is held: the key that gave it, and sends it at once."""
 
 
-class AnswerBar(QWidget):
+class AnswerBar(Foot):
     """``sent`` and ``taken_back`` with the answer that stands here."""
 
     sent = Signal(object)
@@ -82,9 +82,3 @@ class AnswerBar(QWidget):
         self.rule.setVisible(is_offered)
         if is_offered:
             self.words.say("Approved. X makes a rule for exactly this call in its workspace, for 30 days.", "text2", "check")
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg1))
-        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(ink().line))
-        painter.end()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from console.api.policy.approvals import AT_ONCE, DecideBody, Decided, DecideView
 from console.domain.calls.permission import worst_of
@@ -19,6 +19,7 @@ from console.domain.errors import ConsoleError
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import Case
 from console.gui.requests.approvals import ApprovalRequests
+from console.gui.timers import every
 from console.gui.widgets.words import plural
 
 HOLD_S = 5.0
@@ -71,9 +72,7 @@ class Answers(QObject):
         self.held: list[Answer] = []
         self.asked: Answer | None = None
         self.sending: set[str] = set()
-        self._timer = QTimer(self)
-        self._timer.setInterval(LOOK_MS)
-        self._timer.timeout.connect(self._look)
+        self._timer = every(self, LOOK_MS, self._look)
 
     def give(self, answer: Answer) -> None:
         """The same key for the same requests sends what is held; another answer takes its place."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from console.api.policy.approvals import ApprovalDetailView, ApprovalRow
@@ -14,9 +13,9 @@ from console.gui.pages.approvals.hostile import top_findings
 from console.gui.pages.approvals.sections import Blast, Cell, Countdown, Findings, Grid, Tree
 from console.gui.pages.approvals.words import VERDICTS, call_line, digest_words, end_words, numbered
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL_FOOT, ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Card, Chips, ChipSpec, Rule
+from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, day_clock, long_span, plural
 
@@ -34,7 +33,7 @@ ACTIONS = (
 )
 
 
-class DetailPane(QWidget):
+class DetailPane(SidePane):
     """``asked`` carries an action id of the page; ``back_asked`` when the pane stands over the list and should go."""
 
     asked = Signal(str)
@@ -251,13 +250,6 @@ class DetailPane(QWidget):
 
     def sizeHint(self) -> QSize:
         return QSize(880, 700)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(ink().line))
-        painter.fillRect(QRectF(0, self.height() - DETAIL_FOOT, self.width(), 1), QColor(ink().line))
-        painter.end()
 
 
 def _section(column: QVBoxLayout, title: str, room: int = 7) -> Text:

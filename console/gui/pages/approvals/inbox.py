@@ -30,6 +30,7 @@ from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import ManyRowView, RowModel, RowView
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import long_span, plural
 from console.panic.marks import draw_mark
@@ -101,7 +102,7 @@ class Head(QWidget):
         painter.end()
 
 
-class Inbox(QWidget):
+class Inbox(Ground):
     """``chosen`` when something else is looked at; ``tab_changed`` with the list in front."""
 
     chosen = Signal()
@@ -294,8 +295,3 @@ class Inbox(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._lay()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -23,6 +22,7 @@ from console.gui.pages.approvals.inbox import WIDTH, Inbox
 from console.gui.pages.approvals.rule import RuleDialog
 from console.gui.pages.approvals.words import end_words, expired_words, gone_words, load_words
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.timers import once
 from console.gui.widgets.split import beside
 
 SOON_MS = 200
@@ -77,9 +77,9 @@ class ApprovalsPage(Page):
         column.setSpacing(0)
         column.addWidget(beside(self.inbox, self.pane, self), 1)
         column.addWidget(self.deciding.bar)
-        self._soon = _once(self, SOON_MS, self._read)
-        self._hush = _once(self, int(QUIET_S * 1000) + 20, self._allow)
-        self._sweep = _once(self, 0, self._forget_gone)
+        self._soon = once(self, SOON_MS, self._read)
+        self._hush = once(self, int(QUIET_S * 1000) + 20, self._allow)
+        self._sweep = once(self, 0, self._forget_gone)
         self.inbox.chosen.connect(self._moved)
         self.inbox.tab_changed.connect(lambda _tab: self._turned())
         self.inbox.opened.connect(lambda: self.do("approvals.detail"))
@@ -347,12 +347,3 @@ class ApprovalsPage(Page):
             self._show_over(False)
         else:
             super().keyPressEvent(event)
-
-
-def _once(page: ApprovalsPage, ms: int, then: Callable[[], None]) -> QTimer:
-    """A timer that does it once, so long after each start."""
-    timer = QTimer(page)
-    timer.setSingleShot(True)
-    timer.setInterval(ms)
-    timer.timeout.connect(then)
-    return timer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QPlainTextEdit, QScrollArea, QWidget
 
 from console.api.policy.rules import DraftView, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
+from console.gui.timers import once
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.safe_text import is_plain, safe_text
@@ -48,10 +48,7 @@ class RuleDialog(Dialog):
         area.setWidget(self.calls)
         self.body.addWidget(area)
         self.reason = self.ask_reason()
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.setInterval(AFTER_MS)
-        self._late.timeout.connect(self._try)
+        self._late = once(self, AFTER_MS, self._try)
         self.field.textChanged.connect(self._edited)
         self.reason.textChanged.connect(lambda _text: self._allow())
         self.main.clicked.connect(self._save)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QColor, QPainter, QPaintEvent
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.records import AuditPage, AuditRow
@@ -14,10 +14,12 @@ from console.gui.pages.audit.book import PAGE, Book
 from console.gui.pages.audit.rows import COLUMNS, cell_words, painter_of
 from console.gui.requests import AuditRequests
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ROW, ink
+from console.gui.theme.tokens import FILTER_BAR, ROW
+from console.gui.timers import once
 from console.gui.widgets.buttons import Button, SearchField
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import ManyRowView, RowModel, RowView
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
@@ -50,10 +52,7 @@ class NewRows(QObject):
         super().__init__(view)
         self._view, self._changed = view, changed
         self.words = ""
-        self._quiet = QTimer(self)
-        self._quiet.setSingleShot(True)
-        self._quiet.setInterval(NEWS_MS)
-        self._quiet.timeout.connect(lambda: self._set(""))
+        self._quiet = once(self, NEWS_MS, lambda: self._set(""))
 
     def tell(self, number: int) -> None:
         """So many are new."""
@@ -67,7 +66,7 @@ class NewRows(QObject):
         self._changed()
 
 
-class Log(QWidget):
+class Log(Ground):
     """``chosen`` with the current record or None; ``changed`` when counts did; ``failed`` in the supervisor's words."""
 
     chosen = Signal(object)
@@ -117,20 +116,13 @@ class Log(QWidget):
         column.setSpacing(0)
         column.addWidget(self.bar)
         column.addWidget(self.view, 1)
-        self._typed = self._timer(TYPED_MS, self._filter)
-        self._pace = self._timer(NEWER_MS, self._read_newer)
+        self._typed = once(self, TYPED_MS, self._filter)
+        self._pace = once(self, NEWER_MS, self._read_newer)
         self._news = NewRows(self.view, self._say)
         self.search.textChanged.connect(lambda _text: self._typed.start())
         self.search.left.connect(self.view.setFocus)
         self.view.chosen.connect(self.chosen)
         self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._scrolled())
-
-    def _timer(self, ms: int, then: Callable[[], None]) -> QTimer:
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.setInterval(ms)
-        timer.timeout.connect(then)
-        return timer
 
     @property
     def is_following(self) -> bool:
@@ -260,8 +252,3 @@ class Log(QWidget):
         self.shown.setText("Reading…" if self.is_asking else f"{self._news.words}{found}")
         self.empty.setText(_NONE if book.query else _EMPTY)
         self.empty.setVisible(self.loaded and not self.is_asking and not book.rows)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -15,6 +14,7 @@ from console.gui.pages.audit.chain import ChainBar, known_of, newer
 from console.gui.pages.audit.detail import WIDTH, DetailPane
 from console.gui.pages.audit.log import Log
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.timers import once
 from console.gui.widgets.split import beside
 
 _LOOK_MS = 60
@@ -53,10 +53,7 @@ class AuditLogPage(Page):
         column.setSpacing(0)
         column.addWidget(self.chain)
         column.addWidget(beside(self.log, self.pane, self, WIDTH), 1)
-        self._look = QTimer(self)
-        self._look.setSingleShot(True)
-        self._look.setInterval(_LOOK_MS)
-        self._look.timeout.connect(self._read_place)
+        self._look = once(self, _LOOK_MS, self._read_place)
         self.chain.verify.clicked.connect(lambda: self.do("audit.verify"))
         self.chain.acknowledge.clicked.connect(lambda: self.do("audit.acknowledge"))
         self.chain.jump.clicked.connect(lambda: self.do("audit.bad"))

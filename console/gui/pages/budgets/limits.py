@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QLineEdit, QWidget
 
 from console.api.budgets import BudgetBody, BudgetNodeView, BudgetRow, BudgetScope, BudgetSetView
@@ -13,6 +12,7 @@ from console.domain.errors import ConsoleError, UsageProblem
 from console.gui.pages.budgets.words import LABELS, UNITS, amount, cap_words, label, read_cap, typed_cap
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
+from console.gui.timers import once
 from console.gui.widgets.buttons import Pills
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
@@ -65,10 +65,7 @@ class LimitsDialog(Dialog):
         self.would: BudgetSetView | None = None
         self._asked = 0
         self._sent = False
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.setInterval(AFTER_MS)
-        self._late.timeout.connect(self._look)
+        self._late = once(self, AFTER_MS, self._look)
         self._build_target()
         self._build_fields()
         self._build_question()

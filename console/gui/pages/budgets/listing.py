@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QPointF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.budgets import BudgetRow, BudgetsView
 from console.gui.pages.budgets.head import BudgetHead
 from console.gui.pages.budgets.rows import COLUMNS, ORDERS, SORTS, TITLES, Line, arrange, cell_words, counted, depth, has_limits, paint_line
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 
 HOW = "Press L, or before anything runs: watchfloor budget set cost=600 --day --reason R; one agent: watchfloor run --limit cost=2.50."
@@ -31,7 +31,7 @@ _NONE_OF = {
 }
 
 
-class BudgetList(QWidget):
+class BudgetList(Ground):
     """``chosen`` when another line is current; ``order_changed`` when the trees have to be read again."""
 
     chosen = Signal()
@@ -180,8 +180,3 @@ class BudgetList(QWidget):
     def _pressed(self, line: Line, at: QPointF) -> None:
         if line.folds and at.x() < 32:
             self._fold(line, not line.is_open)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -21,6 +21,7 @@ from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_rows
 from console.gui.theme.tokens import DETAIL
+from console.gui.timers import every, once
 from console.gui.widgets.split import beside
 from console.gui.widgets.words import clock, usd
 
@@ -81,13 +82,8 @@ class BudgetsPage(Page):
         row = QVBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(beside(left, self.pane, self, DETAIL))
-        self._look = QTimer(self)
-        self._look.setSingleShot(True)
-        self._look.setInterval(_LOOK_MS)
-        self._look.timeout.connect(self._read_node)
-        self._slow = QTimer(self)
-        self._slow.setInterval(HIDDEN_MS)
-        self._slow.timeout.connect(self._read)
+        self._look = once(self, _LOOK_MS, self._read_node)
+        self._slow = every(self, HIDDEN_MS, self._read)
         self._slow.start()
         self.list.chosen.connect(self._chose)
         self.list.order_changed.connect(lambda _order: self._read_some())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
@@ -13,6 +13,7 @@ from console.api.agents.first_run import HookPreview
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
+from console.gui.timers import once
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.reading import PlainView
@@ -39,9 +40,7 @@ class HookCommand(QObject):
         self._process.setStandardInputFile(QProcess.nullDevice())
         self._process.finished.connect(self._ended)
         self._process.errorOccurred.connect(lambda _error: self._end(self._process.errorString()))
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.timeout.connect(self._too_late)
+        self._late = once(self, 0, self._too_late)
         self._is_over = False
 
     def run(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
@@ -15,6 +15,7 @@ from console.gui.pages.first_run.setup import SetupDialog
 from console.gui.pages.first_run.sources import SourceTable, tally
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
+from console.gui.timers import every
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Card
 from console.gui.widgets.text import Text
@@ -64,9 +65,7 @@ class FirstRun(QWidget):
         self._halves.addLayout(left, 68)
         self._halves.addLayout(self._build_right(), 32)
         self._build_left(left)
-        self._poll = QTimer(self)
-        self._poll.setInterval(READ_MS)
-        self._poll.timeout.connect(self.read)
+        self._poll = every(self, READ_MS, self.read)
 
     def _build_left(self, column: QVBoxLayout) -> None:
         self._title = Text("", 22, fonts.MEDIUM)

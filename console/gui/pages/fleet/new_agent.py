@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
 
 from console.api.agents.programs import ProgramPreview, ProgramPreviews, ProgramsStarted, ProgramsView
@@ -15,6 +14,7 @@ from console.gui.pages.fleet.agent_form import AgentForm, hidden_words
 from console.gui.pages.fleet.dangers import DangerBox
 from console.gui.pages.fleet.reach import UNKNOWN, ReachPane
 from console.gui.pages.interface import Desk
+from console.gui.timers import every, once
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.safe_text import tooltip
 
@@ -48,13 +48,8 @@ class NewAgentDialog(Dialog):
         self.hidden.hide()
         self.dangers = DangerBox(self)
         self.body.addWidget(self.dangers)
-        self._typed = QTimer(self)
-        self._typed.setSingleShot(True)
-        self._typed.setInterval(TYPED_MS)
-        self._typed.timeout.connect(self.look)
-        self._watch = QTimer(self)
-        self._watch.setInterval(_KILLED_MS)
-        self._watch.timeout.connect(self._allow)
+        self._typed = once(self, TYPED_MS, self.look)
+        self._watch = every(self, _KILLED_MS, self._allow)
         self._watch.start()
         self.form.changed.connect(self._edited)
         self.dangers.changed.connect(self._allow)

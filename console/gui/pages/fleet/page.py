@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from PySide6.QtCore import QPoint, Qt, QTimer
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
@@ -22,6 +22,7 @@ from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.network.register import RegisterDialog
 from console.gui.pages.network.sandboxes import why_not_data
 from console.gui.theme.tokens import DETAIL
+from console.gui.timers import every
 from console.gui.widgets.split import beside
 
 _DETAIL_EVERY_MS = 2000
@@ -85,9 +86,7 @@ class FleetPage(Page):
         self.view.customContextMenuRequested.connect(self._context_menu)
         self.first_run.asked.connect(self.do)
         self.table.header.new.clicked.connect(lambda: self.do("fleet.run"))
-        self._poll = QTimer(self)
-        self._poll.setInterval(_DETAIL_EVERY_MS)
-        self._poll.timeout.connect(self._read_detail)
+        self._poll = every(self, _DETAIL_EVERY_MS, self._read_detail)
 
     def _mood(self) -> Mood:
         return Mood(killed=self.desk.fleet.killed or self.desk.switch.is_killed, stale=self.desk.switch.is_old(self.desk.clock()))

@@ -7,7 +7,6 @@ from time import monotonic, time
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.gui.models.fleet import SORTS, Fleet, Row, unread_today
@@ -15,11 +14,12 @@ from console.gui.models.order import indent_again
 from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Button, Pill, Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.rows import ManyRowView, RowModel
 from console.gui.widgets.safe_text import tooltip
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 
 TITLES = {"all": "All", "attention": "Attention", "full": "Full network", "deep": "Deep ≥ 3"}
@@ -29,7 +29,7 @@ _SUMMED = 2000
 """More agents than this are not summed for the line under the burn rate."""
 
 
-class FilterBar(QWidget):
+class FilterBar(Ground):
     """Search, pills, and how many are shown."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -63,11 +63,6 @@ class FilterBar(QWidget):
         if filtered:
             self.shown.setToolTip(tooltip(f"{filtered}. Attention, counts and Panic mean every agent, whatever the filter."))
         self.all.setVisible(bool(filtered))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()
 
 
 def filter_words(fleet: Fleet) -> str:

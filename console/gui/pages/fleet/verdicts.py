@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QPointF, QRectF, QTimer
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -15,6 +15,7 @@ from console.gui.pages.activity.book import Book, Item
 from console.gui.pages.interface import Desk
 from console.gui.pages.policy.words import AskedCall, explain_argument
 from console.gui.theme import fonts
+from console.gui.timers import every, once
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel
@@ -117,13 +118,8 @@ class VerdictStream(QWidget):
         self.view.chosen.connect(lambda _item: self._allow())
         self.explain.clicked.connect(lambda: self.open(self.view.current()))
         self.audit.clicked.connect(self._open_audit)
-        self._poll = QTimer(self)
-        self._poll.setInterval(POLL_MS)
-        self._poll.timeout.connect(self._newer)
-        self._pace = QTimer(self)
-        self._pace.setSingleShot(True)
-        self._pace.setInterval(PACE_MS)
-        self._pace.timeout.connect(self._newer)
+        self._poll = every(self, POLL_MS, self._newer)
+        self._pace = once(self, PACE_MS, self._newer)
         self._show()
 
     def show_agent(self, agent_id: str) -> None:

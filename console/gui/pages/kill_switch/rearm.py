@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
 from console.api.messages import KillSwitchView, LaunchedView
@@ -12,6 +11,7 @@ from console.domain.verdict import verdict
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
+from console.gui.timers import every
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.text import Text
@@ -82,9 +82,7 @@ class RearmDialog(Dialog):
         self.reason.setFocus()
         self._blocker = ""
         # An order may be released, and the host rearmed, from another place while this is open.
-        self._again = QTimer(self)
-        self._again.setInterval(LOOK_MS)
-        self._again.timeout.connect(self._look)
+        self._again = every(self, LOOK_MS, self._look)
         self._again.start()
         self._look()
 

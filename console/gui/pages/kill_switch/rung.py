@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
 from console.api.ladder import LadderBody, LadderPreview, ScopeBody
@@ -28,6 +27,7 @@ from console.gui.pages.kill_switch.rung_words import (
     why_lines,
 )
 from console.gui.theme import fonts
+from console.gui.timers import every
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.reading import PlainView
@@ -65,9 +65,7 @@ class RungDialog(Dialog):
             self.reason.returnPressed.connect(self.main.click)  # it tightens and can be undone
         self.main.allow("The preview has not come yet.")
         self.main.clicked.connect(self._send)
-        self._again = QTimer(self)
-        self._again.setInterval(AGAIN_MS)
-        self._again.timeout.connect(self._ask)
+        self._again = every(self, AGAIN_MS, self._ask)
         self._again.start()
         self.reason.setFocus()
         self._ask()

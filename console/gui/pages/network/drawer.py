@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.allowlist_review import BacktestBody, BacktestView
@@ -17,6 +17,7 @@ from console.gui.pages.network.draft import probe_url
 from console.gui.pages.network.form import EntryForm, Written, written
 from console.gui.pages.network.marks import mark_words
 from console.gui.theme import fonts
+from console.gui.timers import once
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Rule
 from console.gui.widgets.side_pane import SidePane, scrolling
@@ -70,10 +71,7 @@ class Drawer(SidePane):
         self._saving = False
         self._base_known = True
         self.form = EntryForm(self)
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.setInterval(AFTER_MS)
-        self._late.timeout.connect(self._validate)
+        self._late = once(self, AFTER_MS, self._validate)
         self._build()
         self.form.changed.connect(self._edited)
 

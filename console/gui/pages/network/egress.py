@@ -7,18 +7,19 @@ from collections import deque
 from collections.abc import Callable
 from time import monotonic
 
-from PySide6.QtCore import QPointF, QRectF, QTimer, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import QPointF, QRectF, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.messages import EgressView
 from console.gui.pages.network.draft import Offer, offer
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import FILTER_BAR
+from console.gui.timers import every
 from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, Sorts, by_words
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, count
 from console.panic.marks import draw_mark
@@ -193,8 +194,10 @@ def _bytes(number: int) -> str:
     return f"{number / 1000:.1f} k" if number < 1_000_000 else count(number)
 
 
-class EgressLog(QWidget):
+class EgressLog(Ground):
     """Bar and table. ``allow_asked`` carries the blocked request an entry is wanted for."""
+
+    edges = ("top",)
 
     allow_asked = Signal(object)
     changed = Signal()
@@ -232,9 +235,7 @@ class EgressLog(QWidget):
         column.setSpacing(0)
         column.addWidget(bar)
         column.addWidget(self.view, 1)
-        self._flush = QTimer(self)
-        self._flush.setInterval(FLUSH_MS)
-        self._flush.timeout.connect(self.flush)
+        self._flush = every(self, FLUSH_MS, self.flush)
 
     @property
     def is_following(self) -> bool:
@@ -309,9 +310,3 @@ class EgressLog(QWidget):
         left = self.view.columnViewportPosition(column)
         if line.offer.kind == "allow" and left <= at.x() <= left + self.view.columnWidth(column):
             self.allow_asked.emit(line.view)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(ink().line))
-        painter.end()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from console.api.messages import AllowlistEntryBody, AllowlistView, EnvoyConfigView
@@ -18,17 +17,18 @@ from console.gui.pages.network.sandboxes import SandboxList
 from console.gui.pages.network.stricter import StricterDialog
 from console.gui.pages.network.tester import TestLine, UrlField
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.reading import PlainView, empty_note
 from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
 
 TABS = {"list": "Allowlist", "marked": "Warnings", "sandboxes": "Sandboxes", "history": "History", "config": "Envoy"}
 
 
-class Bar(QWidget):
+class Bar(Ground):
     """Filter, tabs, the URL to test, and how many are shown."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -46,11 +46,6 @@ class Bar(QWidget):
         row.addWidget(self.tabs)
         row.addWidget(self.url, 3)
         row.addWidget(self.shown)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()
 
 
 _NONE_YET = "Envoy has no configuration yet: it is written when the first sandbox is attached."

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QRectF, QTimer
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
 from console.api.messages import AllowlistEntryBody, UrlTestBody, UrlTestView
@@ -13,8 +11,9 @@ from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.draft import asked_for
 from console.gui.theme import fonts
-from console.gui.theme.tokens import ink
+from console.gui.timers import once
 from console.gui.widgets.buttons import SearchField
+from console.gui.widgets.side_pane import Foot
 from console.gui.widgets.text import Text
 
 AFTER_MS = 250
@@ -31,7 +30,7 @@ class UrlField(SearchField):
         self.setMaxLength(2000)
 
 
-class TestLine(QWidget):
+class TestLine(Foot):
     """Hidden while the field is empty. ``field`` is placed by the page."""
 
     __test__ = False
@@ -47,10 +46,7 @@ class TestLine(QWidget):
         self.drafted = Text("", 12, fonts.REGULAR, "text2")
         row.addWidget(self.live, 1)
         row.addWidget(self.drafted, 1)
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.setInterval(AFTER_MS)
-        self._late.timeout.connect(self.ask)
+        self._late = once(self, AFTER_MS, self.ask)
         field.textChanged.connect(lambda _text: self.again())
         self.hide()
 
@@ -95,9 +91,3 @@ class TestLine(QWidget):
         if text == self.field.text().strip():
             line.say(str(error), "warn", "triangle")
             line.show()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg1))
-        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(ink().line))
-        painter.end()

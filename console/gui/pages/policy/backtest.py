@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QTimer, Signal
+from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
@@ -12,6 +12,7 @@ from console.gui.pages.interface import Desk
 from console.gui.pages.policy.words import UNKNOWN, VERDICTS
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
+from console.gui.timers import once
 from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.marks import draw_text
@@ -118,10 +119,7 @@ class Backtest(QWidget):
         self.view.setAccessibleName("Calls that would be decided differently")
         self.empty = empty_note(self.view, EMPTY)
         self.empty.show()
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.setInterval(AFTER_MS)
-        self._late.timeout.connect(self.attempt)
+        self._late = once(self, AFTER_MS, self.attempt)
         self._build()
         self.modes.changed.connect(lambda _mode: self._turned())
         self.field.textChanged.connect(self._edited)

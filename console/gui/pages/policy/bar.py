@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 
 TABS = {
@@ -21,7 +21,7 @@ TABS = {
 }
 
 
-class Bar(QWidget):
+class Bar(Ground):
     """Filter, tabs, and how many are shown."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -38,8 +38,3 @@ class Bar(QWidget):
         row.addWidget(self.tabs)
         row.addStretch(1)
         row.addWidget(self.shown)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()

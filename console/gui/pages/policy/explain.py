@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
 
@@ -13,6 +13,7 @@ from console.gui.pages.interface import Desk
 from console.gui.pages.policy.words import UNKNOWN, VERDICTS, AskedCall, paint_shape
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
+from console.gui.timers import once
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel
@@ -113,10 +114,7 @@ class Explainer(QWidget):
         self.empty = empty_note(self.parts, EMPTY)
         self.empty.show()
         self.lines = Lines(12, self)
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.setInterval(AFTER_MS)
-        self._late.timeout.connect(self.ask)
+        self._late = once(self, AFTER_MS, self.ask)
         self._build()
         for field in (self.agent, self.tool):
             field.textChanged.connect(lambda _text: self._edited())

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.policy.page import MarkRow, SequenceRow, SequencesView
 from console.gui.models.fleet import Fleet
 from console.gui.pages.policy.words import matches
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, RowView, Sorts, by_words
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
@@ -151,8 +151,10 @@ def mark_chips(row: MarkRow) -> list[ChipSpec]:
     return [ChipSpec(row.pattern, "warning", "warn"), ChipSpec("Stands")]
 
 
-class _Strip(QWidget):
+class _Strip(Ground):
     """The bar between the two tables."""
+
+    edges = ("top",)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -163,12 +165,6 @@ class _Strip(QWidget):
         row.addWidget(Text("Steps that stand", 13, fonts.SEMIBOLD))
         self.words = Text("", 12, role="text2")
         row.addWidget(self.words, 1)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(ink().line))
-        painter.end()
 
 
 class SequenceTables(QWidget):

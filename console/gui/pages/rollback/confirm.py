@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from console.api.records import RestoreBody, RollbackDetailView, RollbackRow
@@ -11,13 +10,13 @@ from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.pages.rollback.plan import Plan
 from console.gui.theme import fonts
-from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
+from console.gui.widgets.side_pane import Foot
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
 
-class ConfirmBar(QWidget):
+class ConfirmBar(Foot):
     """``done`` after a run, whether it ended well or not."""
 
     done = Signal()
@@ -155,9 +154,3 @@ class ConfirmBar(QWidget):
     def _say(self, words: str, role: str, mark: str) -> None:
         self.outcome.say(words, role, mark)
         self.outcome.show()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg1))
-        painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(ink().line))
-        painter.end()

@@ -17,6 +17,7 @@ from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Card, Chips, ChipSpec, Fact, Facts
 from console.gui.widgets.marks import draw_text
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 
@@ -51,8 +52,11 @@ class DiffHead(QWidget):
         painter.end()
 
 
-class DetailPane(QWidget):
+class DetailPane(Ground):
     """``back_asked`` when the pane stands over the list and should go; ``audit_asked`` for the record's audit entries."""
+
+    ground = "bg1"
+    edges = ("left",)
 
     back_asked = Signal()
     audit_asked = Signal()
@@ -195,12 +199,6 @@ class DetailPane(QWidget):
 
     def sizeHint(self) -> QSize:
         return QSize(812, 700)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg1))
-        painter.fillRect(QRectF(0, 0, 1, self.height()), QColor(ink().line))
-        painter.end()
 
 
 def _why_no_lines(detail: RollbackDetailView) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -18,10 +18,12 @@ from console.gui.pages.rollback.plan import Plan
 from console.gui.pages.rollback.rows import COLUMNS, SORTS, Group, Item, Line, arrange, cell_words, painter_of
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ink
+from console.gui.timers import once
 from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
 from console.panic.marks import draw_mark
@@ -73,7 +75,7 @@ class Head(QWidget):
         painter.end()
 
 
-class Records(QWidget):
+class Records(Ground):
     """The list. ``chosen`` when another line is current, ``marked`` when the marks changed."""
 
     chosen = Signal()
@@ -181,11 +183,6 @@ class Records(QWidget):
         if isinstance(line, Group) and at.x() < 32:
             self._fold(line, not line.is_open)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(ink().bg0))
-        painter.end()
-
 
 class RollbackRecordsPage(Page):
     """See what agents changed, compare, put back."""
@@ -216,14 +213,8 @@ class RollbackRecordsPage(Page):
         row = QVBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(beside(self.list, self.pane, self))
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(_SOON_MS)
-        self._soon.timeout.connect(self._read)
-        self._look = QTimer(self)
-        self._look.setSingleShot(True)
-        self._look.setInterval(_LOOK_MS)
-        self._look.timeout.connect(self._read_plan)
+        self._soon = once(self, _SOON_MS, self._read)
+        self._look = once(self, _LOOK_MS, self._read_plan)
         self.list.chosen.connect(self._chose)
         self.list.marks_changed.connect(self._read_plan)
         self.view.opened.connect(lambda _line: self.do("rollback.detail"))
