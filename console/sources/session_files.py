@@ -26,6 +26,7 @@ from console.sources.programs import Program, Running
 from console.sources.recently_ended import Farewells
 from console.sources.spend.of_session import SessionSpend, Spent, acted, usage
 from console.sources.text import plain
+from console.wording.agent_kinds import PLACES
 
 LOOK_S = 1.0
 """Between two looks for the session of one process."""
@@ -94,10 +95,9 @@ class SessionFiles:
         """By row: when it was looked for last, and what was found."""
         self._shown: dict[str, _Shown] = {}
         self._farewells = Farewells()
-        self._can_see = (
-            f"Processes of {program.title}, the session that each writes, its tokens and cost after the fact"
-            f"{f', {sub_agents}' if sub_agents else ''}. Not a call before it is made, unless its hook is installed."
-        )
+        known = f"the session that each writes, its tokens and cost after the fact{f', {sub_agents}' if sub_agents else ''}"
+        hook = ", unless its hook is installed" if name in PLACES else ""
+        self._can_see = f"Processes of {program.title}, {known}. Not a call before it is made{hook}."
 
     @property
     def name(self) -> str:

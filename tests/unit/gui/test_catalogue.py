@@ -42,6 +42,7 @@ def test_search_needs_every_word_and_prefers_the_beginning() -> None:
         ("terminate", {"fleet.stop-tree"}), ("undo", {"rollback.restore"}), ("launch", {"fleet.run"}), ("password", {"switch.passphrase"}),
         ("reject", {"approvals.deny"}), ("website", {"network.test", "network.new"}), ("manual", {"console.help"}),
         ("unfr", {"switch.thaw"}), ("burn", {"go.budgets", "budgets.forecast"}),
+        ("set-up", {"fleet.setup"}), ("first run", {"fleet.setup"}),
     ],
 )  # fmt: skip
 def test_other_words_for_it_lead_there_too(typed: str, wanted: set[str]) -> None:

@@ -68,6 +68,13 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
         made.spend._thread.join(60)
 
 
+def test_a_hook_is_named_where_the_program_has_one(host: Host) -> None:
+    given = Outlook(host.home, host.spend, Programs(PROGRAMS, ProcessTable(host.proc.root)), list, True)
+    sees = {kind.name: kind.look(given).can_see for kind in KINDS if not isinstance(kind.look, Lacks)}
+    assert sees["qwen"].endswith("Not a call before it is made, unless its hook is installed.")
+    assert sees["pi"].endswith("Not a call before it is made.") and sees["aider"].endswith("Not a call before it is made.")
+
+
 def test_a_process_is_one_row_with_what_its_session_used(host: Host) -> None:
     host.process(10, ago_s=60)
     (row,) = host.look()
