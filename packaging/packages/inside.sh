@@ -144,6 +144,33 @@ systemctl restart watchfloor
 agent=$(watchfloor run -- sleep 1001)
 said "a broken drop-in is named: no agent starts, and kills work"
 
+# A full disk: nothing starts, kills work, and the records are written once there is room.
+systemctl stop watchfloor watchfloor-guard
+mkdir /mnt/full
+mount -t tmpfs -o "mode=711,size=$(($(du -sm /var/lib/watchfloor | cut -f1) + 16))m" tmpfs /mnt/full
+cp -a /var/lib/watchfloor/. /mnt/full/
+mount --bind /mnt/full /var/lib/watchfloor
+systemctl start watchfloor-guard watchfloor
+[ "$(running)" = "$agent" ]
+dd if=/dev/zero of=/mnt/full/fill bs=64k status=none 2>/dev/null || true
+! watchfloor run -- sleep 1 2>full.txt
+grep -q 'disk is full' full.txt
+code=0; watchfloor kill "$agent" --reason 'full disk' >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
+grep -q '^All processes of 1 agent are dead' kill.txt
+rm /mnt/full/fill
+recorded() { watchfloor audit tail -n 50 | grep -q 'kill.pressed .*full disk' && watchfloor receipt list | grep -q 'full disk'; }
+until_true recorded
+watchfloor audit verify | grep -q '^log intact: '
+! journalctl -u watchfloor --no-pager | grep -q Traceback
+systemctl stop watchfloor watchfloor-guard
+umount -l /var/lib/watchfloor
+cp -a /mnt/full/. /var/lib/watchfloor/
+umount /mnt/full
+rmdir /mnt/full
+systemctl start watchfloor-guard watchfloor
+agent=$(watchfloor run -- sleep 1001)
+said "a full disk: no agent starts, a kill is confirmed, and its records are written once there is room"
+
 # A real Claude Code, offline but for a scripted model on loopback: started by a member, asked about, held through an upgrade, killed.
 systemd-run --quiet --unit=trial-model --setenv=PYTHONPATH=/root/model /opt/watchfloor/bin/python3 -B /root/model/serve_model.py /run/model.url
 until_true test -s /run/model.url
@@ -246,7 +273,9 @@ dpkg -i /root/newer/*.deb >/dev/null
 systemctl start watchfloor-guard watchfloor
 watchfloor status | grep -q '^EVERYTHING STOPPED'
 kill_id=$(watchfloor receipt list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["receipts"][0]["kill_id"])')
-(sleep 3; echo "$kill_id"; sleep 3) | script -qec 'watchfloor rearm --reason trial' /dev/null | grep -q Rearmed
+rearmed() { (sleep 5; echo "$kill_id"; sleep 5) | script -qec 'watchfloor rearm --reason trial' /dev/null >rearm.txt && grep -q Rearmed rearm.txt; }
+for _ in $(seq 10); do ! rearmed || break; done
+grep -q Rearmed rearm.txt || { cat rearm.txt; exit 1; }
 remove remove >/dev/null
 said "a hook that stays is listed by account and blocks with one message; a purge while killed is refused"
 ! dpkg --purge watchfloor-guard 2>refused.txt
