@@ -171,8 +171,9 @@ class Timeline(QWidget):
             if step is not None and step.status in (StepStatus.FAILED, StepStatus.UNKNOWN) and step.detail:
                 words = f"{step.status.value}: {words}"
             face, role = fonts.ui(12, fonts.MEDIUM if amber else fonts.REGULAR), colours.warn if amber else colours.text2
-            for line, part in enumerate(lines_of(safe_text(words), face, int(box.width()), 2)):
+            lines = lines_of(safe_text(words), face, int(box.width()), 2)
+            for line, part in enumerate(lines):
                 draw_text(painter, box.translated(0, 25 + 16 * line), part, face, role)
             if step is not None and step.ms is not None:
-                draw_text(painter, box.translated(0, 60), f"+{took(step.ms)}", fonts.mono(11), colours.text3)
+                draw_text(painter, box.translated(0, 28 + 16 * len(lines)), f"+{took(step.ms)}", fonts.mono(11), colours.text3)
         painter.end()
