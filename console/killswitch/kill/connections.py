@@ -45,6 +45,8 @@ LONGEST_S, ALONE_S = 2.0, 15.0
 """The longer one while there is no agent. An agent that is confirmed or adopted is looked at at once (``look_soon``)."""
 FIND_S = 1.0
 """How long one look, and the end of a kill, searches for the processes at the other ends."""
+END_S = 5.0
+"""How long the guard's end waits for a look."""
 TRIES = 3
 """Looks that search for the process at one other end."""
 MOST_AWAY = 20
@@ -73,6 +75,7 @@ class Connections:
         self._ended, self._soon = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self.problem = ""
+        self.looked_at = time.monotonic()  # when the last whole look began; while the machine sleeps, agents sleep too
         """Why the last look failed."""
 
     def start(self) -> None:
@@ -90,7 +93,7 @@ class Connections:
         self._ended.set()
         self._soon.set()
         if self._thread is not None and self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(END_S)
         self.dump.end()
 
     def look_soon(self) -> None:
@@ -118,8 +121,9 @@ class Connections:
         held = {one.entry.agent_id: one for one in self._held()}
         for agent_id in self.records.keys() - held.keys():
             del self.records[agent_id]
-        began = ticks_now()
+        began, at = ticks_now(), time.monotonic()
         if not held:
+            self.looked_at = at
             self._cache.clear()
             self.dump.open({})
             self._looks.write(self.records.values(), began)
@@ -137,7 +141,8 @@ class Connections:
             record.reach = record.reach or _why_reaches_folder(record, seen)
         self._look_at_sockets(seen)
         for record in self.records.values():
-            record.looked_at_ticks = began
+            record.looked(began, at - self.looked_at)
+        self.looked_at = at
         self._looks.write(self.records.values(), began)
 
     def _look_at_processes(self, held: Held) -> None:

@@ -12,7 +12,7 @@ from console.domain.words import counted
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.socket_lists import Taken
 from console.killswitch.kill.connections import LONGEST_S, Connections
-from console.killswitch.kill.records import Kept, Record, keep
+from console.killswitch.kill.records import STALLED_S, Kept, Record, keep
 from console.killswitch.kill.snapshot import Far, Holders, Process, Snapshot, find_process, holders, snapshot
 from console.killswitch.kill.suspects import find
 
@@ -168,6 +168,9 @@ def _why_not(connections: Connections, taken: Taken | None, targets: Collection[
             why.append(f"the list of sockets was not read whole at the kill: {taken.trouble}")
         if connections.problem:
             why.append(connections.problem)
+        blind_s = min(taken.deadline, time.monotonic()) - connections.looked_at if taken is not None else 0.0
+        if blind_s > STALLED_S:
+            why.append(f"agents were not looked at for {blind_s:.0f} s before the kill")
     unseen = [a for a in targets if a not in records or not records[a].was_seen]
     if unseen:
         why.append(f"{'agents' if len(unseen) > 1 else 'agent'} {_some(unseen)} had not been looked at")

@@ -29,6 +29,8 @@ MOST_KEPT = 64
 """Different other ends kept for one agent."""
 LATE_S = 5.0
 """An agent that no guard looked at for longer than this, at its start or while one took over, may have had connections meanwhile."""
+STALLED_S = 10.0
+"""Looks that are further apart may have missed connections: one of them hung, on a busy host it takes seconds at most."""
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 UNREAD = "the other end of a connection may be in a network namespace that was not read in time"
 
@@ -121,9 +123,15 @@ class Record:
     entry: tuple[int, int, int] = (0, 0, 0)
     """By which the next guard knows the agent again: start time of its first process, inodes of its groups."""
     unwatched_ticks: int = 0
-    """The longest time between the last look of a guard and the first one of the next."""
+    """The longest time between the last look of a guard and the first one of the next, or between two looks where one of them hung."""
     former_look_ticks: int = 0
     """When a former guard looked last; 0: this guard has looked since."""
+
+    def looked(self, ticks: int, gap_s: float) -> None:
+        """A look that began at ``ticks`` is whole, ``gap_s`` after the one before it."""
+        self.looked_at_ticks = ticks
+        if self.looks > 1 and gap_s > STALLED_S:
+            self.unwatched_ticks = max(self.unwatched_ticks, int(gap_s * CLOCK_TICKS))
 
     @property
     def agent_end(self) -> AgentEnd:
@@ -150,7 +158,7 @@ class Record:
         if self.since_ticks - self.start_ticks > LATE_S * CLOCK_TICKS:
             return "was not looked at from its start"
         away_s = self.away_ticks / CLOCK_TICKS
-        return f"was not looked at for {away_s:.0f} s before another guard took over" if away_s > LATE_S else ""
+        return f"was once not looked at for {away_s:.0f} s" if away_s > LATE_S else ""
 
     @property
     def away_ticks(self) -> int:
@@ -289,7 +297,8 @@ class Looks:
 
     def _replace(self, data: bytes) -> None:
         draft = self._path.with_name(f".{FILE}.draft")
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        draft.unlink(missing_ok=True)  # an account's own agent may have put a FIFO or a link there
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             write_all(fd, data)
             draft.rename(self._path)

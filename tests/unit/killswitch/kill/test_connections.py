@@ -242,6 +242,17 @@ def test_a_guard_that_looks_late_knows_that_it_does() -> None:
     assert Record("a", now - 100_000, now, now).why_late and not Record("a", now, now, now).why_late
 
 
+def test_a_look_that_hung_and_went_on_is_told_later(world: LookedAt) -> None:
+    world.agent("a-1")
+    for _ in range(2):
+        world.connections.look()
+    assert world.connections.records["a-1"].why_late == ""
+    world.connections.looked_at -= 60
+    for _ in range(2):
+        world.connections.look()
+    assert "not looked at for 60 s" in world.connections.records["a-1"].why_late
+
+
 def test_reach_of_a_process_here_and_of_one_that_is_gone() -> None:
     assert why_reaches(os.getpid()) == "it shares this host's network"
     process = subprocess.Popen(["/bin/true"])

@@ -147,7 +147,9 @@ def test_every_way_not_to_know_is_not_recorded_with_why(world: LookedAt, monkeyp
     done.trouble = ""
     world.connections.problem = "a look failed"
     assert "look failed" in why()
-    world.connections.problem, record.trouble = "", "process 7 hides its open files"
+    world.connections.problem, world.connections.looked_at = "", done.deadline - 60
+    assert "were not looked at for 60 s before the kill" in why(), "a look hangs"
+    world.connections.looked_at, record.trouble = done.deadline, "process 7 hides its open files"
     assert "process 7" in why()
     record.trouble, record.unread = "", {7}
     assert "was not read in time" in why()
