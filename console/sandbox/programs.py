@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -148,8 +149,17 @@ def version(found: Found, uid: int, gid: int) -> str:
     seen = found.path.stat()
     key = (str(found.path), seen.st_mtime_ns, seen.st_ino)
     if key not in _versions:
-        _versions[key] = _ask(found.path, uid, gid)
+        _versions[key] = (_packaged(found.needs[0]) if found.needs else "") or _ask(found.path, uid, gid)
     return _versions[key]
+
+
+def _packaged(folder: Path) -> str:
+    """What the package of a script says of its version, or empty. A script that is run to ask it would be seen as an agent."""
+    try:
+        said = json.loads((folder.parent / "package.json").read_bytes())["version"]
+        return str(said) if _VERSION.fullmatch(str(said)) else ""
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
 
 
 def _ask(path: Path, uid: int, gid: int) -> str:

@@ -54,6 +54,13 @@ class GeminiStream(AcpStream):
     def _model(self, result: dict[str, Any]) -> str:
         return word(part(result, "models"), "currentModelId")
 
+    def _called(self, update: dict[str, Any]) -> Heard:
+        heard = super()._called(update)
+        for event in heard.events:
+            if event["kind"] == "tool_result" and event["error"]:
+                event["text"] = _reason(event["text"])
+        return heard
+
     def _notified(self, method: str, params: dict[str, Any]) -> Heard:
         if method != gate.ANSWER:
             return super()._notified(method, params)
@@ -61,3 +68,11 @@ class GeminiStream(AcpStream):
         answers = [*ChatLines(seen).take(msgspec.json.encode(params) + b"\n")]
         odd = [{"kind": "trouble", "text": f"usage that no model gives was not counted: {shown(params, 300)}"}]
         return Heard(odd if not answers else [], answers)
+
+
+def _reason(text: str) -> str:
+    """The words of our refusal, which the program's error holds as the choice that it did not offer."""
+    try:
+        return str(json.loads(text)[0]["received"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return text

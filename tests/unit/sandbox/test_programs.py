@@ -48,6 +48,21 @@ def test_a_named_file_is_taken_through_its_links(program: Path, tmp_path: Path) 
     assert found(str(link), tmp_path).binds(in_box=False) == ((real, str(real)),)
 
 
+def test_a_script_is_not_run_for_its_version(tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    folder.mkdir()
+    script = folder / "one.js"
+    script.write_text("#!/bin/sh\necho 9.9.9\n")
+    script.chmod(0o755)
+    package = tmp_path / "package.json"
+    package.write_text('{"version": "0.61.0"}')
+    one = Found("gemini", script, needs=(folder,))
+    assert version(one, os.geteuid(), os.getegid()) == "0.61.0"
+    script.touch()
+    package.write_text('["broken"]')
+    assert version(one, os.geteuid(), os.getegid()) == "9.9.9"
+
+
 def test_a_script_is_shown_with_its_folder_and_with_what_runs_it() -> None:
     folder, node = Path("/opt/one/bundle"), Path("/opt/node")
     one = Found("gemini", folder / "gemini.js", needs=(folder, node))

@@ -34,6 +34,17 @@ def test_an_answer_is_priced_as_its_chat_is() -> None:
     assert answer.tokens == Tokens(600, 400, 0, 0, 100)
 
 
+def test_a_refusal_is_told_in_our_words_and_another_failure_in_its_own() -> None:
+    def failed(text: str) -> str:
+        content = [{"type": "content", "content": {"type": "text", "text": text}}]
+        update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "failed", "content": content}
+        line = json.dumps({"method": "session/update", "params": {"sessionId": "S", "update": update}})
+        return str(GeminiStream().hear(line.encode()).events[-1]["text"])
+
+    assert failed('[{"received": "Watchfloor: rule one: not this", "code": "x"}]') == "Watchfloor: rule one: not this"
+    assert failed("no such file") == "no such file" and failed("[]") == "[]"
+
+
 def test_usage_that_no_model_gives_is_told_and_not_counted() -> None:
     heard = GeminiStream().hear(told(tokens={"input": -5, "output": 1}))
     assert heard.answers == [] and heard.events[0]["kind"] == "trouble"
