@@ -32,7 +32,7 @@ def look(state_dir: str | None) -> ReadingClient:
 def _served(state_dir: str | None) -> Places:
     places = seek_places(state_dir)
     if places is None:
-        from console.killswitch.guard.relocation import found_for, why_no_instance
+        from console.killswitch.client.moved_instance import found_for, why_no_instance
 
         folder, _ = choose_state_dir(state_dir)
         if any(found_for(folder)):

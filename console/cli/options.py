@@ -32,7 +32,7 @@ def existing_places(state_dir: str | None) -> Places:
     """The places of an instance that exists. Raises NotFound."""
     places = seek_places(state_dir)
     if places is None:
-        from console.killswitch.guard.relocation import why_no_instance
+        from console.killswitch.client.moved_instance import why_no_instance
 
         raise why_no_instance(choose_state_dir(state_dir)[0])
     return places

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from console.domain.errors import ConsoleError
+from console.killswitch.client import moved_instance
 from console.killswitch.client.guard_client import GuardClient
-from console.killswitch.guard import relocation
 from console.killswitch.kernel.processes import is_the_same, start_ticks
 from tests.fakes.in_time import code_in_time
 from tests.fakes.instance import ROOT, Instance, until
@@ -28,7 +28,7 @@ def home(state_dir: Path) -> Iterator[Path]:
     folder = state_dir / "st"
     folder.mkdir(mode=0o711)
     yield folder
-    for _, left in relocation.found_for(folder):
+    for _, left in moved_instance.found_for(folder):
         shutil.rmtree(left)
 
 
@@ -49,7 +49,7 @@ def test_moved_it_is_panicked_from_the_old_name_and_is_killed_still_once_it_is_b
         assert ticks is not None
         home.rename(moved)
         try:
-            until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
             for verb in (("status",), ("fleet",), ("kill", agent, "--reason", "r"), ("audit", "tail"), ("secrets", "keys", "show")):
                 said = watchfloor(*verb, "--state-dir", str(home))
                 assert said.returncode == 3 and "is gone. Its guard still runs" in said.stderr and "panic" in said.stderr, (verb, said)
@@ -57,13 +57,13 @@ def test_moved_it_is_panicked_from_the_old_name_and_is_killed_still_once_it_is_b
             assert not is_the_same(pid, ticks)
             assert code in (7, 8) and code_in_time(receipt) == 7 and receipt["verified_zero"] is True, receipt
             assert any(t["agent_id"] == agent for t in receipt["targets"])
-            [(_, elsewhere)] = relocation.found_for(home)
+            [(_, elsewhere)] = moved_instance.found_for(home)
             assert "press" in (elsewhere / "guard" / "journal.jsonl").read_text()
         finally:
             for left in (home,) if home.exists() else ():
                 shutil.rmtree(left)  # what the supervisor made anew there
             moved.rename(home)
-        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
+        until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
         assert json.loads((home / "guard" / "latch.json").read_text())["body"]["latched"] is True
         assert (home / "guard" / "receipts" / f"{receipt['kill_id']}.json").is_file()
 
@@ -97,7 +97,7 @@ def test_a_new_instance_in_the_place_of_a_deleted_one_does_not_hide_the_old_one_
         assert ticks is not None
         home.rename(moved)
         try:
-            until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
             for left in (home,) if home.exists() else ():
                 shutil.rmtree(left)
             home.mkdir(mode=0o711)
@@ -111,7 +111,7 @@ def test_a_new_instance_in_the_place_of_a_deleted_one_does_not_hide_the_old_one_
         finally:
             shutil.rmtree(home)
             moved.rename(home)
-        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
+        until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
 
 
 def test_a_panic_of_the_new_instance_in_the_place_of_a_moved_one_kills_the_old_one_s_agents_too(home: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_panic_of_the_new_instance_in_the_place_of_a_moved_one_kills_the_old_o
         assert ticks is not None
         home.rename(moved)
         try:
-            until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
             for left in (home,) if home.exists() else ():
                 shutil.rmtree(left)
             home.mkdir(mode=0o711)
@@ -132,12 +132,12 @@ def test_a_panic_of_the_new_instance_in_the_place_of_a_moved_one_kills_the_old_o
                 assert is_the_same(pid, ticks), "a new instance alone kills nothing"
                 new.api.activate("pressed in the window")
                 until(lambda: not is_the_same(pid, ticks), words="the agent of the old instance is killed")
-            [(_, elsewhere)] = relocation.found_for(home)
+            [(_, elsewhere)] = moved_instance.found_for(home)
             assert json.loads((elsewhere / "guard" / "latch.json").read_text())["body"]["latched"] is True
         finally:
             shutil.rmtree(home)
             moved.rename(home)
-        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
+        until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
 
 
 def test_where_nothing_ever_ran_panic_says_so(home: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_guard_that_holds_nothing_ends_with_its_state_directory(home: Path) ->
         it.stop(signal.SIGKILL)
         shutil.rmtree(home)
         until(lambda: not is_the_same(guard, ticks), words="the guard ends")
-        assert not list(relocation.found_for(home))
+        assert not list(moved_instance.found_for(home))
 
 
 def test_the_guard_is_reached_where_it_records(home: Path) -> None:
@@ -162,7 +162,7 @@ def test_the_guard_is_reached_where_it_records(home: Path) -> None:
         moved = home.with_name("moved")
         home.rename(moved)
         try:
-            [(_, elsewhere)] = until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            [(_, elsewhere)] = until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
             guard = GuardClient(elsewhere / "guard.sock")
             try:
                 until(lambda: (elsewhere / "guard.sock").exists())
@@ -175,4 +175,4 @@ def test_the_guard_is_reached_where_it_records(home: Path) -> None:
             if home.exists():
                 shutil.rmtree(home)
             moved.rename(home)
-        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
+        until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")

@@ -20,7 +20,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from console.gui.window.panic_process import PanicProcess
-from console.killswitch.guard import relocation
+from console.killswitch.client import moved_instance
 from console.killswitch.kernel.processes import is_the_same, start_ticks
 from console.panic import raising
 from console.settings.places import Places, make_run_dir
@@ -225,7 +225,7 @@ def test_raised_after_the_state_directory_was_moved_it_kills_the_agents_that_ran
         asked = [sys.executable, "-m", "console", "panic-button", "--state-dir", str(home)]
         opened = subprocess.Popen(asked, cwd=ROOT, env=screen.environment)
         try:
-            until(lambda: list(relocation.found_for(home)), words="the guard records elsewhere")
+            until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
             until(lambda: len(screen.windows(TITLE)) == 1, words="the window is shown")
             screen.hand("windowmove", "--sync", screen.windows(TITLE)[0], 300, 300)
             screen.hand("mousemove", *BUTTON, "click", 1, "sleep", 0.5)
@@ -237,7 +237,7 @@ def test_raised_after_the_state_directory_was_moved_it_kills_the_agents_that_ran
             for left in (home,) if home.exists() else ():
                 shutil.rmtree(left)  # what the supervisor made anew there
             moved.rename(home)
-        until(lambda: not list(relocation.found_for(home)), words="the guard records at home again")
+        until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
 
 
 def test_one_that_is_stopped_is_done_without(places: Places, screen: Display) -> None:

@@ -24,7 +24,7 @@ from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
     from console.api.client.api_client import ApiClient
-    from console.killswitch.guard import relocation
+    from console.killswitch.client.moved_instance import Candidate
 
 FINISH_S = 20.0
 """How long to wait for rotation, remote write and evidence."""
@@ -72,14 +72,14 @@ def places_to_kill(state_dir: str | None) -> Iterator[Places]:
         yield places
     if places is not None and places.by_role:
         return
-    from console.killswitch.guard import relocation
+    from console.killswitch.client.moved_instance import candidates, candidates_beside
 
     if places is not None:  # guards that worked here before another directory was put in the place of theirs
-        yield from (_gone(folder, one, is_default) for one in relocation.candidates_beside(folder))
+        yield from (_gone(folder, one, is_default) for one in candidates_beside(folder))
         return
     deadline = time.monotonic() + NOTICED_S
     while True:
-        found, passed_over = relocation.candidates(folder)
+        found, passed_over = candidates(folder)
         if time.monotonic() > deadline or not any(one.has_guard and one.folder is None for one in found):
             break
         time.sleep(_LOOK_S)
@@ -88,15 +88,15 @@ def places_to_kill(state_dir: str | None) -> Iterator[Places]:
     yield from [_gone(folder, one, is_default) for one in found] or [existing_places(state_dir)]
 
 
-def _gone(folder: Path, one: relocation.Candidate, is_default: bool) -> Places:
+def _gone(folder: Path, one: Candidate, is_default: bool) -> Places:
     """Where an instance records whose state directory is gone."""
-    from console.killswitch.guard import relocation
+    from console.killswitch.guard.relocation import make_folder
 
     if one.folder is not None and one.is_heard:
         out.note(f"the state directory {plain(str(folder), 300)} is gone; the guard records in {one.folder}")
         return Places(one.folder, one.folder, one.instance_id, is_default)
     out.note(f"the state directory {plain(str(folder), 300)} is gone and no guard answers; doing its work here")
-    elsewhere = one.folder or relocation.make_folder(one.instance_id, folder, was_in_use=True)
+    elsewhere = one.folder or make_folder(one.instance_id, folder, was_in_use=True)
     return Places(elsewhere, folder / "run", one.instance_id, is_default)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from console.domain.errors import UsageProblem
-from console.killswitch.guard.relocation import why_no_instance
+from console.killswitch.client.moved_instance import why_no_instance
 from console.settings.layers import in_force
 from console.settings.options import Options
 from console.settings.places import Places, choose_state_dir, find_places
