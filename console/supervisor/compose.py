@@ -244,7 +244,7 @@ class Supervisor:
         on_ready()
         self.machinery.activity.start()
         self.follower.start()
-        self.stop_line.precedence.stand()
+        self.stop_line.standing.stand()
         self.runner.task(self.stop_line.keep_ahead())
         self.runner.task(self.runner.look_after())
         self.runner.task(self.machinery.contexts.keep(self._freeze_session))

@@ -34,7 +34,7 @@ from typing import Literal
 from console.api.ladder import ScopeBody
 from console.api.messages import LaunchBody
 from console.domain.kill import Receipt
-from console.domain.process.precedence import ahead
+from console.domain.process.standing import ahead
 from tests.fakes.instance import Instance, until
 
 Reached = Literal["tree", "session", "host"]

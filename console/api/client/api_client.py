@@ -27,7 +27,7 @@ from console.api.records import AcknowledgeLossBody, AuditPage, AuditPiece, Audi
 from console.domain.errors import ConsoleError, Unreachable, UsageProblem
 from console.domain.kill import Receipt, receipt_from_json
 from console.domain.message import Malformed, Message
-from console.domain.process.precedence import ahead
+from console.domain.process.standing import ahead
 from console.settings.places import Places
 
 B = TypeVar("B")

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Step, receipt_from_json
-from console.domain.process.precedence import Precedence
+from console.domain.process.standing import Standing
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.client.kill import place_order
 from console.services.fleet.core import wait_beat
@@ -39,17 +39,17 @@ ASK_S = 0.5
 class StopLine:
     """Orders to the guard, and the guard's receipts."""
 
-    __slots__ = ("_places", "precedence", "_orders", "_readers")
+    __slots__ = ("_places", "standing", "_orders", "_readers")
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self.precedence = Precedence()
+        self.standing = Standing()
         self._orders = self.pool(ORDERS, "stop")
         self._readers = self.pool(READERS, "receipt")
 
     def pool(self, threads: int, name: str) -> ThreadPoolExecutor:
         """Threads that go first when this program does."""
-        return ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=self.precedence.join)
+        return ThreadPoolExecutor(threads, thread_name_prefix=name, initializer=self.standing.join)
 
     def start(self) -> None:
         """Have all threads of a stop run before any order can come: the loop would wait for one that a busy machine lets begin late.
@@ -67,7 +67,7 @@ class StopLine:
         """Give the threads that other services start their place. Forever."""
         while True:
             await wait_beat(CATCH_UP_S)
-            self.precedence.catch_up()
+            self.standing.catch_up()
 
     async def order(self, scope: str | list[str], reason: str, by: str, order: str, kill_id: str) -> str:
         """Have it carried out; the id of the kill once the first SIGKILL wave went out. Raises Denied, Conflict, UsageProblem."""
@@ -78,11 +78,11 @@ class StopLine:
             done = place_order(*spot, scope, reason, by, order=order, kill_id=kill_id, sock=places.guard_supervisor_sock)
             return done if isinstance(done, str) else done.kill_id
 
-        self.precedence.take_all()
+        self.standing.take_all()
         try:
             made = await asyncio.get_running_loop().run_in_executor(self._orders, say)
         except BaseException:
-            self.precedence.give_all_back()
+            self.standing.give_all_back()
             raise
         self._give_back_later()  # what follows the kill begins now: between the two this program is no ordinary one either
         return made
@@ -104,7 +104,7 @@ class StopLine:
         began, look, asked = time.monotonic(), _Looks(self.file_of(kill_id)), 0.0
         loop = asyncio.get_running_loop()
         while (waited := time.monotonic() - began) < timeout_s:
-            self.precedence.catch_up()
+            self.standing.catch_up()
             receipt = await loop.run_in_executor(self._readers, look.again)
             if (receipt is None or step(receipt).ms is None) and waited - asked > ASK_S:
                 asked = waited
@@ -130,12 +130,12 @@ class StopLine:
 
     async def first_until(self, at_zero: asyncio.Event) -> None:
         """This program goes first until zero, until the caller is answered, and what the dead held is released."""
-        self.precedence.take_all()
+        self.standing.take_all()
         await at_zero.wait()
         self._give_back_later()
 
     def _give_back_later(self) -> None:
-        asyncio.get_running_loop().call_later(CALM_S, self.precedence.give_all_back)
+        asyncio.get_running_loop().call_later(CALM_S, self.standing.give_all_back)
 
     def close(self) -> None:
         """Lets the threads end; nothing waits for one that hangs."""

@@ -52,5 +52,5 @@ def test_after_a_refused_order_the_program_is_an_ordinary_one_at_once(tmp_path: 
     line = StopLine(places)
     with pytest.raises(Denied):
         asyncio.run(line.order("all", "r", "b", "", "k-1"))
-    assert line.precedence._process == 0
+    assert line.standing._process == 0
     line.close()
