@@ -31,8 +31,16 @@ PROCESSES_ONLY = (
         Program("amp", "Amp", ("@sourcegraph/amp", "@ampcode/cli"), native=False),
         why=Lacks("its threads are kept by its vendor's server"),
     ),
-    _seen("goose", Program("goose", "Goose", native=True)),
-    _seen("kimi", Program("kimi", "Kimi CLI", is_python=True)),
+    _seen(
+        "goose",
+        Program("goose", "Goose", native=True),
+        why=Lacks("its database holds one sum of tokens for a session, and not what came from a cache or which model gave it"),
+    ),
+    _seen(
+        "kimi",
+        Program("kimi", "Kimi CLI", is_python=True),
+        why=Lacks("its files name no model of an answer, so that no price is known"),
+    ),
     _seen("droid", Program("droid", "Droid", ("@factory/cli",))),
     _seen("codebuff", Program("codebuff", "Codebuff", ("codebuff",))),
     _seen("hermes", Program("hermes", "Hermes", native=False, is_python=True)),
