@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
+import signal
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +26,8 @@ MANAGERS = (
 """Where package managers put programs, below the same home where it is no whole path: npm, bun, pnpm, Volta, pipx and uv, nvm, Homebrew."""
 _FOLDERS_MAX = 100
 VERSION_S = 30.0
+_SAID_MAX = 2000
+"""Bytes that are read of what a program says."""
 _VERSION = re.compile(r"\d+\.\d+\.\d+[\w.+-]{0,30}")
 
 
@@ -141,13 +146,15 @@ def _writable(seen: os.stat_result, uid: int, gid: int, *, is_folder: bool) -> b
 _versions: dict[tuple[str, int, int], str] = {}
 
 
-def version(found: Found, uid: int, gid: int) -> str:
+def version(found: Found, uid: int, gid: int, *, may_ask: bool) -> str:
     """What the program says with --version, asked as an agent's user with nothing of our environment; ``unknown`` where it says none.
 
-    Blocks; asked once for each file as it is.
+    Blocks; asked once for each file as it is. ``may_ask``: no program may run while everything is stopped, and this is one.
     """
     seen = found.path.stat()
     key = (str(found.path), seen.st_mtime_ns, seen.st_ino)
+    if key not in _versions and not may_ask:
+        return "unknown"
     if key not in _versions:
         _versions[key] = (_packaged(found.needs[0]) if found.needs else "") or _ask(found.path, uid, gid)
     return _versions[key]
@@ -172,20 +179,27 @@ def _ask(path: Path, uid: int, gid: int) -> str:
 
 def _asked(path: Path, home: str, whose: tuple[int | None, int | None]) -> str:
     try:
-        done = subprocess.run(
+        program = subprocess.Popen(
             [str(path), "--version"],
             env={"PATH": "/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8"},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=VERSION_S,
-            check=False,
             user=whose[0],
             group=whose[1],
             extra_groups=None if whose[0] is None else [],
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return "unknown"
-    told = _VERSION.search(done.stdout[:2000].decode("utf-8", "replace"))
+    with program:
+        said, until, waiting = b"", time.monotonic() + VERSION_S, select.poll()
+        waiting.register(out := program.stdout.fileno() if program.stdout else -1, select.POLLIN)
+        while len(said) < _SAID_MAX and waiting.poll(max(0.0, until - time.monotonic()) * 1000):
+            if not (more := os.read(out, _SAID_MAX)):
+                break
+            said += more
+        os.killpg(program.pid, signal.SIGKILL)  # not reaped yet, so that the number is its own
+    told = _VERSION.search(said.decode("utf-8", "replace"))
     return told[0] if told else "unknown"

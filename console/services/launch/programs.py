@@ -143,7 +143,7 @@ class Programs:
         request.check()
         measurable.check(request, await asyncio.to_thread(measurable.why_unpriced, request, program.value, model))
         shaped = core.admitted(request)
-        told = await asyncio.to_thread(version, found, uid, gid)
+        told = await asyncio.to_thread(version, found, uid, gid, may_ask=not core.state.killed)
         return Plan(request, found, told, model, await asyncio.to_thread(self._outlooks.of_program, shaped, found, told, model))
 
     def _words(self, program: Program, model: str, kind: str, *, once: bool) -> tuple[str, ...]:
@@ -172,7 +172,7 @@ class Programs:
             except ConsoleError as error:
                 programs.append(pm.ProgramView(agent=program.value, why_not=error.what))
                 continue
-            told = version(found, uid, gid)
+            told = version(found, uid, gid, may_ask=not self._core.state.killed)
             programs.append(pm.ProgramView(agent=program.value, path=str(found.path), version=told, note=found.note))
         least = self._options.programs.memory_free_min_mib
         return pm.ProgramsView(programs=programs, templates=list(TEMPLATES), memory_free_mib=memory_free_mib(), memory_free_min_mib=least)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,11 +138,22 @@ def test_the_version_is_what_it_says_and_asked_once(program: Path, monkeypatch: 
         _ask_for_it(Path(shutil.copy(program, folder)), monkeypatch)
 
 
+def test_a_program_that_says_no_end_is_read_to_a_bound_and_ended(tmp_path: Path) -> None:
+    endless, note = tmp_path / "endless", tmp_path / "note"
+    endless.write_text(f"#!/bin/sh\necho $$ > {note}\nyes 1.2.3 &\nexec yes 4.5.6\n")
+    endless.chmod(0o755)
+    began = time.monotonic()
+    assert programs._asked(endless, str(tmp_path), (None, None)) in ("1.2.3", "4.5.6")
+    assert time.monotonic() - began < programs.VERSION_S
+    assert not Path(f"/proc/{note.read_text().strip()}").exists()
+
+
 def _ask_for_it(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = Found(CLAUDE.name, program)
-    assert version(one, os.geteuid() or ELSE, os.getegid() or ELSE) == "9.8.7"
+    assert version(one, ELSE, ELSE, may_ask=False) == "unknown", "no program runs while everything is stopped"
+    assert version(one, os.geteuid() or ELSE, os.getegid() or ELSE, may_ask=True) == "9.8.7"
     monkeypatch.setattr(programs, "_ask", lambda *_: "again")
-    assert version(one, ELSE, ELSE) == "9.8.7"
+    assert version(one, ELSE, ELSE, may_ask=True) == "9.8.7"
     program.write_text("#!/bin/sh\necho '\x1b[31mno version\n")
     os.utime(program, ns=(1, 1))
-    assert version(one, ELSE, ELSE) == "again"
+    assert version(one, ELSE, ELSE, may_ask=True) == "again"
