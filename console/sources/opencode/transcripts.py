@@ -29,11 +29,13 @@ READ_S = 20.0
 """Longest time of one reading; the next goes on."""
 ROW_MAX = 1 << 20
 """Bytes of one message that are taken apart."""
+VALUE_MAX = 64 << 20
+"""Bytes of one value; a database that holds a longer one is not read on."""
 SESSIONS_MAX = 100_000
 _DATABASE = re.compile(r"/(?:opencode(?:-[A-Za-z0-9_-]+)?|kilo)\.db(?:-wal)?\Z")
 _ABOVE = 20
 _MESSAGES = """
-select id, session_id, time_updated, data from message
+select substr(id, 1, 200), substr(session_id, 1, 200), time_updated, data from message
 where time_updated >= ? and length(data) <= ? and data like '%"assistant"%' order by time_updated"""
 
 
@@ -81,6 +83,7 @@ def connect(path: str) -> sqlite3.Connection:
     from urllib.parse import quote  # a process that reads only files of lines does without both
 
     found = sqlite3.connect(f"file:{quote(path)}?mode=ro&readonly_shm=1", uri=True, timeout=LOCKED_S)
+    found.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX)
     until = time.monotonic() + READ_S
     found.set_progress_handler(lambda: int(time.monotonic() > until), 100_000)
     for setting in ("query_only = on", "trusted_schema = off", "cell_size_check = on", "cache_size = -2000", "mmap_size = 0"):
@@ -89,7 +92,9 @@ def connect(path: str) -> sqlite3.Connection:
 
 
 def _sessions(database: sqlite3.Connection) -> dict[str, Whose]:
-    rows = database.execute("select id, parent_id, substr(directory, 1, 500) from session limit ?", (SESSIONS_MAX,))
+    rows = database.execute(
+        "select substr(id, 1, 200), substr(parent_id, 1, 200), substr(directory, 1, 500) from session limit ?", (SESSIONS_MAX,)
+    )
     return {str(name): Whose(str(parent or ""), plain(folder, 500)) for name, parent, folder in rows}
 
 

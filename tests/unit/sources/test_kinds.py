@@ -225,6 +225,18 @@ def test_a_database_that_is_locked_or_of_another_layout_is_said_and_read_when_it
     assert "no such column" in newer.troubles[0] and history.sums()["opencode"][0] == 0.00666, "what was read stays"
 
 
+def test_a_database_with_an_endless_id_is_left_out_and_takes_no_memory(history: History) -> None:
+    history.real()
+    with sqlite3.connect(history.home / ".local" / "share" / "opencode" / "opencode.db") as db:
+        db.execute("create temp table s as select * from session")
+        db.execute("update s set id = hex(zeroblob(40000000))")
+        db.execute("insert into session select * from s")
+    db.close()
+    found = history.reader.read()
+    assert [trouble for trouble in found.troubles if "opencode.db" in trouble and "too big" in trouble]
+    assert "opencode" not in history.sums() and "gemini" in history.sums()
+
+
 def test_a_database_with_a_log_beside_it_is_read_without_writing_to_it(history: History) -> None:
     file = history.database()
     other = sqlite3.connect(file)
