@@ -27,11 +27,13 @@ from console.killswitch.kernel.engine import EngineSilent, Running
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kill.outside import Outside
 from console.killswitch.kill.second_look import SecondLook
-from console.killswitch.kill.targets import AFTER_MS, Aim, strike_descendants, strike_leaderless, thaw_v1, watch
+from console.killswitch.kill.targets import AFTER_MS, Aim, favour, strike_descendants, strike_leaderless, thaw_v1, watch
 from console.killswitch.kill.targets import Field as Field
 from console.killswitch.kill.targets import Order as Order
 
 REPEAT_S = 0.05
+PAUSE = 9
+"""A repeat is followed by a pause of so many times its own length: a kill that takes the processors keeps the dying from them."""
 LAST_LOOK_S = 2.0
 MOST_AMENDED = 50
 ENGINE_THREADS = 8
@@ -160,6 +162,7 @@ class KillSession:
             strike_descendants(self.aims, self.field_.spared, self._goes_out)
             self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms))
             self.add_aims()
+            favour(self.field_.tree, self.aims, is_over=False)
             self._prove()
             if self.outside is not None:
                 self.outside.seek([a.agent_id for a in self.aims if a.held is not None], self.field_.spared)
@@ -190,6 +193,7 @@ class KillSession:
     def _judge_after(self, fault: BaseException) -> None:
         """What was open at a fault is not proven, and whatever had been decided before it counts no more than what is seen now."""
         self.excluded.append(f"{FAILED_AT} {type(fault).__name__}: {fault}"[:300])
+        favour(self.field_.tree, self.aims, is_over=True)
         for aim in self.aims:
             aim.give_up(self.ms())
         if StepName.ZERO in self.steps:
@@ -202,20 +206,21 @@ class KillSession:
         unknown = [aim for aim in self.aims if aim.is_unknown]
         left = [aim for aim in self.aims if not aim.is_unknown and not aim.settle(self.ms())]
         poll, by_fd = watch(left)
-        struck = time.monotonic()
+        again = time.monotonic() + REPEAT_S
         while left and time.monotonic() < deadline:
-            ready = poll.poll(max(1.0, (struck + REPEAT_S - time.monotonic()) * 1000))
+            ready = poll.poll(max(1.0, (again - time.monotonic()) * 1000))
             woken = [by_fd[fd][0] for fd, _ in ready]
             done = {id(aim) for aim in (woken or left) if aim.settle(self.ms())}
             for fd, _ in ready:
                 if not by_fd[fd][1]():  # a dead pidfd or a removed group would wake us for ever
                     poll.unregister(fd)
             left = [aim for aim in left if id(aim) not in done]
-            if time.monotonic() >= struck + REPEAT_S:
-                struck = time.monotonic()
+            if (began := time.monotonic()) >= again:
                 self._strike_again(left)
+                again = min(deadline, max(began + REPEAT_S, began + (PAUSE + 1) * (time.monotonic() - began)))
         for aim in (*left, *unknown):
             aim.give_up(self.ms())
+        favour(self.field_.tree, self.aims, is_over=True)
         self.judge_zero()
 
     def _strike_again(self, left: list[Aim]) -> None:

@@ -263,6 +263,13 @@ class Aim:
         return "SIGKILL through a pidfd"
 
 
+def favour(tree: Tree | None, aims: Iterable[Aim], *, is_over: bool) -> None:
+    """Give targets that are not confirmed dead the most of the processors, or take it back. Never raises."""
+    if tree is not None:
+        groups = [aim.held.leaf for aim in aims if aim.held is not None and aim.outcome is not Outcome.PROVEN_ZERO]
+        tree.favour([leaf.path for leaf in groups if leaf is not None], is_over=is_over)
+
+
 def strike_descendants(aims: Iterable[Aim], spared: Callable[[], frozenset[int]], sending: Sending = lambda is_there: None) -> None:
     """Kill the targets that no kernel object holds together: each process by a pidfd, the keeper last."""
     # One walk over /proc serves all of them. So it comes after all that needs none, and never runs on the guard's loop.

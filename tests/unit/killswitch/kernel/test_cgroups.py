@@ -9,7 +9,7 @@ import pytest
 
 from console.domain.errors import Unavailable
 from console.killswitch.kernel import cgroups
-from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Refused, container_folder, find_mounts, find_tree, make_tree
+from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, find_mounts, find_tree, make_tree
 
 HYBRID = """31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
 39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
@@ -57,6 +57,23 @@ def test_a_leaf_writes_through_open_files(tmp_path: Path) -> None:
     assert not leaf.is_populated()
     leaf.close()
     leaf.close()
+
+
+def test_dying_groups_get_the_most_of_the_processors_in_both_hierarchies_and_give_it_back(tmp_path: Path) -> None:
+    name, leaf = "watchfloor-00c0ffee", "a-00000000"
+    for part in ("agents", "control", "relays"):
+        make_leaf(tmp_path / "v2" / name / part)
+    (tmp_path / "cpu" / name / leaf).mkdir(parents=True)
+    tree = Tree(tmp_path / "v2" / name, Mounts(Mount(tmp_path / "v2", "/")))
+    tree.made[tmp_path / "cpu" / name] = 1
+    shares = [tmp_path / "cpu" / name / "cpu.shares", tmp_path / "cpu" / name / leaf / "cpu.shares"]
+    for file in shares:
+        file.write_text("001024")
+    for is_over, value in ((False, "262144"), (True, "1024")):
+        tree.favour([tree.agents.path / leaf, tree.agents.path / "gone-00000000"], is_over=is_over)
+        assert [file.read_text()[: len(value)] for file in shares] == [value] * 2
+    assert not list(tmp_path.rglob("cpu.weight")), "no file is made where a controller is missing"
+    tree.close()
 
 
 def test_an_unreadable_events_file_reads_as_populated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,37 @@ def test_a_kill_is_repeated_until_it_is_zero(kill_of: Any) -> None:
     assert kill_of(leaf).receipt().verified_zero and leaf.struck == 4
 
 
+def test_slow_repeats_leave_the_processors_to_the_dying(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes 0.1 s: in the 0.4 s of this kill there is room for one, and for one at its limit."""
+    leaf, until_then = StandInLeaf(kills=10**6), list[int]()
+    monkeypatch.setattr(session, "thaw_v1", lambda *_: time.sleep(0.1))
+    monkeypatch.setattr(session, "AFTER_MS", 0.0)
+    kill_of(leaf, on_zero=lambda: until_then.append(leaf.struck))
+    assert until_then == [3]
+
+
+def test_the_dying_have_the_processors_until_zero_and_survivors_not_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = FolderTree(tmp_path / "watchfloor-0", Mounts(Mount(tmp_path, "/")))
+    leaf, _ = tree.make_leaf("a1", None)
+    files = [tree.root / "cpu.weight", leaf.path / "cpu.weight"]
+    for file in files:
+        file.write_text("100")
+    during: list[list[str]] = []
+
+    def prove(self: KillSession) -> None:
+        during.append([file.read_text().strip() for file in files])
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(KillSession, "_prove", prove)
+    place = Field("00000000", Path("/nowhere"), tree, None, False, frozenset)
+    kill = KillSession(Order("k1-test", "a1", "why", "who"), place, [Aim("a1", Held(Entry("a1", "process", "managed", 0), leaf))])
+    kill.strike()
+    kill.run()
+    assert during == [["10000", "10000"]] and [file.read_text()[:3] for file in files] == ["100", "100"]
+    leaf.close()
+    tree.close()
+
+
 def test_what_does_not_die_is_not_proven_and_named(kill_of: Any) -> None:
     receipt = kill_of(StandInLeaf(), StandInLeaf(kills=10**6)).receipt()
     assert not receipt.verified_zero and [t.outcome for t in receipt.targets] == [Outcome.PROVEN_ZERO, Outcome.NOT_PROVEN]
