@@ -202,11 +202,9 @@ class KillSession:
         self.note(StepName.SECOND_LOOK, StepStatus.UNKNOWN, FAILED_AT)
 
     def _prove(self) -> None:
-        deadline = self.t0 + self.limit_s
-        unknown = [aim for aim in self.aims if aim.is_unknown]
+        deadline, unknown = self.t0 + self.limit_s, [aim for aim in self.aims if aim.is_unknown]
         left = [aim for aim in self.aims if not aim.is_unknown and not aim.settle(self.ms())]
-        poll, by_fd = watch(left)
-        again = time.monotonic() + REPEAT_S
+        (poll, by_fd), again = watch(left), time.monotonic() + REPEAT_S
         while left and time.monotonic() < deadline:
             ready = poll.poll(max(1.0, (again - time.monotonic()) * 1000))
             woken = [by_fd[fd][0] for fd, _ in ready]
