@@ -211,9 +211,16 @@ def identity(entry: Entry) -> tuple[int, int, int]:
 def record_of(row: dict[str, Any], ticks: int, now: int) -> Record:
     """The record of an agent as ``Record.row`` gave it after the look at ``ticks``. KeyError, TypeError or ValueError for anything else."""
     start, since, unwatched = map(int, row["ticks"])
+    numbers = [row["n_more"], *row["uids"], *row["unread"], *row["entry"]]
+    if ticks > now or not all(type(one) is int for one in numbers) or not all(isinstance(one, str) for one in row["away"]):
+        raise TypeError("not what a look wrote")  # taken over, it would fail later, in the middle of a kill
     last_look, kept = time.monotonic() - (now - ticks) / CLOCK_TICKS, dict[tuple[str, str, int, int], Kept]()
     handled = dict[int, list[Kept]]()
     for key, local, remote, peer, uid, peer_agent, since_ticks, seen_at, n, sockets in row["kept"]:
+        if not all(type(one) is int for one in (uid, since_ticks, n)) or not all(
+            isinstance(one, str) for one in (local, remote, peer_agent)
+        ):
+            raise TypeError("not what a look wrote")
         there = Process(*peer) if peer is not None else None
         seen = last_look if seen_at is None else float(seen_at)
         one = kept[key[0], key[1], key[2], key[3]] = Kept(key[0], local, remote, there, uid, peer_agent, since_ticks, seen, n)
