@@ -364,6 +364,19 @@ def test_silence_is_not_green(make_house: House, open_window: Opener, qtbot: QtB
     assert len(page.tabs.model.rows) == 38, "what was read stays to be read"
 
 
+def test_an_envoy_that_works_again_leaves_the_navigation_while_the_page_is_hidden(
+    rooms: FakeRooms, open_window: Opener, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.pages.network.reader._AGAIN_S", 0.05)
+    rooms.envoy = "failed"
+    window = open_window("network")
+    page = page_of(window)
+    window.goto("fleet", "")
+    qtbot.waitUntil(lambda: page.badge() == Badge("Envoy", "danger", "alert"))
+    rooms.envoy = "healthy"
+    qtbot.waitUntil(lambda: page.badge() is None)
+
+
 @pytest.mark.parametrize("size", [(1440, 900), (1024, 700)])
 def test_the_drawer_leaves_room_for_the_list(size: tuple[int, int], rooms: FakeRooms, open_window: Opener, qtbot: QtBot) -> None:
     page = page_of(open_window("network", size))

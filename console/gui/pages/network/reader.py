@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from console.api.messages import AllowlistView, EgressPage
 from console.domain.errors import ConsoleError
@@ -30,6 +30,10 @@ class NetworkReader(QObject):
         """The list must be read again."""
         self.has_egress = False
         self._read_at = 0.0
+        self._retry = QTimer(self)
+        self._retry.setSingleShot(True)
+        self._retry.setInterval(int(_AGAIN_S * 1000))
+        self._retry.timeout.connect(self.read_list)
 
     def forget_egress(self) -> None:
         """A request was not reported: the log has a gap."""
@@ -67,4 +71,6 @@ class NetworkReader(QObject):
     def _list_came(self, view: AllowlistView) -> None:
         is_newer = self.list is not None and self.list.version != view.version
         self.list, self.problem = view, ""
+        if view.envoy == "failed":  # it stands in the navigation; that it is over is told by nobody while the page is hidden
+            self._retry.start()
         self.list_came.emit(view, is_newer)
