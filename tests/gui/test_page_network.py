@@ -373,6 +373,8 @@ def test_an_envoy_that_works_again_leaves_the_navigation_while_the_page_is_hidde
     page = page_of(window)
     window.goto("fleet", "")
     qtbot.waitUntil(lambda: page.badge() == Badge("Envoy", "danger", "alert"))
+    qtbot.wait(500)  # what is read when a window opens has come
+    assert page.badge() == Badge("Envoy", "danger", "alert")
     rooms.envoy = "healthy"
     qtbot.waitUntil(lambda: page.badge() is None)
 
