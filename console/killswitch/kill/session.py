@@ -215,7 +215,7 @@ class KillSession:
             left = [aim for aim in left if id(aim) not in done]
             if (began := time.monotonic()) >= again:
                 self._strike_again(left)
-                again = min(deadline, max(began + REPEAT_S, began + (PAUSE + 1) * (time.monotonic() - began)))
+                again = min(deadline, _next_repeat(began, left))
         for aim in (*left, *unknown):
             aim.give_up(self.ms())
         favour(self.field_.tree, self.aims, is_over=True)
@@ -362,3 +362,9 @@ def zero_ms(kill: KillSession) -> float | None:
     """Milliseconds from the press to the decision about zero, or until now."""
     zero = kill.steps.get(StepName.ZERO)
     return zero.ms if zero is not None else kill.ms()
+
+
+def _next_repeat(began: float, left: list[Aim]) -> float:
+    """When to strike again after the repeat that began then. What no kernel object holds goes on forking meanwhile: it gets no pause."""
+    now, pause = time.monotonic(), 0 if any(aim.is_best_effort for aim in left) else PAUSE
+    return max(began + REPEAT_S, now + pause * (now - began))

@@ -160,6 +160,16 @@ def test_slow_repeats_leave_the_processors_to_the_dying(kill_of: Any, monkeypatc
     assert until_then == [3]
 
 
+def test_what_no_kernel_object_holds_is_struck_without_a_pause(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on forking between two repeats."""
+    leaf, until_then = StandInLeaf(kills=10**6), list[int]()
+    monkeypatch.setattr(session, "thaw_v1", lambda *_: time.sleep(0.05))
+    monkeypatch.setattr(session, "AFTER_MS", 0.0)
+    monkeypatch.setattr(Aim, "is_best_effort", property(lambda _: True))
+    kill_of(leaf, on_zero=lambda: until_then.append(leaf.struck))
+    assert until_then[0] > 3
+
+
 def test_the_dying_have_the_processors_until_zero_and_survivors_not_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = FolderTree(tmp_path / "watchfloor-0", Mounts(Mount(tmp_path, "/")))
     leaf, _ = tree.make_leaf("a1", None)
