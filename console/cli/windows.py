@@ -12,6 +12,7 @@ from console.cli.embedded import ensure_supervisor
 from console.cli.handover import become, folder_arguments
 from console.cli.options import StateDir, only_root
 from console.cli.syntax import Argument, Option, Rest
+from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
 from console.domain.process.assets import resource
 from console.domain.process.durable import replace_file
@@ -143,5 +144,10 @@ def supervisor(rest: Rest, state_dir: StateDir = None) -> int:
     Takes the daemon's own options too, kept for the next start: --engine-socket, --discover-root, --remote-bucket, --remote-key,
     --remote-endpoint, --remote-fleet, --remote-poll-s, --host-name, --heartbeat-s, --egress-netns, --egress-hosts.
     """
+    if rest and not rest[0].startswith("-"):
+        raise UsageProblem(
+            f"supervisor runs the daemon in the foreground and takes no word such as {plain(rest[0], 40)!r}.",
+            "Its service: systemctl stop watchfloor, systemctl restart watchfloor. Its state: watchfloor status.",
+        )
     only_root(find_places(state_dir, create=False), "supervisor", "Its service: systemctl start watchfloor")
     return become("console.supervisor", "serve", *folder_arguments(state_dir), *rest)

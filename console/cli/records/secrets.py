@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sys
 import time
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 from console.api.secrets import RotationBody, RotationValueBody, RotationView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
+from console.cli.stop.secret_input import hidden
 from console.cli.syntax import Argument, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
@@ -51,7 +51,7 @@ def put(
 ) -> int:
     """Tell the value in force of an item that cannot be read back, on standard input: never as an argument."""
     if sys.stdin.isatty():
-        value = getpass.getpass("Value in force (not shown): ")
+        value = hidden("Value in force (not shown): ")
     else:
         value = sys.stdin.read(_LONGEST + 2).removesuffix("\n")
     if not 8 <= len(value) <= _LONGEST:

@@ -43,10 +43,18 @@ def read_passphrase(prompt: str, fd: int | None = None, file: str | None = None)
     if file is not None:
         return _line(_from_file(file))
     if is_person():
-        return getpass.getpass(prompt)
+        return hidden(prompt)
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return ""
     return _line(sys.stdin.buffer.readline(MOST))
+
+
+def hidden(prompt: str) -> str:
+    """What a person types without echo, or "" after Ctrl-D."""
+    try:
+        return getpass.getpass(prompt)
+    except EOFError:
+        return ""
 
 
 def typed(prompt: str) -> str:

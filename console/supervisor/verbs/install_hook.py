@@ -79,8 +79,8 @@ def _confirm(given: argparse.Namespace, diff: list[str]) -> None:
         return
     if given.json or not sys.stdin.isatty():
         raise UsageProblem("Nothing was changed: a confirmation needs a terminal.", "Check with --dry-run, then use --yes.")
-    print("\n".join(diff))
-    if input("Write it? [y/N] ").strip().lower() not in ("y", "yes"):
+    print(*diff, "Write it? [y/N] ", sep="\n", end="", flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):  # Ctrl-D gives an empty line: no
         raise Conflict("Nothing was changed.", "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 
 from console.cli import windows
 from console.cli.main import main
+from console.cli.stop.secret_input import hidden
 from console.gui.pages.registry import PAGES
 
 
@@ -52,3 +54,19 @@ def test_the_daemons_own_options_keep_their_values_behind_them(opened: list[tupl
     assert opened == [
         ("console.supervisor", "serve", "--state-dir", "/state", "--remote-bucket", "stop", "--remote-fleet", "prod", "--remote-poll-s=1")
     ]
+
+
+def test_a_word_that_looks_like_a_sub_command_of_the_supervisor_starts_none_and_names_what_stops_it(
+    opened: list[tuple[str, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["supervisor", "stop", "--state-dir", "/state"]) == 2
+    said = capsys.readouterr().err
+    assert "takes no word such as 'stop'" in said and "systemctl stop watchfloor" in said and not opened
+
+
+def test_ctrl_d_at_a_hidden_question_is_an_empty_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(_prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr(getpass, "getpass", ended)
+    assert hidden("Passphrase: ") == ""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,22 @@ def run(places: Places, file: Path, *flags: str, program: str = "claude-code") -
     parser.add_argument("--json", action="store_true")
     verb.install_arguments(parser)
     return verb.install_hook(places, parser.parse_args([program, f"--settings={file}", *flags]))
+
+
+@pytest.mark.parametrize("typed", ["", "\n", "n\n", "yes please\n"])
+def test_any_answer_but_yes_and_the_end_of_input_change_nothing(
+    places: Places, file: Path, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    with pytest.raises(Conflict, match=r"Nothing was changed\."):
+        run(places, file)
+    assert file.read_bytes() == OWN
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert run(places, file) == 0 and file.read_bytes() != OWN
 
 
 def test_in_and_out_again_to_the_byte(places: Places, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
