@@ -15,6 +15,8 @@ from console.sources.processes import ProcessFacts
 from console.sources.spend.rates import RateBook
 
 REMEDY = "Limit its time (--limit wall=SECONDS), or add --unmeasured: the limit on cost is then shown as not measured."
+SELF_REPORTED = "the limit on cost counts only what the program itself reports; --limit wall=SECONDS holds for any program"
+"""For a program of no known kind: it may report its usage at its agent socket or by telemetry, or never."""
 _SHEBANG_MAX = 256
 
 
@@ -29,7 +31,7 @@ def kind_of(argv: tuple[str, ...], *, looks_here: bool = True) -> Kind | None:
 
 def why_unmeasured(request: LaunchRequest) -> str:
     """Why nothing measures the cost of what this starts, or empty. Blocks."""
-    kind = kind_of(request.argv, looks_here=request.sandbox in (SandboxKind.NONE, SandboxKind.BUBBLEWRAP))
+    kind = _kind_of(request)
     return f"nothing reads what {kind.program.title} spends: {kind.why_unread}" if kind is not None and kind.why_unread else ""
 
 
@@ -54,9 +56,17 @@ def caps_cost(request: LaunchRequest) -> bool:
     return request.limits.cost_usd is not None or request.tree_limits.cost_usd is not None
 
 
-def note(request: LaunchRequest, why: str) -> str:
-    """What a person should know of the limit on cost of what was started, or empty."""
-    return f"the limit on cost is not measured: {why}" if why and caps_cost(request) else ""
+def note(request: LaunchRequest) -> str:
+    """What a person should know of the limit on cost of what was started, or empty. Blocks."""
+    if not caps_cost(request):
+        return ""
+    if why := why_unmeasured(request):
+        return f"the limit on cost is not measured: {why}"
+    return "" if _kind_of(request) is not None else SELF_REPORTED
+
+
+def _kind_of(request: LaunchRequest) -> Kind | None:
+    return kind_of(request.argv, looks_here=request.sandbox in (SandboxKind.NONE, SandboxKind.BUBBLEWRAP))
 
 
 def _as_processes(argv: tuple[str, ...], *, looks_here: bool) -> list[ProcessFacts]:

@@ -281,7 +281,7 @@ class Launcher:
         # Kept beyond its end: one that ends at once does so before whoever launched it is answered.
         if command.request.unmeasured:
             self.talk.hearing.unmeasured.add(agent.agent_id)
-        unmeasured = measurable.note(command.request, await asyncio.to_thread(measurable.why_unmeasured, command.request))
+        unmeasured = await asyncio.to_thread(measurable.note, command.request)
         servers = await asyncio.to_thread(servers_of, command.request)
         self.said[agent.agent_id] = "; ".join(filter(None, (tools.words, unmeasured, servers)))
         while len(self.said) > SAID_MAX:

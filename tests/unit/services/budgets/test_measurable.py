@@ -58,14 +58,26 @@ def test_a_limit_on_cost_is_refused_with_the_reason_unless_it_is_accepted(reques
         measurable.check(request_of(), "nothing reads it")
     accepted = request_of(unmeasured=True)
     measurable.check(accepted, "nothing reads it")
-    assert measurable.note(accepted, "nothing reads it") == "the limit on cost is not measured: nothing reads it"
-    assert measurable.note(accepted, "") == ""
 
 
 def test_other_limits_need_no_measured_cost() -> None:
     timed = LaunchRequest(("x",), limits=Limits(wall_s=9.0))
     measurable.check(timed, "nothing reads it")
-    assert measurable.note(timed, "nothing reads it") == ""
+    assert measurable.note(timed) == ""
+
+
+def test_the_start_says_of_a_limit_on_cost_that_nothing_or_only_the_program_itself_reports_the_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(*argv: str) -> str:
+        return measurable.note(LaunchRequest(argv, limits=CAPPED))
+
+    unread = installed(tmp_path, "@github/copilot", "copilot")
+    installed(tmp_path, "@google/gemini-cli", "gemini")
+    monkeypatch.setenv("PATH", f"{unread.parent}:/usr/bin")
+    assert said("sleep", "100") == said("python3", "my_agent.py") == measurable.SELF_REPORTED
+    assert said("copilot").startswith("the limit on cost is not measured: nothing reads what GitHub Copilot CLI spends: ")
+    assert said("gemini", "-p", "x") == ""
 
 
 def test_a_model_without_a_price_is_measured_only_where_the_program_says_its_cost() -> None:
