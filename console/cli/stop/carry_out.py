@@ -69,15 +69,15 @@ def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, a
 
 
 def _kill(scope: ScopeBody, reason: str, state_dir: str | None, as_json: bool, wait_watch: bool) -> int:
-    """The headline at zero, each later step as it is decided, then the whole receipt, which the exit code is of."""
+    """The first result at zero, each later step as it is decided, then the whole receipt, which the exit code is of."""
     with connect(state_dir) as client:
         try:
             receipt = client.kill_scope(scope, reason)
         except AlreadyEnded as ended:
             kills = [_whole(client, one, as_json) for one in _kills_of(client, scope)] if wait_watch else []
             return _already(ended, scope, [_watched(one, state_dir, as_json) for one in kills], as_json)
-        if not as_json:
-            out.note(f"killed: {verdict(receipt).headline}")
+        if not as_json and not panic.is_whole(receipt):  # the headline is the whole receipt's alone: later steps can only take from it
+            out.note(panic.first_result(receipt))
         receipt = _whole(client, receipt, as_json)
     receipt = _watched(receipt, state_dir, as_json) if wait_watch else receipt
     receipt_text.show_receipt(receipt, as_json=as_json)
@@ -128,7 +128,8 @@ def _already(ended: AlreadyEnded, scope: ScopeBody, kills: list[Receipt], as_jso
 
 
 def _told_of_step(step: Step) -> None:
-    out.note(f"{step.name.value.replace('_', ' ')}: {step.status.value}" + (f", {plain(step.detail, 200)}" if step.detail else ""))
+    """Without its detail, which the receipt's table has."""
+    out.note(f"{step.name.value.replace('_', ' ')}: {step.status.value}")
 
 
 def _ignored(_step: Step) -> None:

@@ -53,7 +53,7 @@ def panic(
 
 def _seen_through(places: Places, local: Receipt, *, as_json: bool, wait_watch: bool) -> ExitCode:
     if not as_json:
-        out.note(f"killed: {verdict(local).headline}")
+        out.note(first_result(local))
     # 2. What takes a supervisor: rotation, remote write, evidence.
     receipt = finished(places, local) if (places.state_dir / "instance.json").exists() else unfinished(places, local)
     from console.cli.stop.receipt_text import show_receipt
@@ -63,6 +63,11 @@ def _seen_through(places: Places, local: Receipt, *, as_json: bool, wait_watch: 
         receipt = after_watch(places, receipt, quiet=as_json)
     show_receipt(receipt, as_json=as_json)
     return verdict(receipt).exit_code
+
+
+def first_result(receipt: Receipt) -> str:
+    """What is known at zero, without the headline: that is decided with the last step, and stands in the receipt."""
+    return f"killed, first result: {verdict(receipt).short}; the receipt follows"
 
 
 def places_to_kill(state_dir: str | None) -> Iterator[Places]:

@@ -113,8 +113,9 @@ def test_a_kill_says_what_is_dead_at_zero_and_ends_with_the_code_of_the_whole_re
     api.say("POST /api/ladder", open_)
     api.say(f"GET /api/receipts/{RECEIPT['kill_id']}", RECEIPT | {"steps": failed})
     said = watchfloor("kill", "--session", "s1", "--reason", "r")
-    assert said.code == 7 and "killed: All processes of 1 agent are dead." in said.err
-    assert "evidence: failed, the disk" in said.err and "\x1b" not in said.err
+    assert said.code == 7 and said.err == "killed, first result: 1 of 1 confirmed dead; the receipt follows\nevidence: failed\n"
+    assert said.out.startswith("All processes of 1 agent are dead. Not done: evidence.") and said.out.count("are dead") == 1
+    assert said.out.count("the disk") == 1 and "\x1b" not in said.out
     assert watchfloor("kill", "--session", "s1", "--json").json["complete"]
 
 

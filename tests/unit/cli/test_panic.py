@@ -97,7 +97,7 @@ def test_a_guard_that_lost_its_record_is_not_taken_for_nobody_before_the_supervi
     api.say("GET /api/receipts/k1", replace(WHOLE, targets=(lost,), only_seen=0).as_json())
     said = watchfloor("panic", "--reason", "r")
     assert said.code == 9 and "NOT PROVEN: 1 of 1 agent may still run" in said.out
-    assert "killed: Nothing on the guard's record was running." in said.err and "Nothing was running" not in said.err + said.out
+    assert "first result: nothing on record was running" in said.err and "Nothing was running" not in said.err + said.out
 
 
 @pytest.mark.parametrize("seen", [HALF, LOCAL, None], ids=["half", "the guard's part alone", "never heard of it"])
