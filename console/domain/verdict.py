@@ -34,6 +34,8 @@ class Verdict:
     headline: str
     short: str
     """The same in about forty letters, for a list or a small window. It holds no text of an agent."""
+    code_why: str
+    """Why the exit code is not 0, or empty. It holds no text of an agent."""
     may_run: bool
     """A survivor, an unproven target, an unknown check, or a return that is not dead again. Best effort alone is not."""
 
@@ -53,14 +55,21 @@ def verdict(receipt: Receipt, at: float | None = None) -> Verdict:
     may_run = bool(doubts) or zero is not StepStatus.OK
     is_best_effort = any(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets)
     if may_run or any(r.certain for r in receipt.returns):
-        code = ExitCode.NOT_PROVEN
+        code, why = ExitCode.NOT_PROVEN, ", ".join(doubts) or ("a killed session ran again" if not may_run else "nothing is confirmed yet")
     elif is_best_effort or receipt.connections or is_unrecorded(receipt):
-        code = ExitCode.BEST_EFFORT
-    elif _not_done(receipt):
-        code = ExitCode.LATER_STEP
+        code, why = ExitCode.BEST_EFFORT, _best_effort_why(receipt, is_best_effort)
+    elif later := _not_done(receipt):
+        code, why = ExitCode.LATER_STEP, f"a later step is not done: {', '.join(name.replace('_', ' ') for name in later)}"
     else:
-        code = ExitCode.DONE
-    return Verdict(not may_run and not is_best_effort, code, _headline(receipt, zero, doubts, at), _short(receipt, zero, doubts), may_run)
+        code, why = ExitCode.DONE, ""
+    zero_verified, words = not may_run and not is_best_effort, _headline(receipt, zero, doubts, at)
+    return Verdict(zero_verified, code, words, _short(receipt, zero, doubts), why, may_run)
+
+
+def _best_effort_why(receipt: Receipt, is_best_effort: bool) -> str:
+    if is_best_effort:
+        return "not every agent can be confirmed dead"
+    return "agents had connections to other programs" if receipt.connections else "connections to other programs were not recorded"
 
 
 def is_unrecorded(receipt: Receipt) -> bool:

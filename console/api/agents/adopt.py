@@ -15,7 +15,7 @@ LACKS = (
     "no PID, mount or network namespace, no system call filter, no memory or process limit",
     "it has no socket of its own: it cannot spawn agents here, ask permission or report usage",
     "what it had sent or started elsewhere before, or left to the system's own services, is not held",
-    "no record of files from before its start: what could start it again is unknown, so a kill ends with exit code 7 at best",
+    "no record of files from before its start: what could start it again is unknown, so a kill never ends with exit code 0",
 )
 """What an adopted agent does not get."""
 

@@ -59,6 +59,8 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
         out.show(out.words(f"amended: {words}", "dim", 300))
     for words in receipt.excluded[:_ROWS]:
         out.show(out.words(f"left alone: {words}", "dim", 300))
+    if found.code_why:
+        out.show(Text(f"exit {int(code)}, because {found.code_why}", style))
 
 
 def _show_outside(receipt: Receipt) -> None:

@@ -62,3 +62,14 @@ def test_many_targets_are_counted_and_none_of_the_bad_is_hidden(capsys: pytest.C
     show_receipt(receipt(*[Outcome.PROVEN_ZERO] * 500, Outcome.DYING), as_json=False)
     text = capsys.readouterr().out
     assert "dying" in text and "and 441 more (--json lists all)" in text
+
+
+def test_an_exit_code_that_is_not_0_stands_below_the_receipt_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    dead = receipt(Outcome.PROVEN_ZERO)
+    for made, words in (
+        (replace(dead, connections_state="not recorded"), "exit 8, because connections to other programs were not recorded"),
+        (receipt(Outcome.BEST_EFFORT), "exit 8, because not every agent can be confirmed dead"),
+        (receipt(Outcome.NOT_PROVEN), "exit 9, because 1 of 1 agent may still run"),
+    ):
+        show_receipt(made, as_json=False)
+        assert capsys.readouterr().out.splitlines()[-1] == words
