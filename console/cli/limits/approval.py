@@ -40,7 +40,7 @@ def list_approvals(
         return 0
     rows = view.decided if decided else view.waiting
     if not rows:
-        out.say("Nothing was decided yet." if decided else "No pending approvals.")
+        (out.note if shape.no_headers else out.say)("Nothing was decided yet." if decided else "No pending approvals.")
         _say_questions(view)
         return 0
     table = new_table("DANGER", "ID", "EQUAL", "STATE" if decided else "LEFT", "AGENT", "TOOL", "REQUEST", "WHY IT ASKED")

@@ -46,3 +46,10 @@ def test_the_fleet_is_listed_in_that_shape_without_guides(api: CannedApi, watchf
     said = watchfloor("fleet", "--columns", "agent,cost", "--sort=-cost", "--no-headers")
     assert [line.split() for line in said.out.splitlines()] == [["a-2", "$10.00"], ["a-1", "$2.00"], ["a-3", "unknown"]]
     assert watchfloor("fleet", "--sort", "x").code == 2
+
+
+def test_without_heads_an_empty_list_leaves_stdout_empty_for_a_script(api: CannedApi, watchfloor: Watchfloor) -> None:
+    api.say("GET /api/approvals", {})
+    said = watchfloor("approval", "list", "--no-headers")
+    assert (said.code, said.out, said.err) == (0, "", "No pending approvals.\n")
+    assert watchfloor("approval", "list").out == "No pending approvals.\n"
