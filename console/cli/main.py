@@ -168,8 +168,12 @@ def _of_family(path: str, family: Verbs, words: list[str]) -> int:
         out.write(family_help(path, family))
         return 0
     if words:
+        from console.wording.typed_verbs import MEANT
+
         what = "option" if words[0].startswith("-") else "verb"
-        raise _usage(f"{path} has no {what} {_shown(words[0])}.{did_you_mean(words[0], [*family.verbs, *HELP_NAMES])}", path)
+        meant = MEANT.get(f"{path.removeprefix(f'{PROGRAM} ')} {words[0]}")
+        near = f" Did you mean {meant}?" if meant else did_you_mean(words[0], [*family.verbs, *HELP_NAMES])
+        raise _usage(f"{path} has no {what} {_shown(words[0])}.{near}", path)
     from console.cli.helping import family_help
 
     out.note(family_help(path, family))

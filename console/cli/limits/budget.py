@@ -26,6 +26,8 @@ Type = Annotated[str, Option("--type", metavar="TYPE", help="Agents of this type
 Pairs = Annotated[list[str], Argument(metavar="NAME=VALUE ...", help=f"Limits: {LIMIT_LABELS}; for example cost=2.50.")]
 Names = Annotated[list[str], Argument(metavar="NAME ...", help="Limits to take away.")]
 
+_NO_VALUE = frozenset({"none", "off", "unlimited"})
+
 
 @app.command("list")
 def list_budgets(
@@ -59,6 +61,9 @@ def set_limits(
     as_json: Json = False,
 ) -> int:
     """Set, raise or lower limits. What runs beyond a lower one is halted at once; a raise lets new work start again."""
+    for name, _, value in (text.partition("=") for text in limits):
+        if value.lower() in _NO_VALUE:
+            raise UsageProblem(f"{name[:60]} needs a number.", "To take a limit away: watchfloor budget remove NAME, with the same scope.")
     caps = parse_limits(limits)
     scope, key = _scope(agent, tree, session, project, day, agent_type)
     return _change(build(b.BudgetBody, scope=scope, key=key, limits=caps, reason=reason), state_dir, as_json)

@@ -274,3 +274,9 @@ main()
         [sys.executable, "-c", code, "--version"], cwd=Path(console.__file__).parent.parent, capture_output=True, check=False
     )
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+
+
+@pytest.mark.parametrize("words", [["clear"], ["unset"], ["set", "cost=none", "--day", "--reason", "r"]])
+def test_what_people_type_to_take_a_limit_away_names_the_verb_that_does(words: list[str], watchfloor: Watchfloor) -> None:
+    said = watchfloor("budget", *words)
+    assert said.code == 2 and "budget remove" in said.err
