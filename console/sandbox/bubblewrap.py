@@ -212,9 +212,9 @@ def _try_once() -> Availability:
                 launched.close()
             words = spec.output.read_text(errors="replace").strip()
     except ConsoleError as error:
-        return Availability(False, error.what, error.remedy or _REMEDY)
+        return Availability(False, error.what.rstrip("."), error.remedy or _REMEDY)
     except OSError as error:
-        return Availability(False, f"It cannot be tried: {error.strerror}.", _REMEDY)
+        return Availability(False, f"it cannot be tried: {error.strerror}", _REMEDY)
     if code:
         return Availability(False, f"{path} cannot make a sandbox here: {words[-300:]}", _REMEDY)
     return Availability(True, f"{path} makes sandboxes here.")

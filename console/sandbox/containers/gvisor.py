@@ -46,7 +46,7 @@ class Gvisor(Docker):
         try:
             arguments = self._arguments()
         except ConsoleError as error:
-            return Availability(False, error.what, error.remedy)
+            return Availability(False, error.what.rstrip("."), error.remedy)
         words = f"{engine.reason} Its runtime {RUNTIME} is started with {' '.join(arguments)[:200]}."
         if "--network=none" in arguments:
             words += " FULL: not available, because the runtime has no network at all."

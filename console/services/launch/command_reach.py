@@ -32,7 +32,7 @@ async def preview_command(
         request.check()
         available = await asyncio.to_thread(sandboxes[request.sandbox].available)
         if not available.ok:
-            raise Unavailable(f"Sandbox {request.sandbox} is not available, because {available.reason}", available.remedy)
+            raise Unavailable(f"Sandbox {request.sandbox} is not available, because {available.reason}.", available.remedy)
         measurable.check(request, await asyncio.to_thread(measurable.why_unmeasured, request))
         shaped = outlooks.core.admitted(request)
         seen = await asyncio.to_thread(outlooks.of, shaped, _line(request))

@@ -118,7 +118,7 @@ class Programs:
             raise Unavailable(f"Talking to a program in gvisor is not available, because {why}.", "Use --once, or --sandbox docker.")
         available = await asyncio.to_thread(self._sandboxes[sandbox].available)
         if not available.ok:
-            raise Unavailable(f"Sandbox {sandbox} is not available, because {available.reason}", available.remedy)
+            raise Unavailable(f"Sandbox {sandbox} is not available, because {available.reason}.", available.remedy)
         await asyncio.to_thread(self._check_memory, together)
         kind, why = item.agent_type or item.agent, STARTS[program.value].no_servers
         if why and self._options.programs.mcp.get(program.value):
