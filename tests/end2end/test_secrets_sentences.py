@@ -172,7 +172,7 @@ def test_a_broken_plan_fails_the_step_and_says_why_while_our_own_keys_are_rotate
     with pytest.raises(TokenRefused):
         it.api.operator_token(TokenBody(api_key="wfk_guess"))
     step = rotate_step(it.api.activate("broken plan"))
-    assert step.status == "failed" and "items.0.file.verify: Field required" in step.detail and "signing-key" in step.detail, step
+    assert step.status == "failed" and "items.0.verify: Field required" in step.detail and "signing-key" in step.detail, step
     # The rotation stays up while killed: mended, it is run again.
     told(it, vault)
     view = it.api.rotate(RotationBody(reason="mended"))

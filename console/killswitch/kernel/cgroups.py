@@ -347,14 +347,15 @@ class Tree:
         for controller in V1_LIMITS:
             if (folder := self._limit_folder(controller, "")) is not None:
                 self.made[folder] = folder.lstat().st_ino
-        self.favour((), is_over=True)  # a guard that ended in the middle of a kill left it so
+        with suppress(OSError):  # a guard that ended in the middle of a kill left them so
+            self.favour([folder for _, folder in self.leaves_on_disk()], is_over=True)
 
     def favour(self, leaves: Iterable[Path], *, is_over: bool) -> None:
         """Give the instance and these leaves the most of the processors, or take it back. Never raises.
 
         A process dies on its own turn of a processor, and all agents together have the share of one group: beside busy programs they wait.
         """
-        listed = list(leaves)
+        listed = [leaf for leaf in leaves if leaf.parent == self.agents.path]  # the share of any other group is not ours to set
         for top in [folder for folder in self.made if folder.name == self.root.name]:
             for name, ordinary, most in _SHARES:
                 value = ordinary if is_over else most
@@ -394,16 +395,13 @@ class Tree:
 
 
 def _set(file: Path, value: bytes) -> bool:
-    try:
+    with suppress(OSError):
         fd = os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        return os.write(fd, value) == len(value)
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
+        try:
+            return os.write(fd, value) == len(value)
+        finally:
+            os.close(fd)
+    return False
 
 
 def _limit(file: Path, value: str) -> bool:

@@ -27,7 +27,7 @@ from console.killswitch.kernel.engine import EngineSilent, Running
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kill.outside import Outside
 from console.killswitch.kill.second_look import SecondLook
-from console.killswitch.kill.targets import AFTER_MS, Aim, favour, strike_descendants, strike_leaderless, thaw_v1, watch
+from console.killswitch.kill.targets import AFTER_MS, Aim, favoured, strike_descendants, strike_leaderless, thaw_v1, watch
 from console.killswitch.kill.targets import Field as Field
 from console.killswitch.kill.targets import Order as Order
 
@@ -162,8 +162,8 @@ class KillSession:
             strike_descendants(self.aims, self.field_.spared, self._goes_out)
             self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms))
             self.add_aims()
-            favour(self.field_.tree, self.aims, is_over=False)
-            self._prove()
+            with favoured(self.field_.tree, self.aims):
+                self._prove()
             if self.outside is not None:
                 self.outside.seek([a.agent_id for a in self.aims if a.held is not None], self.field_.spared)
             self.phase = "second_look"
@@ -193,7 +193,6 @@ class KillSession:
     def _judge_after(self, fault: BaseException) -> None:
         """What was open at a fault is not proven, and whatever had been decided before it counts no more than what is seen now."""
         self.excluded.append(f"{FAILED_AT} {type(fault).__name__}: {fault}"[:300])
-        favour(self.field_.tree, self.aims, is_over=True)
         for aim in self.aims:
             aim.give_up(self.ms())
         if StepName.ZERO in self.steps:
@@ -218,7 +217,6 @@ class KillSession:
                 again = min(deadline, _next_repeat(began, left))
         for aim in (*left, *unknown):
             aim.give_up(self.ms())
-        favour(self.field_.tree, self.aims, is_over=True)
         self.judge_zero()
 
     def _strike_again(self, left: list[Aim]) -> None:

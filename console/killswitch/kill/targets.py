@@ -6,7 +6,8 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -263,11 +264,19 @@ class Aim:
         return "SIGKILL through a pidfd"
 
 
-def favour(tree: Tree | None, aims: Iterable[Aim], *, is_over: bool) -> None:
-    """Give targets that are not confirmed dead the most of the processors, or take it back. Never raises."""
-    if tree is not None:
-        groups = [aim.held.leaf for aim in aims if aim.held is not None and aim.outcome is not Outcome.PROVEN_ZERO]
-        tree.favour([leaf.path for leaf in groups if leaf is not None], is_over=is_over)
+@contextmanager
+def favoured(tree: Tree | None, aims: Sequence[Aim]) -> Iterator[None]:
+    """Meanwhile targets that were struck and are not confirmed dead have the most of the processors. Taken back in every ending."""
+    struck = [aim for aim in aims if aim.outcome is Outcome.DYING and not aim.writes.get("cgroup.kill", "").startswith("refused")]
+    groups = [aim.held.leaf.path for aim in struck if aim.held is not None and aim.held.leaf is not None]
+    if tree is None or not groups:
+        yield
+        return
+    tree.favour(groups, is_over=False)
+    try:
+        yield
+    finally:
+        tree.favour(groups, is_over=True)
 
 
 def strike_descendants(aims: Iterable[Aim], spared: Callable[[], frozenset[int]], sending: Sending = lambda is_there: None) -> None:

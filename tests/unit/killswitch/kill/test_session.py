@@ -152,12 +152,12 @@ def test_a_kill_is_repeated_until_it_is_zero(kill_of: Any) -> None:
 
 
 def test_slow_repeats_leave_the_processors_to_the_dying(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each takes 0.1 s: in the 0.4 s of this kill there is room for one, and for one at its limit."""
+    """Each takes 0.1 s: in the 0.4 s of this kill there is room for one, and for one at its limit. Without a pause there would be four."""
     leaf, until_then = StandInLeaf(kills=10**6), list[int]()
     monkeypatch.setattr(session, "thaw_v1", lambda *_: time.sleep(0.1))
     monkeypatch.setattr(session, "AFTER_MS", 0.0)
     kill_of(leaf, on_zero=lambda: until_then.append(leaf.struck))
-    assert until_then == [3]
+    assert until_then in ([2], [3])  # on a loaded machine the one repeat itself reaches the limit
 
 
 def test_what_no_kernel_object_holds_is_struck_without_a_pause(kill_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,25 +170,39 @@ def test_what_no_kernel_object_holds_is_struck_without_a_pause(kill_of: Any, mon
     assert until_then[0] > 3
 
 
-def test_the_dying_have_the_processors_until_zero_and_survivors_not_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ending", [None, OSError(24, "Too many open files"), MemoryError()])
+def test_the_dying_have_the_processors_until_zero_and_survivors_not_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: BaseException | None
+) -> None:
     tree = FolderTree(tmp_path / "watchfloor-0", Mounts(Mount(tmp_path, "/")))
-    leaf, _ = tree.make_leaf("a1", None)
-    files = [tree.root / "cpu.weight", leaf.path / "cpu.weight"]
+    (leaf, _), (other, _), (refused, _), (elsewhere, _) = (tree.make_leaf(name, None) for name in ("a1", "a2", "a3", "a4"))
+    elsewhere.path = (tmp_path / "container").absolute()
+    elsewhere.path.mkdir()
+    files = [folder / "cpu.weight" for folder in (tree.root, leaf.path, other.path, refused.path, elsewhere.path)]
     for file in files:
-        file.write_text("100")
+        file.write_text("100  ")  # as wide as the most: these files do not shorten when they are written to, as the kernel's do
     during: list[list[str]] = []
 
     def prove(self: KillSession) -> None:
         during.append([file.read_text().strip() for file in files])
-        raise OSError(24, "Too many open files")
+        for file in files:
+            if file.read_text() == "10000":
+                file.write_text("-----")  # whatever is seen here afterwards was written afterwards
+        if ending is not None:
+            raise ending
+        self.judge_zero()
 
     monkeypatch.setattr(KillSession, "_prove", prove)
-    place = Field("00000000", Path("/nowhere"), tree, None, False, frozenset)
-    kill = KillSession(Order("k1-test", "a1", "why", "who"), place, [Aim("a1", Held(Entry("a1", "process", "managed", 0), leaf))])
+    aims = [Aim(i, Held(Entry(i, "process", "managed", 0), one)) for i, one in (("a1", leaf), ("a3", refused), ("a4", elsewhere))]
+    kill = KillSession(Order("k1-test", "a1", "why", "who"), Field("00000000", Path("/nowhere"), tree, None, False, frozenset), aims)
     kill.strike()
-    kill.run()
-    assert during == [["10000", "10000"]] and [file.read_text()[:3] for file in files] == ["100", "100"]
-    leaf.close()
+    aims[1].writes["cgroup.kill"] = "refused: it holds the guard"
+    with contextlib.suppress(MemoryError):  # no fault that the kill goes on after
+        kill.run()
+    assert during == [["10000", "10000", "100", "100", "100"]], "the instance and the target, no other"
+    assert [file.read_text().strip("- ") for file in files[:2]] == ["100", "100"]
+    for one in (leaf, other, refused, elsewhere):
+        one.close()
     tree.close()
 
 
