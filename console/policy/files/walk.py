@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Protocol
 
@@ -55,6 +56,8 @@ class Way:
     """Names that an option leaves out."""
     depth: int = -1
     """Folders below each other that it enters; -1: all."""
+    only: str = ""
+    """A pattern (fnmatch) of the names that it touches; empty: all."""
 
 
 WHOLE = Way()
@@ -169,7 +172,8 @@ def walk(folders: Sequence[str], watch: Watch, disk: Disk, way: Way) -> Found:
         for name, folder in _named(folders_here, () if plain else _seen((*listing.links, *listing.others), ignored, way)):
             raised = here.raised if plain else (*here.raised, *watch.raised(name))
             paths = tuple(f"{one}/{name}" for one in here.names)
-            if rule := next((rule for rule in raised if _covered(rule, paths, folder)), None):
+            touched = not way.only or fnmatchcase(name, way.only)
+            if touched and (rule := next((rule for rule in raised if _covered(rule, paths, folder)), None)):
                 return Found(rule, paths[0])
             if folder:
                 pending.append(_Folder(f"{here.real.rstrip('/')}/{name}", paths, here.level + 1, raised, ignored))

@@ -450,6 +450,12 @@ def _find(words: tuple[str, ...], made: Reading) -> None:
         at = _find_word(words, at, places, made)
 
 
+def _only(words: tuple[str, ...]) -> str:
+    """The pattern that each file that find comes upon must fit; empty: there is none, or others count as well."""
+    named = [words[at + 1] for at in range(len(words) - 1) if words[at] == "-name"]
+    return "" if {"-o", "-or", ",", "!", "-not", "("} & set(words) or not named else named[0]
+
+
 def _find_word(words: tuple[str, ...], at: int, places: list[str], made: Reading) -> int:
     word = words[at]
     if word in ("-exec", "-execdir", "-ok", "-okdir"):
@@ -458,7 +464,7 @@ def _find_word(words: tuple[str, ...], at: int, places: list[str], made: Reading
         made.exact = False
         return end + 1
     if word == "-delete":
-        made.uses += [Use("delete", place, "-delete") for place in places]
+        made.uses += [Use("delete", place, "-delete", way=Way(only=_only(words))) for place in places]
         return at + 1
     if word in ("-fprint", "-fprint0", "-fls", "-fprintf"):
         made.uses.append(Use("write", words[at + 1] if at + 1 < len(words) else "", word))

@@ -214,3 +214,20 @@ def test_a_change_of_what_is_denied_below_is_denied(clean: Path) -> None:
     (clean / "src/keep").write_text("x")
     found = told(made, "shell", f"rm -r {clean}/src")
     assert found.verdict is Verdict.DENY and f"{clean}/src/keep lies below" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"),
+    [
+        ("-name '*.pyc' -delete", Verdict.ASK),
+        ("-type f -name '*.pyc' -delete", Verdict.ASK),
+        ("-name 'kee*' -delete", Verdict.DENY),
+        ("-delete", Verdict.DENY),
+        ("-name '*.pyc' -o -name keep -delete", Verdict.DENY),
+        ("! -name '*.pyc' -delete", Verdict.DENY),
+    ],
+)
+def test_a_search_that_deletes_is_judged_by_the_names_that_it_deletes(clean: Path, words: str, verdict: Verdict) -> None:
+    (clean / "src/keep").write_text("x")
+    lists = {"allow": ["shell(find:*)", f"file(read:{clean}/**)", f"file(delete:{clean}/**)"], "deny": ["file(delete:**/keep)"]}
+    assert told(context(rules(**lists), Disk()), "shell", f"find {clean}/src {words}").verdict is verdict
