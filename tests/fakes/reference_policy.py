@@ -101,9 +101,14 @@ class Reference:
         if name in PROGRAMS:
             known = called == name and name in self.texts("allow", "shell") and where.startswith("/usr/bin/")
             return max([worst, ALLOW if known else ASK, *self.arguments(name, argv[1:])])
+        writes = False
         for word in argv[1:] if name not in WRAPPERS else []:
             if word.rsplit("/", 1)[-1] in self.texts("deny", "shell") or ("/" in word and self.file("read", word) == DENY):
                 return DENY
+            output = word if writes and word[:1] != "-" else word[2:] if word[:2] == "-o" and "/" in word else ""
+            if output and self.file("make", output) == DENY:
+                return DENY
+            writes = word == "-o" or (writes and (word[:1] != "-" or output != ""))
         return max(worst, ASK)
 
     def arguments(self, name: str, words: list[str]) -> list[int]:

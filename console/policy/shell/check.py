@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -258,7 +259,7 @@ class ShellJudge:
 
     def _inside(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
         """What of an undescribed program's words is denied for certain; its rule may allow it, but never over a denial."""
-        parts = []
+        parts = _written(self._uses, argv, place.cwd)
         for word in argv[1:]:
             if rule := self._policy.commands.names_denied(word):
                 parts.append(Part(word, Verdict.DENY, rule.text, "program", f"{program.name} may run it, and that is blocked by rule"))
@@ -284,6 +285,27 @@ class ShellJudge:
         parts = self._used(reading, described, place)
         parts += [part for inner in reading.inners for part in self._inner(inner, reading, place)]
         return [part for part in parts if part.verdict is Verdict.DENY]
+
+
+_OUTPUT = re.compile(r"(?:-o|--?out[a-z-]*|--write|--in-place|--destination)\Z")
+
+
+def _written(uses: UseRules, argv: tuple[str, ...], cwd: str) -> list[Part]:
+    """What is denied or dangerous of the files that an undescribed program writes by custom: those behind ``-o``, ``--out...`` or
+    ``--write``, or glued to it."""
+    found, behind = [], False
+    for word in argv[1:]:
+        name, _, value = word.partition("=")
+        if not word.startswith("-"):
+            found += [word] if behind else []
+        elif value and _OUTPUT.match(name):
+            found.append(value)
+        elif word.startswith("-o") and "/" in word:
+            found.append(word[2:])
+        else:
+            behind = bool(_OUTPUT.match(word))
+    parts = [uses.judge(Use("make", word), cwd, False) for word in found]
+    return [part for part in parts if part.verdict is Verdict.DENY or part.danger]
 
 
 def _joined(uses: list[Use]) -> list[Use]:

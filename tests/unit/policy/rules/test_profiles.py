@@ -137,6 +137,8 @@ def test_what_coding_denies_and_what_it_asks_whatever_holds_the_agent(standing: 
     for text in (
         *("sudo make install", "cat ~root/.ssh/id_rsa /root/.ssh/id_rsa", "dd if=a of=/dev/sda", "crontab -e", "chmod u+s a"),
         *("echo x >> /root/.bashrc", "cp a .git/hooks/pre-commit", "unshare -r sh", "bash -c 'cat /etc/shadow'", "cat /etc/shadow"),
+        *("pandoc -o /root/.bashrc a.md", "gcc -o .git/hooks/pre-commit a.c", "gcc a.c -o /usr/bin/ls", "gcc -o/usr/bin/ls a.c"),
+        *("esbuild --outfile=/root/.bashrc a.js", "prettier --write /root/.bashrc"),
     ):  # fmt: skip
         assert judge(Call("Bash", text), made).verdict is Verdict.DENY, text
     for text in (
