@@ -209,7 +209,7 @@ def test_a_limit_on_cost_stops_it_in_the_middle_of_a_turn(state_dir: Path, talke
     slow = replace(runs("ls", talker), delay_s=1.0)  # slower than what it says is read
     scene = Scene("LIMITED", slow, forever=True)
     with ModelServer(scene) as model, instance(state_dir, model, talker) as it:
-        stopped = it.state_becomes(start(it, talker, "LIMITED please", limits={"cost": 2.5 * talker.answer_usd}), "over_budget")
+        stopped = it.state_becomes(start(it, talker, "LIMITED please", limits={"cost": 2.5 * talker.answer_usd}), "over_budget", "halted")
         assert "cost_usd" in stopped.state_reason and stopped.cost_usd == pytest.approx(3 * talker.answer_usd, abs=1e-6)
 
 
