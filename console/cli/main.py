@@ -134,26 +134,52 @@ def _call(path: str, verb: Verb, words: list[str]) -> int:
 
         out.write(verb_help(path, verb))
         return 0
+    reads = path.removeprefix(f"{PROGRAM} ") in PAGED
     if not is_paged or given.get("as_json") or given.get("follow") or not out.is_terminal():
-        return _answer(verb, given)
+        return _answer(verb, given, reads=reads)
     from console.cli.terminal.pager import through_pager
 
-    return through_pager(lambda: _answer(verb, given))
+    return through_pager(lambda: _answer(verb, given, reads=reads))
 
 
-def _answer(verb: Verb, given: dict[str, Any]) -> int:
-    from console.domain.errors import NotFound
+def _answer(verb: Verb, given: dict[str, Any], *, reads: bool) -> int:
+    """The exit code. What was typed in the place of an id is looked up only where it is needed: that is one more question."""
+    from console.domain.errors import NotFound, UsageProblem
 
+    if any(isinstance(value, list) and len(value) > 1 for value in given.values()):
+        return _of_several(verb, given)
     try:
         return verb.function(**given)
-    except NotFound:
-        from console.cli.short_ids import whole_ids
+    except (NotFound, UsageProblem) as error:
+        from console.cli.short_ids import is_no_id, whole_ids
 
-        # Nothing was done: what was named is not there. It may be the beginning of an id.
-        whole = whole_ids(verb, given)
+        # Nothing was done: what was named is not there. It may be the beginning of an id, or a name.
+        if not isinstance(error, NotFound) and not is_no_id(verb, given):
+            raise
+        whole = whole_ids(verb, given, reads=reads)
         if not whole:
             raise
     return verb.function(**whole)
+
+
+def _of_several(verb: Verb, given: dict[str, Any]) -> int:
+    """An order for several: what can be done is done, and what is left out is said and is no success."""
+    from console.cli.short_ids import known_of_several
+    from console.cli.terminal import out
+    from console.domain.errors import NotFound
+
+    given, left_out = known_of_several(verb, given)
+    try:
+        code = verb.function(**given)
+    except NotFound:
+        from console.cli.short_ids import whole_ids
+
+        if not (whole := whole_ids(verb, given, reads=False)):
+            raise
+        code = verb.function(**whole)
+    for error in left_out:
+        out.complain(error)
+    return code or max((int(error.exit_code) for error in left_out), default=0)
 
 
 def _of_family(path: str, family: Verbs, words: list[str]) -> int:

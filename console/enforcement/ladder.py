@@ -120,7 +120,7 @@ def members(state: EngineState, scope: Scope) -> list[AgentId]:
             for target in scope.targets:
                 found |= dict.fromkeys(_of_session(state, target))
             if not found:
-                raise NotFound(f"No agent lives in session {scope.target[:80]!r}.", "watchfloor fleet shows each agent's session.")
+                raise NotFound(f"No agent lives in session {scope.target[:80]!r}.", "watchfloor session list shows the sessions.")
             return list(found)
         case Reach.HOST | Reach.ALL:
             return sorted(state.live, key=lambda i: (state.agents[i].depth, i))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from console.api.messages import AgentDetailView, FleetView, KillSwitchView, StatusView
     from console.api.policy.approvals import ApprovalsView
     from console.api.policy.hooks import HooksView
+    from console.domain.ladder import Scope
 
 
 class ReadingClient:
@@ -80,7 +81,7 @@ class ReadingClient:
 
         return self._wire.look(view, "GET", "/api/approvals")
 
-    def preview(self, action: str, reach: str, target: str, reason: str) -> LadderPreview:
+    def preview(self, action: str, scope: Scope, reason: str) -> LadderPreview:
         """POST /api/ladder/preview: what it will do; nothing is done."""
 
         def view() -> type[LadderPreview]:
@@ -88,5 +89,6 @@ class ReadingClient:
 
             return LadderPreview
 
-        body = {"action": action, "scope": {"reach": reach, "target": target}, "reason": reason}
+        named = {"reach": scope.reach.value, "target": scope.target, "others": list(scope.targets[1:])}
+        body = {"action": action, "scope": named, "reason": reason}
         return self._wire.look(view, "POST", "/api/ladder/preview", body)

@@ -53,7 +53,7 @@ def kill_suspects(kill_id: str, pids: list[int], state_dir: str | None, *, dry_r
 
 def carry_out(rung: Rung, scope: Scope, reason: str, state_dir: str | None, *, as_json: bool, wait_watch: bool = False) -> int:
     """One rung over one scope; the exit code."""
-    wanted = build(ScopeBody, reach=scope.reach.value, target=scope.target)
+    wanted = build(ScopeBody, reach=scope.reach.value, target=scope.target, others=list(scope.targets[1:]))
     body = build(LadderBody, action=rung.value, scope=wanted, reason=reason)
     if rung is Rung.KILL and scope.reach is Reach.ALL:
         return panic.panic(reason, state_dir, as_json, wait_watch)  # works without a supervisor
@@ -97,9 +97,9 @@ def _watched(receipt: Receipt, state_dir: str | None, as_json: bool) -> Receipt:
 
 
 def _kills_of(client: ApiClient, scope: ScopeBody) -> list[Receipt]:
-    """The kills that ended an agent, or with ``tree`` anything below it, since that started; newest first."""
+    """The kills that ended an agent of the scope, or with ``tree`` anything below it, since that started; newest first."""
     agents = {agent.id: agent for agent in client.fleet().agents}
-    since = {scope.target: agents[scope.target].started_at} if scope.target in agents else {}
+    since = {target: agents[target].started_at for target in (scope.target, *scope.others) if target in agents}
     while scope.reach == Reach.TREE.value and (
         more := {i: a.started_at for i, a in agents.items() if a.parent_id in since and i not in since}
     ):
@@ -119,7 +119,7 @@ def _already(ended: AlreadyEnded, scope: ScopeBody, kills: list[Receipt], as_jso
     shown = next((one for one in kills if verdict(one).exit_code is code), None)
     if as_json:
         told = receipt_text.as_json(shown) if shown is not None else {"exit_code": int(code)}
-        out.emit({"already_ended": True, "agent": scope.target, "words": ended.what, **told})
+        out.emit({"already_ended": True, "agent": ",".join((scope.target, *scope.others)), "words": ended.what, **told})
         return int(code)
     out.say(plain(ended.what, 500))
     if shown is not None:

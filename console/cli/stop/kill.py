@@ -19,9 +19,11 @@ from console.domain.words import counted
 if TYPE_CHECKING:
     from console.api.ladder import LadderAgent, LadderPreview
 
-Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.", show_default=False)]
+Agents = Annotated[list[str] | None, Argument(metavar="AGENT...", help="Ids, as watchfloor fleet lists them.", show_default=False)]
 Tree = Annotated[bool, Option("--tree", help="And everything below it.")]
-Session = Annotated[str, Option("--session", metavar="ID", help="Every agent in this session, and all that they started.")]
+Sessions = Annotated[
+    list[str] | None, Option("--session", metavar="ID", help="Every agent in this session, and all that they started; repeatable.")
+]
 Host = Annotated[bool, Option("--host", help="Everything this instance holds on this host.")]
 All = Annotated[bool, Option("--all", help="Everything; a kill of everything is a panic and blocks new agents.")]
 Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")]
@@ -40,20 +42,19 @@ _HELP = {
 NAMED = 20
 
 
-def scope_of(agent: str, tree: bool, session: str, host: bool, everything: bool) -> Scope:
-    """The one scope that was named. Raises UsageProblem for none, or for several."""
-    named = [bool(agent), bool(session), host, everything]
+def scope_of(agents: list[str] | None, tree: bool, sessions: list[str] | None, host: bool, everything: bool) -> Scope:
+    """The one scope that was named: of one kind, for one or several. Raises UsageProblem for none, or for two kinds."""
+    named = [bool(agents), bool(sessions), host, everything]
     if sum(named) != 1:
         raise UsageProblem(
-            "Name one of: AGENT, --session ID, --host, --all.",
+            "Name one of: AGENT..., --session ID, --host, --all.",
             "watchfloor fleet lists agents, watchfloor session list their sessions; see --help.",
         )
-    if tree and not agent:
+    if tree and not agents:
         raise UsageProblem("--tree goes with an AGENT.", "A session, a host and everything include what is below already.")
-    if agent:
-        scope = Scope(Reach.TREE if tree else Reach.AGENT, agent)
-    else:
-        scope = Scope(Reach.SESSION, session) if session else Scope(Reach.HOST if host else Reach.ALL)
+    reach = Reach.TREE if tree else Reach.AGENT if agents else Reach.SESSION if sessions else Reach.HOST if host else Reach.ALL
+    first, *others = agents or sessions or [""]
+    scope = Scope(reach, first, tuple(others))
     scope.check()
     return scope
 
@@ -62,9 +63,9 @@ def verb(rung: Rung) -> Callable[..., int]:
     """The function behind one verb."""
 
     def act(
-        agent: Agent = "",
+        agents: Agents = None,
         tree: Tree = False,
-        session: Session = "",
+        session: Sessions = None,
         host: Host = False,
         everything: All = False,
         reason: Why = "",
@@ -72,7 +73,7 @@ def verb(rung: Rung) -> Callable[..., int]:
         state_dir: StateDir = None,
         as_json: Json = False,
     ) -> int:
-        scope = scope_of(agent, tree, session, host, everything)
+        scope = scope_of(agents, tree, session, host, everything)
         if dry_run:
             return _preview(rung, scope, reason, state_dir, as_json)
         from console.cli.stop.carry_out import carry_out
@@ -84,9 +85,9 @@ def verb(rung: Rung) -> Callable[..., int]:
 
 
 def kill(
-    agent: Agent = "",
+    agents: Agents = None,
     tree: Tree = False,
-    session: Session = "",
+    session: Sessions = None,
     host: Host = False,
     everything: All = False,
     suspects: Suspects = "",
@@ -99,14 +100,14 @@ def kill(
 ) -> int:
     """Kill and print the receipt. Cannot be undone. --all also blocks new agents, as panic does."""
     if suspects:
-        if agent or tree or session or host or everything:
+        if agents or tree or session or host or everything:
             raise UsageProblem("--suspects goes with the id of a kill alone.", "watchfloor receipt list shows the kills.")
         from console.cli.stop.carry_out import kill_suspects
 
         return kill_suspects(suspects, pid or [], state_dir, dry_run=dry_run, as_json=as_json)
     if pid:
         raise UsageProblem("--pid names suspects of a kill.", "Add --suspects KILL.")
-    scope = scope_of(agent, tree, session, host, everything)
+    scope = scope_of(agents, tree, session, host, everything)
     if dry_run:
         return _preview(Rung.KILL, scope, reason, state_dir, as_json)
     from console.cli.stop.carry_out import carry_out
@@ -119,7 +120,7 @@ freeze, thaw, isolate, reconnect = (verb(rung) for rung in (Rung.FREEZE, Rung.TH
 
 def _preview(rung: Rung, scope: Scope, reason: str, state_dir: str | None, as_json: bool) -> int:
     """What would be done; what carries it out is not even loaded."""
-    return _show_preview(look(state_dir).preview(rung.value, scope.reach.value, scope.target, reason), as_json)
+    return _show_preview(look(state_dir).preview(rung.value, scope, reason), as_json)
 
 
 def _show_preview(seen: LadderPreview, as_json: bool) -> int:

@@ -37,7 +37,10 @@ PREVIEW: dict[str, Any] = {
     [
         (["a-1"], {"reach": "agent", "target": "a-1"}),
         (["a-1", "--tree"], {"reach": "tree", "target": "a-1"}),
+        (["a-1", "a-2"], {"reach": "agent", "target": "a-1", "others": ["a-2"]}),
+        (["a-1", "a-2", "--tree"], {"reach": "tree", "target": "a-1", "others": ["a-2"]}),
         (["--session", "s1"], {"reach": "session", "target": "s1"}),
+        (["--session", "s1", "--session", "s2"], {"reach": "session", "target": "s1", "others": ["s2"]}),
         (["--host"], {"reach": "host"}),
         (["--all"], {"reach": "all"}),
     ],
@@ -54,7 +57,7 @@ def test_each_verb_asks_for_the_scope_that_was_named(
 
 
 @pytest.mark.parametrize(
-    "argv", [[], ["a-1", "--all"], ["--session", "s", "--host"], ["--host", "--all"], ["--tree", "--all"], ["--session", "../x"], ["A b"],
+    "argv", [[], ["a-1", "--all"], ["--session", "s", "--host"], ["--host", "--all"], ["--tree", "--all"], ["--session", "../x"],
              ["--session", "x" * 64], ["--session", "a\n"], ["--session", ""]],
 )  # fmt: skip
 @pytest.mark.parametrize("verb", ["freeze", "kill", "reconnect"])
@@ -75,7 +78,7 @@ def test_what_was_not_done_is_said_and_is_no_success(api: CannedApi, watchfloor:
 
 
 def test_an_empty_session_is_not_found(api: CannedApi, watchfloor: Watchfloor) -> None:
-    api.refuse("POST /api/ladder", 404, "No agent lives in session 's9'.", "watchfloor fleet shows each agent's session.", 3)
+    api.refuse("POST /api/ladder", 404, "No agent lives in session 's9'.", "watchfloor session list shows the sessions.", 3)
     said = watchfloor("kill", "--session", "s9")
     assert said.code == 3
     assert "s9" in said.err

@@ -1,4 +1,4 @@
-"""The beginning of an id stands for it where it begins no other one."""
+"""The beginning of an id stands for it where it begins no other one; a name is offered, and taken only where nothing is changed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,14 @@ from tests.fakes.verbs import Watchfloor
 GONE = (404, json.dumps({"error": "There is no agent.", "remedy": "watchfloor fleet lists the agents.", "exit_code": 3}).encode())
 
 
-def fleet(api: CannedApi, *ids: str) -> None:
-    api.say("GET /api/fleet", {"agents": [{"id": one, "name": "a-1 \x1b[31m"} for one in ids]})
+def fleet(api: CannedApi, *ids: str, **names: str) -> None:
+    named = {f"a-{key}": name for key, name in names.items()}
+    agents = [{"id": one, "name": named.get(one, "a-1 \x1b[31m"), "session": f"s-{one}"} for one in (*ids, *named)]
+    api.say("GET /api/fleet", {"agents": agents})
+
+
+def orders(api: CannedApi) -> list[object]:
+    return [one.body["scope"] for one in api.asked if one.method == "POST"]
 
 
 def test_a_beginning_is_completed_after_nothing_was_found(api: CannedApi, watchfloor: Watchfloor) -> None:
@@ -56,3 +62,50 @@ def test_a_kill_is_shown_by_the_beginning_of_its_id(api: CannedApi, watchfloor: 
     api.answers["GET /api/receipts/20260101"] = GONE
     watchfloor("receipt", "show", "20260101")
     assert api.asked[-1].path == "/api/receipts/20260101-000000-abcdef01"
+
+
+def test_one_order_holds_for_several_each_by_the_beginning_of_its_id(api: CannedApi, watchfloor: Watchfloor) -> None:
+    fleet(api, "a-12ab34cd", "a-56ef78ab")
+    api.say("POST /api/ladder", {"agents": ["a-12ab34cd", "a-56ef78ab"]})
+    said = watchfloor("freeze", "a-12ab", "a-56ef78ab")
+    assert said.code == 0 and said.out == "frozen: a-12ab34cd, a-56ef78ab\n"
+    assert orders(api) == [{"reach": "agent", "target": "a-12ab34cd", "others": ["a-56ef78ab"]}]
+
+
+def test_of_several_those_that_there_are_are_stopped_and_the_others_are_no_success(api: CannedApi, watchfloor: Watchfloor) -> None:
+    fleet(api, "a-12ab34cd", "a-56ef78ab", b1="billing")
+    api.say("POST /api/ladder", {"agents": ["a-12ab34cd", "a-56ef78ab"]})
+    said = watchfloor("freeze", "a-12ab34cd", "typo\x1b[2J", "billing", "a-56ef78ab")
+    assert said.code == 3 and said.out == "frozen: a-12ab34cd, a-56ef78ab\n" and "\x1b" not in said.err
+    assert "There is no agent 'typo" in said.err and "Did you mean agent a-b1, which has this name?" in said.err
+    fleet(api, "a-12ab34cd")
+    assert watchfloor("freeze", "typo", "typo-too").code == 3 and len(orders(api)) == 1, "with none left nothing is asked"
+
+
+@pytest.mark.parametrize("name", ["billing", "fix the tests"])
+@pytest.mark.parametrize("verb", ["kill", "freeze", "isolate", "say", "finish"])
+def test_a_verb_that_acts_offers_the_agent_of_a_name_and_does_nothing(api: CannedApi, watchfloor: Watchfloor, verb: str, name: str) -> None:
+    fleet(api, "a-12ab34cd", b1=name)
+    api.answers["POST /api/ladder"] = GONE
+    said = watchfloor(verb, name, *(["hello"] if verb == "say" else []))
+    assert said.code == 3 and f"There is no agent '{name}'. Did you mean agent a-b1, which has this name?" in said.err
+    assert not [one for one in api.asked if one.method == "POST" and "a-b1" in f"{one.path} {one.body}"]
+
+
+def test_a_verb_that_only_shows_takes_a_name_that_one_agent_has(api: CannedApi, watchfloor: Watchfloor) -> None:
+    fleet(api, b1="billing", b2="web", b3="web")
+    api.answers["GET /api/agents/billing"] = api.answers["GET /api/agents/web"] = GONE
+    watchfloor("agent", "show", "billing")
+    assert api.asked[-1].path == "/api/agents/a-b1"
+    said = watchfloor("agent", "show", "web")
+    assert said.code == 2 and "'web' is the name of several agents: a-b2, a-b3." in said.err
+
+
+def test_options_are_resolved_as_arguments_are(api: CannedApi, watchfloor: Watchfloor) -> None:
+    fleet(api, "a-12ab34cd")
+    api.answers["POST /api/ladder"] = [GONE, (200, b'{"agents": ["a-12ab34cd"]}')]
+    assert watchfloor("freeze", "--session", "s-a-12").code == 0
+    assert orders(api)[-1] == {"reach": "session", "target": "s-a-12ab34cd"}
+    api.answers["GET /api/budgets/node"] = GONE
+    watchfloor("budget", "list", "--agent", "a-12")
+    assert api.asked[-1].path == "/api/budgets/node?scope=agent&key=a-12ab34cd"

@@ -46,9 +46,9 @@ def test_nothing_is_said_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_suspects_go_with_a_kill_alone() -> None:
     with pytest.raises(UsageProblem, match="--suspects goes with"):
-        kill(agent="a-1", suspects=PAPER.kill_id)
+        kill(agents=["a-1"], suspects=PAPER.kill_id)
     with pytest.raises(UsageProblem, match="--pid names suspects"):
-        kill(agent="a-1", pid=[4242])
+        kill(agents=["a-1"], pid=[4242])
 
 
 def test_without_an_instance_nothing_is_killed(tmp_path: object) -> None:
