@@ -45,6 +45,14 @@ def encode(message: dict[str, Any]) -> bytes:
     return line
 
 
+def cut(words: str, room: int, most: int = 300) -> str:
+    """Words of others, at most so many letters, and in JSON at most ``room`` bytes (one letter takes up to twelve)."""
+    words = words[:most]
+    while (size := len(json.dumps(words)) - 2) > room:
+        words = words[: min(len(words) - 1, len(words) * room // size)]
+    return words
+
+
 def decode(line: bytes) -> dict[str, Any]:
     """One line as a JSON object; ValueError on anything else."""
     if len(line) > LINE_LIMIT:

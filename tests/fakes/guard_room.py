@@ -112,12 +112,16 @@ class InProcess:
 
     def __init__(self, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         self._ask = helped(answer)
+        self.is_over = False
 
     def __enter__(self) -> InProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """It ends with the test."""
+        self.kill()
+
+    def kill(self) -> None:
+        self.is_over = True
 
     def ask(self, request: dict[str, Any], shape: dict[str, type]) -> dict[str, Any]:
         return self._ask("adopt", request, shape)

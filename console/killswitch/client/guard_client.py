@@ -14,7 +14,7 @@ from typing import Any
 
 from console.domain import errors
 from console.domain.errors import ConsoleError, TimedOut, TooMany, Unreachable
-from console.domain.guard import ANSWER_S, HELPER_S, LINE_LIMIT, MOVE_S, SILENT_S, decode, encode
+from console.domain.guard import ANSWER_S, HELPER_S, LINE_LIMIT, MOVE_S, SILENT_S, cut, decode, encode
 from console.killswitch.client import patience
 from console.killswitch.kernel import processes
 
@@ -42,21 +42,16 @@ _HELPED_S = {
     "adopt": 2 * MOVE_S + 5,
 }
 """Operations for which the guard asks its helpers, with the time of all of them: who gives up sooner calls failed what is done."""
-_SLOW = frozenset(
-    ("ticket", "confirm", "forget", "call", "call_go", "call_over", "missed", "seen", "daemons", "returned", "unheld", "suspects", "thaw")
+_ALONE = frozenset(("soft_stop", "lease"))
+"""Operations that stop at once and are recorded by the clerk: neither waits behind another call, and no call waits behind them."""
+_QUICK = frozenset(
+    ("freeze", "freezing", "isolate", "hold", "heartbeat", "status", "procs", "counts", "connections", "progress", "receipt")
 )
-"""Operations that wait for the guard's clerk, and may wait there behind a helper."""
+"""Operations that the guard answers at once. All others wait for its clerk, and may wait there behind a helper."""
 PAUSE_S = 0.01
 BUSY = "The guard is busy: it accepts no connection."
 _REASON_BYTES = 1000
 """Of one line: a letter may take twelve of them, and no reason may keep a press from going out."""
-
-
-def _short(reason: str) -> str:
-    kept = reason[:500]
-    while len(json.dumps(kept)) > _REASON_BYTES:
-        kept = kept[: len(kept) * 3 // 4]
-    return kept
 
 
 def order_lines(fields: dict[str, Any], scope: str | list[str]) -> list[bytes]:
@@ -243,7 +238,7 @@ class _Line:
 
 class GuardClient:
     """Keeps two connections, which outlive a state directory that is moved: a freeze or a heartbeat never waits behind what the guard's
-    clerk does. What its helpers do has a connection of its own, and so has a press."""
+    clerk does. What its helpers do has a connection of its own, and so have a press, a soft stop and a lease."""
 
     def __init__(self, sock_path: Path, timeout_s: float = 5.0) -> None:
         self._path = sock_path
@@ -259,11 +254,12 @@ class GuardClient:
             line = encode({"op": op, **fields})
         except ValueError as error:
             raise errors.TooLarge("The request does not fit into one line of 4 KiB.", "Name fewer agents at once.") from error
-        if op not in _HELPED_S:
-            return _checked((self._slow if op in _SLOW else self._quick).exchange(line, timeout_s or self._timeout_s))
+        timeout_s = timeout_s or _HELPED_S.get(op, self._timeout_s)
+        if op not in _HELPED_S and op not in _ALONE:
+            return _checked((self._quick if op in _QUICK else self._slow).exchange(line, timeout_s))
         own = _Line(self._path)
         try:
-            return _checked(own.exchange(line, timeout_s or _HELPED_S[op]))
+            return _checked(own.exchange(line, timeout_s))
         finally:
             own.close()
 
@@ -297,7 +293,7 @@ class GuardClient:
         from console.killswitch.kill.receipt import new_kill_id
 
         kill_id = kill_id or new_kill_id()
-        fields = {"op": op, "reason": _short(reason), "by": by[:100], "order": order[:200], "kill_id": kill_id}
+        fields = {"op": op, "reason": cut(reason, _REASON_BYTES, 500), "by": by[:100], "order": order[:200], "kill_id": kill_id}
         return _Ordering(self._path, order_lines(fields, scope), kill_id, timeout_s).send()
 
     def end_suspects(self, kill_id: str, pids: Sequence[int], by: str) -> dict[str, Any]:

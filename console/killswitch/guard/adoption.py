@@ -161,6 +161,7 @@ class Adoption:
             helper.end()
             answer["left"] = {str(pid): str(why) for pid, why in answer["left"].items()}
         except (ConsoleError, OSError) as error:
+            helper.kill()  # it moves nothing more: what is counted now stays true
             answer |= {"moved": len(leaf.pids()), "failed": str(error)[:200]}
         for pid in set(leaf.pids()) & self._guard.connected():  # it opened its line while the helper was moving
             self._give_back(pid, entry)

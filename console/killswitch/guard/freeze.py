@@ -316,8 +316,11 @@ class Freezing:
             self._guard.notices.pop("heartbeat", None)
             self._guard.clerk.do(lambda: self._thaw_quietly("heartbeat"))
 
-    def lease(self, seconds: float | None) -> None:
-        """The remote channel was read well: agents may run that long. None ends leasing (journalled first)."""
+    def lease(self, seconds: float | None, heard_s: float = 0.0) -> None:
+        """The remote channel was read well: agents may run that long since it was said, ``heard_s`` ago.
+
+        None ends leasing (journalled first).
+        """
         guard = self._guard
         if seconds is None:
             try:
@@ -326,7 +329,7 @@ class Freezing:
                 raise NotRecorded("Ending the lease could not be recorded.", "Make room on the disk.") from error
             guard.causes.lease_until = None
         else:
-            guard.causes.lease_until = boottime() + min(max(seconds, 0.0), LONGEST_LEASE_S)
+            guard.causes.lease_until = lease_end(seconds) - heard_s
         guard.record("lease", guard.causes.save)
         if self.lease_over and (guard.causes.lease_until is None or guard.causes.lease_until > boottime()):
             self.lease_over = False
@@ -337,11 +340,8 @@ class Freezing:
         """Freeze, no launches, no egress (relays are killed), because the kill channel cannot be trusted."""
         guard = self._guard
         if on:
-            guard.causes.soft_stop = why[:300] or "soft stop"
-            self.freeze(guard.known("all"), "soft_stop", "supervisor")
+            stop_softly(guard, self, why)
             guard.record("soft_stop", guard.causes.save)  # before it is answered: nobody says it twice
-            if guard.tree is not None:
-                guard.tree.relays.kill()
             return
         was, guard.causes.soft_stop = guard.causes.soft_stop, ""
         try:
@@ -395,6 +395,20 @@ class Freezing:
             return "The supervisor's heartbeat is missing: nothing starts."
         left = self.lease_left()
         return "There is no valid lease of the remote kill channel: nothing starts." if left == 0.0 else ""
+
+
+def lease_end(seconds: float) -> float:
+    """When a lease that begins now ends, in seconds since boot."""
+    return boottime() + min(max(seconds, 0.0), LONGEST_LEASE_S)
+
+
+def stop_softly(guard: Guard, freezing: Freezing, why: str) -> None:
+    """Freezes all that this stop has not frozen yet, and cuts the egress; it waits for no disk."""
+    guard.causes.soft_stop = why[:300] or "soft stop"
+    if late := [agent_id for agent_id in guard.known("all") if "soft_stop" not in guard.causes.of(agent_id)]:
+        freezing.freeze(late, "soft_stop", "supervisor")
+    if guard.tree is not None:
+        guard.tree.relays.kill()
 
 
 def _only_by_engine(held: Held) -> bool:

@@ -60,10 +60,14 @@ class Helper:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Whatever it does now is over: it is killed unless it has ended."""
+        self.kill()
         self._sock.close()
-        if self._pid:
-            _reap(self._pid, 0.0)
+
+    def kill(self) -> None:
+        """Whatever it does now is over: it is killed unless it has ended."""
+        pid, self._pid = self._pid, 0
+        if pid:
+            _reap(pid, 0.0)
 
     def ask(self, request: dict[str, Any], shape: dict[str, type]) -> dict[str, Any]:
         """One line with the request, one line with an answer of this shape."""

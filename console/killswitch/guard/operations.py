@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
-from console.domain.guard import CAUSES, LINE_LIMIT, number, scope_of, text, whole, whole_list
+from console.domain.guard import CAUSES, LINE_LIMIT, cut, number, scope_of, text, whole, whole_list
 from console.domain.kill import KILL_ID, Outcome, Receipt
 from console.domain.roles.rights import Right
 from console.domain.verdict import judged
 from console.killswitch.guard.adoption import Adoption, Asked
-from console.killswitch.guard.freeze import ASKED, Freezing, check_cause
+from console.killswitch.guard.freeze import ASKED, Freezing, check_cause, lease_end, stop_softly
 from console.killswitch.guard.launches import Calls, Launches
 from console.killswitch.guard.state import Guard, monotonic
 from console.killswitch.guard.unlatch import Unlatching
@@ -54,7 +54,7 @@ def counts(registry: Registry, after: str) -> dict[str, Any]:
         held = registry.held.get(name)
         if held is None:
             continue
-        count, why = len(held.pids()), _cut(held.entry.why_best_effort or held.doubt)
+        count, why = len(held.pids()), cut(held.entry.why_best_effort or held.doubt, WORDS, WORDS)
         room -= len(name) + 12 + (len(name) + len(json.dumps(why)) + 6 if why else 0)
         if found and room < 0:
             break
@@ -65,13 +65,6 @@ def counts(registry: Registry, after: str) -> dict[str, Any]:
             break
     last = next(reversed(found), "")
     return {"counts": found, "best_effort": doubts, "next": last if last and last != names[-1] else None}
-
-
-def _cut(text: str) -> str:
-    """To WORDS bytes of JSON: one letter takes up to twelve."""
-    while (size := len(json.dumps(text))) > WORDS:
-        text = text[: min(len(text) - 1, len(text) * WORDS // size)]
-    return text
 
 
 MOST_SUSPECTS = 500
@@ -191,8 +184,8 @@ class Desk:
             "connections": Op(lambda m, p: asked(guard.connections, list(guard.registry.held), m)),
             "missed": Op(lambda m, p: launches.missed(scope_of(m)), slow=True),
             "heartbeat": Op(self._heartbeat),
-            "lease": Op(self._lease, slow=True),
-            "soft_stop": Op(self._soft_stop, slow=True),
+            "lease": Op(self._lease, slow=True, at_once=lambda m: _renew(guard, m)),
+            "soft_stop": Op(self._soft_stop, slow=True, at_once=lambda m: _stop_softly(guard, freezing, m)),
             "isolate": Op(self._isolate),
             "doubts": Op(lambda m, p: self.unlatching.doubts(), slow=True),
             "challenge": Op(lambda m, p: self.unlatching.challenge(), slow=True),
@@ -285,7 +278,7 @@ class Desk:
     def _look_at_freeze(self, message: dict[str, Any]) -> dict[str, Any]:
         """Of a scope: who has a cause of freeze and is not seen to be frozen. The first ten by name, all of them counted."""
         doubts = self._freezing.unconfirmed(self._guard.known(scope_of(message)))
-        return {"unconfirmed": {i: brief(why, 200) for i, why in list(doubts.items())[:10]}, "n": len(doubts)}
+        return {"unconfirmed": {i: cut(why, 200) for i, why in list(doubts.items())[:10]}, "n": len(doubts)}
 
     def _thaw(self, message: dict[str, Any], allowed: tuple[str, ...], uid: int | None = None) -> dict[str, Any]:
         cause = check_cause(text(message, "cause", "operator", 20), allowed)
@@ -350,7 +343,7 @@ class Desk:
             "pid": os.getpid(),
             "instance": guard.config.instance_id,
             "latched": latch.latched,
-            "reason": brief(latch.why, 300),
+            "reason": cut(latch.why, 300),
             "generation": latch.generation,
             "kills": list(latch.kills),
             "kills_n": len(latch.kills),
@@ -358,8 +351,8 @@ class Desk:
             "frozen": frozen,
             "frozen_n": len(frozen),
             "unconfirmed_n": len(freezing.pausing.unconfirmed),
-            "notices": [brief(n, 600) for n in list(guard.notices.values())],
-            "soft_stop": brief(guard.causes.soft_stop, 400),
+            "notices": [cut(n, 600) for n in list(guard.notices.values())],
+            "soft_stop": cut(guard.causes.soft_stop, 400),
             "holds": [
                 {"hold_id": h.hold_id, "kill_id": h.kill_id, "live": h.deadline is not None} for h in list(guard.causes.holds.values())
             ],
@@ -368,9 +361,9 @@ class Desk:
             "heartbeat_age_s": round(monotonic() - freezing.heard_at, 3),
             "heartbeat_lost": freezing.heartbeat_lost,
             "lease_left_s": freezing.lease_left(),
-            "caps": {k: brief(v, 300) for k, v in guard.caps().items()},
+            "caps": {k: cut(v, 300) for k, v in guard.caps().items()},
             "engine": {
-                "socket": brief(str(guard.engine.path), 200) if guard.engine else "",
+                "socket": cut(str(guard.engine.path), 200) if guard.engine else "",
                 "state": follower.state if follower else "none",
             },
         }
@@ -397,7 +390,8 @@ class Desk:
         return {"latched": self._guard.latch.state.latched, "generation": self._guard.latch.state.generation}
 
     def _lease(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        self._freezing.lease(number(message, "seconds") if message.get("seconds") is not None else None)
+        waited_s = monotonic() - float(message.get("heard_at", monotonic()))
+        self._freezing.lease(number(message, "seconds") if message.get("seconds") is not None else None, waited_s)
         return {"lease_left_s": self._freezing.lease_left()}
 
     def _soft_stop(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
@@ -448,7 +442,7 @@ class Desk:
         """One process, as a candidate for adoption."""
         pid, ticks, around = whole(message, "pid"), whole(message, "start_ticks"), text(message, "around", "", 63)
         found = self.adoption.examine(pid, ticks, (peer.pid, *whole_list(message, "spare")), around)
-        return found | {k: brief(str(found[k]), 500) for k in ("exe", "cmdline", "cgroup", "why_not")}
+        return found | {k: cut(str(found[k]), 500) for k in ("exe", "cmdline", "cgroup", "why_not")}
 
     def _adopt(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """Move a process that Watchfloor did not start into a leaf of ours; see adoption.py."""
@@ -458,7 +452,7 @@ class Desk:
             text(message, "agent_id", limit=63), pid, ticks, text(message, "exe"), uid, tuple(zip(also[::2], also[1::2], strict=True))
         )
         done = self.adoption.adopt(asked, (peer.pid, *whole_list(message, "spare")), text(message, "by", "", 200))
-        return done | {"left": {str(p): brief(w, 120) for p, w in list(done["left"].items())[:5]}, "left_n": len(done["left"])}
+        return done | {"left": {str(p): cut(w, 120) for p, w in list(done["left"].items())[:5]}, "left_n": len(done["left"])}
 
     def _quit(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """The embedded pair ends. Refused while anything needs the guard."""
@@ -481,6 +475,18 @@ class Desk:
             return {"ok": False, "error": error.what, "remedy": error.remedy, "kind": type(error).__name__}
 
 
+def _renew(guard: Guard, message: dict[str, Any]) -> None:
+    """A lease counts from when it is heard: a busy clerk must not let it run out. What it thaws is recorded first, by the clerk."""
+    if message.get("seconds") is not None:
+        guard.causes.lease_until = lease_end(number(message, "seconds"))
+
+
+def _stop_softly(guard: Guard, freezing: Freezing, message: dict[str, Any]) -> None:
+    """Freezes and cuts the egress as soon as it is heard; the clerk records it before it is answered. Lifting it waits for the clerk."""
+    if message.get("on") is True:
+        stop_softly(guard, freezing, text(message, "why", ""))
+
+
 def _is_carried_out(guard: Guard, message: dict[str, Any]) -> bool:
     """Whether this guard heard this order before, or another process carries it out."""
     kill_id = order_id(message)
@@ -491,14 +497,6 @@ def _named(message: dict[str, Any]) -> list[str]:
     """The agents of a line that names one, or several."""
     scope = scope_of(message) if "scope" in message else [text(message, "agent_id", limit=63)]
     return [] if isinstance(scope, str) else scope
-
-
-def brief(text: str, room: int) -> str:
-    """Cut to ``room`` bytes of JSON (one letter takes up to twelve), and to 300 letters."""
-    text = text[:300]
-    while (size := len(json.dumps(text)) - 2) > room:
-        text = text[: min(len(text) - 1, len(text) * room // size)]
-    return text
 
 
 def _fit(answer: dict[str, Any]) -> dict[str, Any]:

@@ -115,20 +115,21 @@ def test_no_reason_keeps_a_press_or_a_halt_from_going_out(ask: Callable[[Answer]
     assert all(message["reason"].startswith("why \U0001f525") for message in heard) and len(heard) == 2
 
 
-def test_a_freeze_does_not_wait_behind_an_adoption(ask: Callable[[Answer], GuardClient]) -> None:
+@pytest.mark.parametrize("slow", ["adopt", "ticket", "quit", "soft_stop", "challenge"])
+def test_what_stops_does_not_wait_behind_what_takes_long(ask: Callable[[Answer], GuardClient], slow: str) -> None:
     may_end, asked = threading.Event(), threading.Event()
 
     def answer(message: dict[str, Any]) -> bytes:
-        if message["op"] == "adopt":
+        if message["op"] == slow:
             asked.set()
             assert may_end.wait(60)
         return encode({"ok": True, "of": message["op"]})
 
     client, done = ask(answer), list[str]()
-    adoption = threading.Thread(target=lambda: done.append(str(client.call("adopt")["of"])))
-    adoption.start()
+    waiting = threading.Thread(target=lambda: done.append(str(client.call(slow)["of"])))
+    waiting.start()
     assert asked.wait(60)
-    assert client.call("freeze", scope="all")["of"] == "freeze" and client.call("heartbeat")["of"] == "heartbeat" and not done
+    assert [client.call(op)["of"] for op in ("freeze", "heartbeat", "lease")] == ["freeze", "heartbeat", "lease"] and not done
     may_end.set()
-    adoption.join(60)
-    assert done == ["adopt"] and client.call("status")["of"] == "status"
+    waiting.join(60)
+    assert done == [slow] and client.call("status")["of"] == "status"

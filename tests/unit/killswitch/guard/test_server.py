@@ -185,6 +185,21 @@ def test_a_press_is_answered_while_the_clerk_is_stuck(hall: Hall) -> None:
     assert hall.room.guard.latch.state.latched
 
 
+def test_a_soft_stop_and_a_lease_wait_for_no_clerk(hall: Hall) -> None:
+    hall.room.agent("one")
+    hall.room.now += 60
+    stuck, lessor, stopper = hall.connect("supervisor"), hall.connect("supervisor"), hall.connect("supervisor")
+    hall.send(stuck, encode({"op": "challenge"}))
+    hall.send(lessor, encode({"op": "lease", "seconds": 30}))
+    hall.send(stopper, encode({"op": "soft_stop", "on": True, "why": "bucket unread"}))
+    assert hall.heard(lessor) == hall.heard(stopper) == b""  # answered once they are recorded
+    assert hall.room.freezing.lease_left() == 30 and hall.room.is_frozen("one")
+    hall.room.now += 12
+    hall.room.clerk.work()
+    hall.turn()
+    assert decode(hall.heard(lessor))["lease_left_s"] == 18 and decode(hall.heard(stopper))["soft_stop"] == "bucket unread"
+
+
 def test_an_answer_that_does_not_fit_is_said_to_be_so(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hall.room.desk, "answer", lambda *_: {"ok": True, "x": "y" * LINE_LIMIT})
     assert hall.ask(hall.connect(), op="status")["kind"] == "TooLarge"
