@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from textwrap import wrap
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
 
 from console.gui.theme import fonts
 from console.gui.widgets.rows import RowView
-from console.gui.widgets.safe_text import safe_lines
+from console.gui.widgets.safe_text import safe_lines, safe_text
 from console.gui.widgets.text import Text
 
 LONGEST = 1_000_000
 """Characters shown of one text."""
+_WRAP = 62
+"""Characters of a line that names a target; the view has room for a few more."""
+_TARGETS_HEIGHT = 132
+_TARGET = 5_000
+"""Characters of one target; what is beyond ends with an ellipsis."""
 
 
 def empty_note(view: RowView, words: str) -> Text:
@@ -45,3 +53,19 @@ class PlainView(QPlainTextEdit):
             shown += f"\n… {len(text) - LONGEST:,} characters more"
         if shown != self.toPlainText():
             self.setPlainText(shown)
+
+
+class TargetsView(PlainView):
+    """Each of several targets of one question in full, numbered; the list can be scrolled."""
+
+    def __init__(self, targets: Iterable[tuple[str, str]], parent: QWidget) -> None:
+        """``targets``: (what it is called, all that tells it from others) of each."""
+        super().__init__("Targets", wrap=False, parent=parent)  # wide letters lengthen a line, and begin none
+        lines = [_laid(name, f"{number}. ") + "\n" + _laid(words, "   ") for number, (name, words) in enumerate(targets, 1)]
+        self.say("\n".join(lines))
+        self.setFixedHeight(_TARGETS_HEIGHT)
+
+
+def _laid(words: str, indent: str) -> str:
+    """One line, or several that stand below its beginning: what an agent named itself begins no line that looks like one of ours."""
+    return "\n".join(wrap(safe_text(words, _TARGET), _WRAP, initial_indent=indent, subsequent_indent=" " * 7, break_on_hyphens=False))

@@ -53,10 +53,11 @@ class AnswerBar(Foot):
             row.addWidget(button)
         self.say(None, 0, 0.0)
 
-    def say(self, answer: Answer | None, more: int, at: float) -> None:
-        """``more``: how many other answers are held. ``at``: monotonic seconds."""
+    def say(self, answer: Answer | None, more: int, at: float, *, is_meant: bool = True) -> None:
+        """``more``: how many other answers are held. ``at``: monotonic seconds. ``is_meant``: its key means what is selected."""
         self.answer = answer
         asks = answer is not None and math.isinf(answer.sends_at)
+        self.rule.hide()
         for button, is_shown in ((self.now, answer is not None and not asks), (self.second, asks), (self.back, answer is not None)):
             button.setVisible(is_shown)
         self.hint.setVisible(answer is not None)
@@ -71,14 +72,17 @@ class AnswerBar(Foot):
             return
         left = max(1, math.ceil(answer.sends_at - at))
         what = "Deny" if answer.verdict == "deny" else "Approve for the session" if answer.scope == "session" else "Approve once"
-        self.now.set_keys(key)
+        self.now.set_keys(key if is_meant else "")
         mark = "cross" if answer.verdict == "deny" else "check"
         self.words.say(f"{what}, sent in {left} s: {answer.case.title}", "text", mark)
         others = f"{more} more held. " if more else ""
-        self.hint.say(f"{others}{key} sends it now, Z takes it back. Closing the window sends nothing.")
+        sends = f"{key} sends it now" if is_meant else "The button sends it now"
+        self.hint.say(f"{others}{sends}, Z takes it back. Closing the window sends nothing.")
 
-    def offer_rule(self, is_offered: bool) -> None:
-        """An approved request is looked at, and a rule could answer its like."""
-        self.rule.setVisible(is_offered)
-        if is_offered:
+    def offer(self, *, rule: bool, several: int) -> None:
+        """Nothing is held. ``rule``: an approved request is looked at, and a rule could answer its like. ``several`` are selected."""
+        self.rule.setVisible(rule)
+        if several:
+            self.words.say(f"{several:,} requests are selected. D denies them together, after one question.", "text", "ring")
+        elif rule:
             self.words.say("Approved. X makes a rule for exactly this call in its workspace, for 30 days.", "text2", "check")

@@ -27,6 +27,8 @@ class Case:
     shown: Shown = field(default_factory=Shown)
     is_whole: bool = False
     """Every character of every request stands in ``shown``."""
+    words: str = ""
+    """What several requests are called that were selected to be denied together: of these no detail is read."""
 
     @property
     def is_read(self) -> bool:
@@ -41,14 +43,15 @@ class Case:
     def title(self) -> str:
         """Made from the judged call."""
         if not self.details:
-            return "Reading…"
+            return self.words or "Reading…"
         one = title_of(self.details[0])
         return f"{plural(len(self.rows), f'{alike(self.rows)} request')}: {one}" if self.is_group else one
 
     @property
     def decided(self) -> list[Decided]:
         """What a decision names: the digests that were shown."""
-        return [Decided(id=one.row.id, digest=one.row.digest) for one in self.details]
+        rows = self.rows if self.words else [one.row for one in self.details]
+        return [Decided(id=row.id, digest=row.digest) for row in rows]
 
     @property
     def unbound(self) -> bool:
@@ -81,6 +84,23 @@ def case_of(rows: Sequence[ApprovalRow], details: Sequence[ApprovalDetailView]) 
                 shown.heading(f"… {len(text) - max(0, left):,} more characters of this are not shown")
             left -= max(len(text), shown.length - before)
     return Case(tuple(rows), tuple(details), shown, left >= 0)
+
+
+def case_of_several(rows: Sequence[ApprovalRow]) -> Case:
+    """Requests that are denied together, whatever each asks for."""
+    return Case(tuple(rows), words=f"{plural(len(rows), 'request')} of {plural(len({row.agent_id for row in rows}), 'agent')}")
+
+
+def named_requests(rows: Sequence[ApprovalRow]) -> list[tuple[str, str]]:
+    """(agent, request) of each in full, for a question about several."""
+    named = []
+    for row in rows:
+        more = f" … and {row.argument_more:,} more characters" if row.argument_more else ""
+        folder = f" · folder {row.cwd}" if row.cwd else ""
+        session = f" · session {row.session}" if row.session else ""
+        called = f"{row.agent_name} ({row.agent_id})" if row.agent_name not in ("", row.agent_id) else row.agent_id
+        named.append((called, f"{row.tool}: {row.argument}{more} · request {row.id}{session}{folder}"))
+    return named
 
 
 def _texts(detail: ApprovalDetailView, is_group: bool) -> list[tuple[str, str]]:

@@ -7,11 +7,11 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
-from console.api.policy.approvals import ApprovalRow, GrantRow, GrantsView
+from console.api.policy.approvals import AT_ONCE, ApprovalRow, GrantRow, GrantsView
 from console.gui.pages.approvals.answer_bar import AnswerBar
 from console.gui.pages.approvals.answers import CONFIRM, SCOPES, Answer, Answers
 from console.gui.pages.approvals.book import Book, Item
-from console.gui.pages.approvals.case import Case
+from console.gui.pages.approvals.case import Case, case_of_several
 from console.gui.pages.approvals.detail import DetailPane
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.exact_rule import ExactRuleDialog
@@ -56,9 +56,12 @@ class Deciding(QObject):
 
     def show(self) -> None:
         """The held answer in its line."""
-        shown = self.answers.shown(self.ids)
-        self.bar.say(shown, len(self.answers.held) - (shown in self.answers.held), time.monotonic())
-        self.bar.offer_rule(shown is None and not self._why_no_rule())
+        ids = self._meant()
+        shown = self.answers.shown(ids)
+        more = len(self.answers.held) - (shown in self.answers.held)
+        self.bar.say(shown, more, time.monotonic(), is_meant=shown is not None and shown.ids == ids)
+        if shown is None:
+            self.bar.offer(rule=not self._why_no_rule(), several=len(self._inbox.several()))
         self._inbox.view.refresh()
         self.changed.emit()
 
@@ -75,11 +78,26 @@ class Deciding(QObject):
             return KILLED
         if current is None:
             return "Nothing is selected."
+        if several := self._inbox.several():
+            return self._why_not_several(action_id, several)
         if isinstance(current, GrantRow):
             return "" if action_id == DENY else "It was given for the session already."
         if not isinstance(current, Item):
             return f"Already {gone_words(current)}."
         return self._why_not_now(action_id, current)
+
+    def _meant(self) -> set[str]:
+        """The requests that a key answers: all of the selected lines, or those that are looked at."""
+        return {row.id for row in self._inbox.several()} or self.ids
+
+    def _why_not_several(self, action_id: str, rows: list[ApprovalRow]) -> str:
+        if action_id not in (DENY, REASON):
+            return "Several requests are selected. They can be denied together; each is approved by itself."
+        if len(rows) > AT_ONCE:
+            return f"More than {AT_ONCE} requests are selected. Choose fewer."
+        if self._meant() & self.answers.sending:
+            return "A decision is on its way."
+        return "A request has just come in: look again." if time.monotonic() < self.quiet_until else ""
 
     def _approved(self) -> ApprovalRow | None:
         """The approved request that is looked at."""
@@ -115,7 +133,9 @@ class Deciding(QObject):
         """Carries out one of ALL that can be done."""
         current, case, window = self._inbox.current(), self._pane.case, self._pane.window()
         needed = self._book.denial_needs_reason
-        asks_why = action_id == REASON or action_id == DENY and needed
+        several = self._inbox.several()
+        asks_why = action_id == REASON or action_id == DENY and (needed or bool(several))
+        case = case_of_several(several) if several else case
         row = self._approved()
         if action_id == EXACT and row is not None:
             ExactRuleDialog(self._desk, row, window).open()
@@ -126,7 +146,7 @@ class Deciding(QObject):
         elif isinstance(current, GrantRow):
             given = [one for one in self._inbox.grants if one.session == current.session]
             TakeBackDialog(self._desk, current.session, given, self._given, window).open()
-        elif asks_why and not self.answers.is_given(action_id, self.ids):
+        elif asks_why and not self.answers.is_given(action_id, self._meant()):
             DenyDialog(case, partial(self._give, action_id), window, needed=needed).open()
         else:
             self._give(action_id, case)

@@ -193,8 +193,9 @@ class DetailPane(SidePane):
         self.problem.setText(words)
         self.problem.setVisible(bool(words))
 
-    def allow(self, why_not: dict[str, str], *, is_grant: bool, notes: tuple[str, str]) -> None:
-        """``why_not`` by action id: empty when it can be done."""
+    def allow(self, why_not: dict[str, str], *, is_grant: bool, notes: tuple[str, str], several: int = 0) -> None:
+        """``why_not`` by action id: empty when it can be done. ``several``: requests that are selected, which the denial means."""
+        self.buttons["approvals.deny"].setText(f"Deny {several:,}…" if several else "Deny")
         for action, button in self.buttons.items():
             button.setVisible(not is_grant)
             button.allow(why_not.get(action, ""))

@@ -8,9 +8,10 @@ from PySide6.QtWidgets import QWidget
 
 from console.api.policy.approvals import EndGrantBody, GrantRow, GrantsView
 from console.gui.pages.approvals.book import alike
-from console.gui.pages.approvals.case import Case
+from console.gui.pages.approvals.case import Case, named_requests
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.reading import TargetsView
 from console.gui.widgets.words import plural
 
 
@@ -18,7 +19,7 @@ class _ReasonDialog(Dialog):
     """A reason of one line; where it is needed, the main button (and Enter) work once there is one."""
 
     def __init__(self, title: str, main: str, words: str, longest: int, parent: QWidget, *, needed: bool = True) -> None:
-        super().__init__(title, main, "danger", parent)
+        super().__init__(title, main, "danger", parent, width=540)
         self.paragraph(words)
         self.reason = self.ask_reason(longest, "Reason" if needed else "Reason (optional)", needed=needed)
         self.reason.returnPressed.connect(self.main.click)
@@ -34,9 +35,13 @@ class DenyDialog(_ReasonDialog):
 
     def __init__(self, case: Case, then: Callable[[Case, str], None], parent: QWidget, *, needed: bool) -> None:
         self._case, self._then = case, then
-        many = plural(len(case.rows), f"{alike(case.rows)} request") if case.is_group else "this request"
-        words = f"{case.title}. The agent is told the reason, and can do something else."
+        many = case.words or (plural(len(case.rows), f"{alike(case.rows)} request") if case.is_group else "this request")
+        who = "Each agent" if case.words else f"{case.title}. The agent"
+        words = f"{who} is told the reason, and can do something else."
         super().__init__(f"Deny {many}?", "Deny", words, 1000, parent, needed=needed)
+        if case.words:
+            self.main.setText(f"Deny {plural(len(case.rows), 'request')}")
+            self.body.insertWidget(0, TargetsView(named_requests(case.rows), self))
 
     def send(self) -> None:
         self._then(self._case, self.reason.text().strip())

@@ -117,7 +117,7 @@ class Inbox(Ground):
         self.head = Head(self)
         self._build_bar()
         self.model = RowModel(ITEM_COLUMNS, item_words, self)
-        self.view = RowView(self.model, item_painter(time.monotonic), lambda item: str(item.key), self, row_height=ITEM)
+        self.view = ManyRowView(self.model, item_painter(time.monotonic), lambda item: str(item.key), self, row_height=ITEM)
         self.decided_model = RowModel(DECIDED_COLUMNS, decided_words, self)
         self.decided = ManyRowView(self.decided_model, paint_decided, lambda row: str(row.id), self, sorts=DECIDED_SORTS)
         self.given_model = RowModel((ITEM_COLUMNS[0],), grant_words, self)
@@ -191,6 +191,12 @@ class Inbox(Ground):
         """What is looked at."""
         found: Item | ApprovalRow | GrantRow | None = self.front().current()
         return found
+
+    def several(self) -> list[ApprovalRow]:
+        """Each pending request once of the selected lines, when several lines are selected; else none."""
+        items: list[Item] = self.view.picked_rows() if self.tab() == "waiting" else []
+        found = {entry.row.id: entry.row for item in items for entry in item.live} if len(items) > 1 else {}
+        return list(found.values())
 
     def show_tab(self, name: str) -> None:
         self.tabs.pills[name].setChecked(True)

@@ -46,7 +46,7 @@ class ApprovalsPage(Page):
         ActionSpec("approvals.move", "Move in the list", "", "next request", cap="↑ ↓"),
         ActionSpec("approvals.once", "Approve once: exactly what is shown, one time", "A", "once"),
         ActionSpec("approvals.session", "Approve for this session, until it is taken back", "S", "session"),
-        ActionSpec("approvals.deny", "Deny (a standing approval: take back…)", "D", "deny"),
+        ActionSpec("approvals.deny", "Deny; several selected requests together (a standing approval: take back…)", "D", "deny"),
         ActionSpec("approvals.reason", "Deny… with a reason", "N", "deny, reason"),
         ActionSpec(CONFIRM, "Approve what is dangerous: the second key after A or S", "Y", ""),
         ActionSpec(UNDO, "Take back the answer that is held", "Z", ""),
@@ -81,6 +81,7 @@ class ApprovalsPage(Page):
         self._hush = once(self, int(QUIET_S * 1000) + 20, self._allow)
         self._sweep = once(self, 0, self._forget_gone)
         self.inbox.chosen.connect(self._moved)
+        self.inbox.view.picked_changed.connect(self.deciding.show)
         self.inbox.tab_changed.connect(lambda _tab: self._turned())
         self.inbox.opened.connect(lambda: self.do("approvals.detail"))
         self.pane.back_asked.connect(lambda: self._show_over(False))
@@ -321,7 +322,7 @@ class ApprovalsPage(Page):
         notes = ("Until it is taken back", "A kill ends it") if is_grant else ("Single use", "Void if the request changes")
         if self.desk.switch.is_killed:
             notes = ("Killed", "Read only until you rearm")
-        self.pane.allow(why_not, is_grant=is_grant, notes=notes)
+        self.pane.allow(why_not, is_grant=is_grant, notes=notes, several=len(self.inbox.several()))
 
     def _show_over(self, over: bool) -> None:
         self._over = over

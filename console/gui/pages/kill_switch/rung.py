@@ -30,13 +30,12 @@ from console.gui.theme import fonts
 from console.gui.timers import every
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
-from console.gui.widgets.reading import PlainView
+from console.gui.widgets.reading import TargetsView
 from console.gui.widgets.text import Text
 
 AGAIN_MS = 3000
 """The preview is asked again while the question stands, so that the count is never old."""
 _LISTED = 6
-_TARGETS_HEIGHT = 132
 
 
 class RungDialog(Dialog):
@@ -75,10 +74,7 @@ class RungDialog(Dialog):
         if not self._scope.others:
             self.body.addWidget(Text(target_words(self._scope, self._desk.fleet, host), 12, fonts.REGULAR, "text2", mono=True, wrap=True))
             return
-        targets = PlainView("Targets", wrap=False, parent=self)  # wide letters lengthen a line, and begin none
-        targets.say(named_targets(self._scope, self._desk.fleet, host))
-        targets.setFixedHeight(_TARGETS_HEIGHT)
-        self.body.addWidget(targets)
+        self.body.addWidget(TargetsView(named_targets(self._scope, self._desk.fleet, host), self))
 
     def _body(self, reason: str = "") -> LadderBody:
         return LadderBody(action=self._action, scope=self._scope, reason=reason)

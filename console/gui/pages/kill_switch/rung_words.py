@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import Literal, get_args
 
 from console.api.agents.adopt import CandidatesView
@@ -29,8 +28,6 @@ MEANS = {
     "kill": "Stops now. Cannot be undone. Unsaved work is lost; files and logs are kept.",
 }
 _ORDER = ("contained", "managed", "adopted", "observed")
-_NAME_WRAP = 62
-"""Characters of a line that names a target; the view has room for a few more."""
 _NAMED = 5
 """Agents of a session or host that the question names."""
 _WHYS = 4
@@ -74,18 +71,10 @@ def targets_of(scope: ScopeBody) -> list[str]:
     return [scope.target, *scope.others]
 
 
-def named_targets(scope: ScopeBody, fleet: Fleet, host: str) -> str:
-    """Each of several targets in full, numbered, in lines that no name of an agent can begin."""
-    lines = []
-    for number, target in enumerate(targets_of(scope), 1):
-        one = ScopeBody(reach=scope.reach, target=target)
-        lines += [_laid(f"{number}. {scope_words(one, fleet)}", ""), _laid(target_words(one, fleet, host), "   ")]
-    return "\n".join(lines)
-
-
-def _laid(words: str, indent: str) -> str:
-    """One line, or several that stand below its beginning: what an agent named itself begins no line that looks like one of ours."""
-    return "\n".join(wrap(safe_text(words, 600), _NAME_WRAP, initial_indent=indent, subsequent_indent=" " * 7, break_on_hyphens=False))
+def named_targets(scope: ScopeBody, fleet: Fleet, host: str) -> list[tuple[str, str]]:
+    """(what it is called, all that tells it from others) of each target."""
+    each = [ScopeBody(reach=scope.reach, target=target) for target in targets_of(scope)]
+    return [(scope_words(one, fleet), target_words(one, fleet, host)) for one in each]
 
 
 def scope_rows(scope: ScopeBody, fleet: Fleet) -> list[Row]:
