@@ -34,6 +34,7 @@ from console.policy.rules.verdicts import BY_RULE, NO_RULE, Judgement, Part, Red
 from console.policy.shell.argv import HERE, Reading, Use, read_argv
 from console.policy.shell.commands import CommandRules, Program, find_program
 from console.policy.shell.effects import UseRules
+from console.policy.shell.fronts import Started
 from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, simple_commands
 from console.policy.shell.programs import Catalogue, Description
@@ -52,6 +53,8 @@ class Place:
     depth: int = 0
     moved: bool = False
     """A ``cd`` led here."""
+    started: bool = False
+    """A program of the workspace starts it: a bare name that this machine does not have is one of the workspace's."""
 
 
 _NOTHING_KNOWN = NothingKnown()
@@ -93,7 +96,7 @@ class ShellJudge:
         self._known = known
         self._files = files if isinstance(files, Once) else Once(files)
         self._steps = StepMaker(policy.catalogue, self._files)
-        self._work = WorkspacePrograms(policy.profile, policy.settings.workspace, policy.files, self._files)
+        self._work = WorkspacePrograms(policy.profile, policy.settings.workspace, policy.files, self._files, policy.catalogue)
         self._uses = UseRules(policy.files, policy.hosts, self._files, policy.declared)
 
     def text(self, text: str, cwd: str = "") -> Judgement:
@@ -183,11 +186,12 @@ class ShellJudge:
             return [Part(shown, Verdict.DENY, "never", "program", why)], program
         if self._policy.declared is not None and (refused := self._policy.declared.manager(program.names, argv)):
             return [refused], program
+        started = self._work.started(argv, program, place.cwd)
         own = self._allowed(argv, program, described, reading, place, shown)
         parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
         if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "a rule asks a person"))
-        if danger := self._danger(argv, program, words):
+        if danger := self._danger(argv, program, started.words or (words if described.commands else None)):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
         if "git" in program.names and program.path:
@@ -197,10 +201,22 @@ class ShellJudge:
             parts += self._inside(argv, program, place)
         for inner in reading.inners:
             parts += self._inner(inner, reading, place)
+        parts += self._of_started(started, own, place)
         if reading.drops and self._steps.environment(argv, program, place.cwd, place.depth):
             why = f"{program.name} takes the variables away that keep what it runs from running others"
             parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", why))
         return parts, program
+
+    def _of_started(self, started: Started, own: Part, place: Place) -> list[Part]:
+        """What ``own`` starts, judged. Of Python's modules only such as start others are known by their names.
+
+        A rule that an operator wrote for a program goes before what is not known of its subcommand.
+        """
+        place = replace(place, depth=place.depth + 1, started=True)
+        parts = [replace(own, verdict=Verdict.ASK, rule=NO_RULE, reason=started.asks)] if started.asks and own.rule == WORK else []
+        if started.inner and not (started.is_module and self._policy.catalogue.front_of(started.inner[0]) is None):
+            parts += self._command(started.inner, place)[0]
+        return parts + [part for text in started.texts for part in self._text(text, place).parts]
 
     def _danger(self, argv: tuple[str, ...], program: Program, words: Sequence[str] | None) -> Danger | None:
         """The danger that a command is, or that the program is which it fetches or starts by name (``npx wrangler deploy``)."""
@@ -210,11 +226,8 @@ class ShellJudge:
     def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
         """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
         shallow = described.shallow and not reading.deep
-        found = [(use, self._uses.judge(use, self._base(use, reading, place), shallow)) for use in _joined(reading.uses)]
+        found = [(use, self._uses.judge(use, _base(use, reading, place), shallow)) for use in _joined(reading.uses)]
         return [part for use, part in found if not (shallow and use.why == HERE and part.rule == NO_RULE)]
-
-    def _base(self, use: Use, reading: Reading, place: Place) -> str:
-        return place.cwd if use.why == "option -C" or not reading.base else absolute(reading.base, place.cwd)
 
     def _allowed(self, argv: tuple[str, ...], program: Program, described: Description, reading: Reading, place: Place, shown: str) -> Part:
         """Steps 3 to 6 for the program itself."""
@@ -231,26 +244,12 @@ class ShellJudge:
             return Part(shown, Verdict.ALLOW, "unwrapped", "program", f"{program.name} runs a command that is checked by itself")
         if described.runner and not marked:
             return Part(shown, Verdict.DENY, "runners", "program", f"{program.name} {described.swallows}")
-        if rule is None and self._work.runs(argv, program, place.cwd):
+        is_own = place.started and not program.path and "/" not in program.called
+        if rule is None and (is_own or self._work.runs(argv, program, place.cwd)):
             return Part(shown, Verdict.ASK, WORK, "program", NOT_CONTAINED)
         if rule is None:
             return Part(shown, Verdict.ASK, NO_RULE, "program", f"no rule says whether {program.name} may run")
-        return self._by_rule(rule, program, described, reading, shown)
-
-    def _by_rule(self, rule: Rule, program: Program, described: Description, reading: Reading, shown: str) -> Part:
-        if rule.unconfined:
-            return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule, marked unconfined")
-        if not rule.words or not program.in_search:
-            why = "it allows every program" if not rule.words else f"{program.called} may be a file that agents can change"
-            return Part(shown, Verdict.ASK, rule.text, "program", f"{why}, and the rule is not marked unconfined")
-        if described.swallows and not described.is_described:
-            why = f"{program.name} {described.swallows}, and the rule is not marked unconfined"
-            return Part(shown, Verdict.ASK, rule.text, "program", why)
-        if not described.is_described:
-            return Part(shown, Verdict.ASK, rule.text, "program", f"what the arguments of {program.name} do is not described")
-        if reading.inners and not reading.exact:
-            return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command unknown arguments")
-        return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule")
+        return _by_rule(rule, program, described, reading, shown)
 
     def _inner(self, inner: tuple[str, ...], reading: Reading, place: Place) -> list[Part]:
         if not inner or not inner[0]:
@@ -285,6 +284,26 @@ class ShellJudge:
         parts = self._used(reading, described, place)
         parts += [part for inner in reading.inners for part in self._inner(inner, reading, place)]
         return [part for part in parts if part.verdict is Verdict.DENY]
+
+
+def _base(use: Use, reading: Reading, place: Place) -> str:
+    return place.cwd if use.why == "option -C" or not reading.base else absolute(reading.base, place.cwd)
+
+
+def _by_rule(rule: Rule, program: Program, described: Description, reading: Reading, shown: str) -> Part:
+    if rule.unconfined:
+        return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule, marked unconfined")
+    if not rule.words or not program.in_search:
+        why = "it allows every program" if not rule.words else f"{program.called} may be a file that agents can change"
+        return Part(shown, Verdict.ASK, rule.text, "program", f"{why}, and the rule is not marked unconfined")
+    if described.swallows and not described.is_described:
+        why = f"{program.name} {described.swallows}, and the rule is not marked unconfined"
+        return Part(shown, Verdict.ASK, rule.text, "program", why)
+    if not described.is_described:
+        return Part(shown, Verdict.ASK, rule.text, "program", f"what the arguments of {program.name} do is not described")
+    if reading.inners and not reading.exact:
+        return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command unknown arguments")
+    return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule")
 
 
 _OUTPUT = re.compile(r"(?:-o|--?out[a-z-]*|--write|--in-place|--destination)\Z")

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from console.domain.errors import UsageProblem
+from console.policy.shell.fronts import Front, read_fronts
 
 KINDS = frozenset(
     # a file it reads (a folder: all below it), looks at, reads through links too, writes, makes, removes; reads if it is there;
@@ -41,6 +42,9 @@ _FIELDS = {
     *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "apart", "digits", "shallow", "skip", "special",
     "environment", "swallows", "here", "writes_here", "runner", "like", "names", "follows", "skips", "unskips", "without", "depth", "reads",
 }  # fmt: skip
+
+
+_Known = TypeVar("_Known")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +111,21 @@ class Catalogue:
     """Globs of files that make other programs run something: writing one asks, whatever is allowed."""
     spellings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By program: long options that have a short one."""
+    fronts: Mapping[str, Front] = field(default_factory=dict)
+    """Programs that start others."""
 
     def of(self, name: str) -> Description | None:
         """The description of a program by the last part of its path; versions (``python3.11``) read as the program."""
-        known = self.programs.get(name)
-        if known is None and name[-1:].isdigit():
-            known = self.programs.get(name.rstrip("0123456789.-"))
-        return known
+        return _versioned(self.programs, name)
+
+    def front_of(self, name: str) -> Front | None:
+        """How a program by that name starts others; None: it does not, as far as is known."""
+        return _versioned(self.fronts, name)
+
+
+def _versioned(known: Mapping[str, _Known], name: str) -> _Known | None:
+    found = known.get(name)
+    return known.get(name.rstrip("0123456789.-")) if found is None and name[-1:].isdigit() else found
 
 
 def read_catalogue(document: object) -> Catalogue:
@@ -131,7 +143,9 @@ def read_catalogue(document: object) -> Catalogue:
     protected = top.get("protected")
     if not isinstance(protected, list) or not all(isinstance(one, str) for one in protected):
         raise UsageProblem("programs.json: protected is not a list of globs.", "See resources/policy/programs.json.")
-    return Catalogue(programs, frozenset(_words(top.get("builtins"), "builtins")), tuple(protected), _spellings(top.get("spellings", {})))
+    builtins = frozenset(_words(top.get("builtins"), "builtins"))
+    fronts = read_fronts(_mapping(top.get("fronts", {}), "fronts"))
+    return Catalogue(programs, builtins, tuple(protected), _spellings(top.get("spellings", {})), fronts)
 
 
 def _spellings(found: object) -> dict[str, dict[str, str]]:

@@ -12,7 +12,9 @@ from console.policy.files.paths import FileRules, Files, absolute
 from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import Part
 from console.policy.shell.commands import Program
+from console.policy.shell.fronts import Started, read_front
 from console.policy.shell.lexer import Word
+from console.policy.shell.programs import Catalogue
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
 _BEFORE_MAGIC = re.compile(r"((?:[^*?\[\\/]*/)*)[^/\\]*[*?\[]")
@@ -28,9 +30,9 @@ _LITERAL = re.compile(
 class WorkspacePrograms:
     """Of one judgement. Without a profile that allows any, nothing is one."""
 
-    def __init__(self, profile: Profile | None, workspace: str, rules: FileRules, files: Files) -> None:
+    def __init__(self, profile: Profile | None, workspace: str, rules: FileRules, files: Files, catalogue: Catalogue) -> None:
         self.programs = profile.work if profile is not None else frozenset[str]()
-        self._workspace, self._rules, self._files = workspace, rules, files
+        self._workspace, self._rules, self._files, self._catalogue = workspace, rules, files, catalogue
 
     def runs(self, argv: tuple[str, ...], program: Program, cwd: str) -> bool:
         """Whether it builds, tests or runs what the agent can write: by its name, or because it lies in the workspace."""
@@ -47,6 +49,15 @@ class WorkspacePrograms:
             return False
         # The python of a virtual environment is a link to the system's.
         return target.startswith(f"{home}/") or self._is_named(posixpath.basename(target))
+
+    def started(self, argv: tuple[str, ...], program: Program, cwd: str) -> Started:
+        """What a program starts by itself, where a profile allows such programs."""
+        fronts = (self._catalogue.front_of(name) for name in sorted(program.names) if self.programs)
+        front = next((one for one in fronts if one is not None), None)
+        started = read_front(front, argv) if front is not None else Started()
+        if started.fetched and started.inner and not self._holds(started.inner[0], cwd):
+            return replace(started, inner=(), asks=f"{program.called} may fetch {started.inner[0]} from a registry, and runs it")
+        return started
 
     def names(self, word: Word, found: list[Part], cwd: str) -> Part | None:
         """A pattern of names that are only read: all of them lie below its folder. None: it may be more than that."""
@@ -67,6 +78,17 @@ class WorkspacePrograms:
             return f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", True
         assigned = _ASSIGNED.match(text)
         return (text[assigned.end() :], False) if assigned else ("", False)
+
+    def _holds(self, name: str, cwd: str) -> bool:
+        """Whether a program that would else be fetched by its name is a known one, or is installed in the workspace."""
+        if "/" in name or self._is_named(name):
+            return "@" not in name
+        home, folder = self._files.look(self._workspace).real.rstrip("/"), self._files.look(cwd).real
+        while home and f"{folder}/".startswith(f"{home}/"):
+            if self._files.look(f"{folder}/node_modules/.bin/{name}").kind == "file":
+                return True
+            folder = posixpath.dirname(folder)
+        return False
 
     def _is_named(self, name: str) -> bool:
         return name in self.programs or name.rstrip("0123456789.-") in self.programs

@@ -19,7 +19,7 @@ from console.domain.errors import UsageProblem
 from console.domain.network import Sensitivity
 from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge
-from console.policy.review.expected_verdicts import read_table
+from console.policy.review.expected_verdicts import Case, read_table
 from console.policy.rules.loading import read_settings
 from console.policy.rules.profiles import NOT_CONTAINED, WORK, Standing, observed, read_profile
 from console.policy.rules.verdicts import Judgement
@@ -33,6 +33,8 @@ SEED = "watchfloor 15:"
 HOSTILE = [
     case for case in read_table((DATA / "hostile_shell.jsonl").read_bytes(), "hostile_shell.jsonl") if case.verdict is not Verdict.ALLOW
 ]
+CODING = read_table((DATA / "coding_calls.jsonl").read_bytes(), "coding_calls.jsonl")
+"""Calls with the verdict that *coding* gives an agent in a sandbox, by the class that each stands for."""
 RUNS_ITS_OWN = {
     *("./run.sh", "/workspace/run.sh", "/workspace/data/../run.sh", "./nothing", "./curl.sh", "./a.txt", "bash run.sh", "bash x.sh"),
     *("bash -c ls", "/usr/bin/../bin/bash -c id"),
@@ -104,6 +106,12 @@ def test_coding_allows_ordinary_work_in_a_sandbox_and_denies_none(unseen: bool, 
     refused = {text: one.rule for text, one in found.items() if one.verdict is not Verdict.ALLOW}
     assert len(refused) <= len(found) / 10, refused
     assert not [text for text, one in found.items() if one.verdict is Verdict.DENY]
+
+
+@pytest.mark.parametrize("case", CODING, ids=lambda case: ascii(case.argument[:60]))
+def test_what_coding_decides_of_each_class_of_calls(case: Case, workspace: str) -> None:
+    found = judge(Call(case.tool, case.argument), context(policy("coding", workspace), Disk(), Standing.CONTAINED))
+    assert found.verdict is case.verdict, (found.rule, found.reason)
 
 
 def test_no_rule_of_coding_names_an_argument_of_an_ordinary_call() -> None:

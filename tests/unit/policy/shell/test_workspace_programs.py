@@ -9,14 +9,14 @@ from console.policy.rules.profiles import Profile
 from console.policy.shell.commands import find_program
 from console.policy.shell.workspace_programs import WorkspacePrograms, script_of
 from tests.fakes.policy_disk import PolicyDisk
-from tests.fakes.policy_world import rules
+from tests.fakes.policy_world import catalogue, rules
 
 SETTINGS = rules(allow=["file(read:${WORKSPACE}/**)"])
 PROFILE = Profile("coding", "t", "w", {}, work=frozenset({"make", "python", "bash"}))
 
 
 def made(profile: Profile | None = PROFILE) -> WorkspacePrograms:
-    return WorkspacePrograms(profile, "/workspace", FileRules(SETTINGS), Once(PolicyDisk()))
+    return WorkspacePrograms(profile, "/workspace", FileRules(SETTINGS), Once(PolicyDisk()), catalogue())
 
 
 def runs(*argv: str, of: WorkspacePrograms | None = None) -> bool:
