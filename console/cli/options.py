@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 from typing import Annotated
 
 from console.cli.syntax import Option
@@ -43,16 +41,3 @@ def only_root(places: Places | None, verb: str, instead: str = "") -> None:
     if places is not None and places.by_role:
         denied = refusal(Right.ADMINISTER, f"sudo watchfloor {verb}")
         raise Denied(denied.what, f"{denied.remedy}{f'. {instead}' if instead else ''}")
-
-
-def operator() -> str:
-    """Who gives this order, for the record: ``name (uid 1000)``; the name behind sudo when there is one."""
-    uid = os.getuid()
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = "unknown"
-    behind = os.environ.get("SUDO_USER", "")
-    if uid == 0 and behind.isprintable() and 0 < len(behind) <= 32:
-        name = f"{behind} through sudo"
-    return f"{name} (uid {uid})"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 SCHEMA_VERSION = 1
+KILLED_BY = "killed by"
 KILL_ID = re.compile(r"^[a-z0-9][a-z0-9-]{3,40}\Z")
 
 
@@ -225,6 +227,11 @@ class Receipt:
     suspects: tuple[Suspect, ...] = ()
     daemons: tuple[Daemon, ...] = ()
     schema_version: int = SCHEMA_VERSION
+
+    def words(self) -> str:
+        """Who killed, when and why: ``killed by root (uid 0) at 2026-01-02 03:04:05 UTC: it burns``."""
+        at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.pressed_at))
+        return f"{KILLED_BY} {self.by} at {at}: {self.reason}"
 
     def step(self, name: StepName) -> Step:
         """One step; pending where the receipt does not have it yet."""

@@ -6,6 +6,9 @@ import math
 import time
 from collections.abc import Iterable
 
+NO_REASON = "no reason given"
+"""What stands in the place of a reason that a person left out."""
+
 
 def counted(number: int, one: str, many: str = "") -> str:
     """``1 agent``, ``2 agents``, ``1,000 agents``; ``many`` where an s does not make it (``process``, ``processes``)."""

@@ -232,6 +232,7 @@ class Engine:
             agent = state.agents.get(AgentId(target))
             if agent is None or not self._may_judge(agent, outcome, place, receipt.pressed_at, was_seen=target not in unseen):
                 state.killing.discard(AgentId(target))  # of one that had ended before, nothing is open any more
+                yield from sightings.explained(state, agent, receipt)
                 continue
             proven = outcome is Outcome.PROVEN_ZERO
             state.killing.discard(agent.agent_id)
@@ -246,6 +247,8 @@ class Engine:
                 state.proven[agent.agent_id] = place
             else:
                 end, reason = AgentState.ALIVE_AFTER_KILL, f"{outcome}: not confirmed dead"
+                if agent.control_level is ControlLevel.OBSERVED:  # nothing will confirm it: what its row says is that it was killed
+                    reason = f"{receipt.words()}; {reason}"
             yield self._show(replace(agent, state=end, state_reason=reason, ended_at=event.at if proven else None, causes=()))
             yield c.NoteEvent(agent.agent_id, "kill", f"{outcome} {receipt.kill_id}")
             if proven and agent.state.is_live:

@@ -16,6 +16,7 @@ from console.domain.conversation import started_as
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
+from console.domain.kill import KILLED_BY, Receipt
 from console.enforcement import budgets, charging, sighting_cache
 from console.enforcement.adoption import taken_in
 from console.enforcement.identity import GONE, PLACES, TELEMETRY, Row, joined, name_of, observed_id
@@ -23,6 +24,7 @@ from console.enforcement.sighting_cache import Round
 from console.enforcement.state import EngineState, Seen
 
 FINISHED = "finished"
+NOT_SEEN = "no longer seen"
 PAUSED = "paused"
 LAG_S = 10.0
 """How long the stream of a conversation may take to tell what its transcript says."""
@@ -317,13 +319,29 @@ def _gone(state: EngineState, event: e.Sighted, gone: set[AgentId]) -> Iterator[
     for agent_id, seen in [(i, seen) for i, seen in state.seen.items() if seen.inside is not None and seen.inside not in state.live]:
         yield from _end(state, event, agent_id, f"it ran inside {seen.inside}, which has ended")
     for agent_id in sorted(gone):
-        yield from _end(state, event, agent_id, "no longer seen")
+        yield from _end(state, event, agent_id, _why_gone(state, agent_id))
     for agent_id in state.seen.keys() - state.live:
         parts, agent = state.seen.pop(agent_id).parts, state.agents.get(agent_id)
         if agent is not None and agent.control_level is not ControlLevel.OBSERVED:
             _leave(state, agent_id, parts)
         state.same.pop(agent_id, None)
         state.taken_in.pop(agent_id, None)
+
+
+def _why_gone(state: EngineState, agent_id: AgentId) -> str:
+    """Why it is not seen any more: a kill of it, or of an agent above it, is named."""
+    one = state.agents.get(agent_id)
+    while one is not None:
+        if one.state_reason.startswith(KILLED_BY):
+            return f"{one.state_reason.rpartition('; ')[0]}; {NOT_SEEN}"
+        one = state.agents.get(one.parent_id) if one.parent_id is not None else None
+    return NOT_SEEN
+
+
+def explained(state: EngineState, agent: Agent | None, receipt: Receipt) -> Iterator[c.Command]:
+    """Its source missed it before the kill was judged: the kill is why. No proof comes of that, so it stays ended."""
+    if agent is not None and agent.state_reason == NOT_SEEN and (agent.ended_at or 0.0) >= receipt.pressed_at:
+        yield c.ShowAgent(state.put(agent.changed(state_reason=f"{receipt.words()}; {NOT_SEEN}")))
 
 
 def _quiet(state: EngineState, seen_now: set[AgentId]) -> Iterator[c.Command]:

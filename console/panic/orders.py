@@ -10,6 +10,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from console.domain.errors import ConsoleError
+from console.domain.process.account import operator
 from console.panic.guard_link import GuardLink, ask_beside
 
 NO_START = -1
@@ -25,9 +26,9 @@ class GuardPort(QObject):
     refused = Signal(object)
     """A ConsoleError: the guard answered, and said no."""
 
-    def __init__(self, guard: GuardLink, state_dir: Path | None, by: str, reason: str, parent: QObject | None = None) -> None:
+    def __init__(self, guard: GuardLink, state_dir: Path | None, place: str, reason: str, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._guard, self._state_dir, self._by, self._reason = guard, state_dir, by, reason
+        self._guard, self._state_dir, self._by, self._reason = guard, state_dir, f"{operator()}, {place}", reason
         self._process: QProcess | None = None
         self._heard = ""
 

@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from console.domain.errors import ExitCode
 from console.domain.guard import ANSWER_S, HELD_GRACE_S, HOLD_S
+from console.domain.process.account import operator
 from console.gui import app as console_app
 from console.gui.window.main import Window
 from console.panic import event_time
@@ -64,6 +65,7 @@ def test_a_guard_that_held_but_did_not_kill_is_pressed(make_house: Make, places:
     port.make_sure()
     qtbot.waitUntil(lambda: ops(house) == ["press"])
     qtbot.waitUntil(lambda: house.guard.latched)
+    assert [op["by"] for op in house.guard.ops if op["op"] == "press"] == [f"{operator()}, test"]
     port.make_sure()
     qtbot.wait(300)
     assert ops(house) == ["press"], "a guard that killed is left alone"

@@ -14,7 +14,7 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.errors import Unreachable
-from console.domain.words import counted, usd
+from console.domain.words import NO_REASON, counted, usd
 
 if TYPE_CHECKING:
     from console.api.client.reading import ReadingClient
@@ -59,7 +59,7 @@ def fleet(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json = F
         out.emit({"killed": seen.killed, "kill_reason": seen.kill_reason, "agents": [_as_json(a) for a in seen.agents]})
         return 0
     if seen.killed:
-        out.show(out.words(f"KILLED: {seen.kill_reason or 'no reason given'}. Nothing starts until you rearm.", "bold red", 600))
+        out.show(out.words(f"KILLED: {seen.kill_reason or NO_REASON}. Nothing starts until you rearm.", "bold red", 600))
     if not seen.agents:
         first = f"No agents are seen yet: {plain(', '.join(waiting))} had no look so far." if waiting else "No agents."
         out.say(f"{first} Start one with: watchfloor run -- COMMAND")

@@ -9,7 +9,7 @@ from console.api.client.api_client import ApiClient
 from console.api.ladder import LadderBody, ScopeBody
 from console.api.messages import ActView
 from console.cli.link import build, connect
-from console.cli.options import existing_places, operator
+from console.cli.options import existing_places
 from console.cli.stop import panic, receipt_text
 from console.cli.stop.return_watch import after_watch
 from console.cli.terminal import out
@@ -17,6 +17,7 @@ from console.cli.terminal.plain import plain
 from console.domain.errors import AlreadyEnded, ConsoleError, ExitCode, Unreachable
 from console.domain.kill import Receipt, Step, decided
 from console.domain.ladder import Reach, Rung, Scope
+from console.domain.process.account import operator
 from console.domain.verdict import verdict, worst
 from console.domain.words import counted
 from console.killswitch.client.guard_client import GuardClient

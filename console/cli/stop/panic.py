@@ -12,13 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from console.cli.options import Json, StateDir, WaitWatch, existing_places, operator, seek_places
+from console.cli.options import Json, StateDir, WaitWatch, existing_places, seek_places
 from console.cli.syntax import Option
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, Denied, ExitCode, NotFound, TimedOut, Unreachable, UsageProblem
 from console.domain.kill import Receipt, Step, StepName, StepStatus, decided
+from console.domain.process.account import operator
 from console.domain.verdict import verdict, worst
+from console.domain.words import NO_REASON
 from console.killswitch.client.kill import press_and_wait, press_as_member, press_without_guard
 from console.settings.places import Places, choose_state_dir
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 FINISH_S = 20.0
 """How long to wait for rotation, remote write and evidence."""
-NO_REASON = "no reason given"
 """As in the window: nothing stands between a person and a panic."""
 REASON_BYTES = 2500
 _LOOK_S = 0.1

@@ -7,12 +7,13 @@ from typing import Annotated
 from console.api.client.api_client import ApiClient
 from console.api.rearm import PassphraseBody, PassphraseView
 from console.cli.link import connect
-from console.cli.options import Json, StateDir, operator
+from console.cli.options import Json, StateDir
 from console.cli.stop.secret_input import Fd, File, is_person, read_passphrase, typed
 from console.cli.syntax import Option, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import Denied, UsageProblem
+from console.domain.process.account import operator
 
 app = Verbs("The passphrase that a rearm takes.")
 _WORDS = {

@@ -14,12 +14,13 @@ from console.api.client.api_client import ApiClient
 from console.api.rearm import AgainView, KilledView, RearmProof, RearmView, Signature
 from console.cli.embedded import child_environment
 from console.cli.link import connect
-from console.cli.options import Json, Reason, StateDir, operator
+from console.cli.options import Json, Reason, StateDir
 from console.cli.stop.secret_input import Fd, File, is_person, read_passphrase, typed
 from console.cli.syntax import Option
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, UsageProblem
+from console.domain.process.account import operator
 from console.domain.words import counted
 
 SIGN_S = 60.0

@@ -139,10 +139,9 @@ class SecondLook:
                 return
             except EngineSilent:
                 pass
-        elif not ever:
-            return
-        self._unclear |= ever
-        self._words.append("the engine did not answer" + (": containers that came back cannot be ruled out" if ever else ""))
+        if ever:  # where no agent ever was in a container, none can have come back: a silent engine hides nothing
+            self._unclear = True
+            self._words.append("the engine did not answer: containers that came back cannot be ruled out")
 
     def _kill_those_back(self) -> None:
         """EngineSilent when it does not say what runs."""

@@ -15,6 +15,7 @@ from console.domain.calls.permission import rank_of
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
+from console.domain.words import NO_REASON
 from console.services.approvals.approval_runner import record_of
 from console.services.approvals.impact import blast_of
 from console.services.fleet.core import Core, now
@@ -25,7 +26,6 @@ DECIDED_MAX = 100
 QUESTIONS_MAX, COUNTED_S = 500, 30.0
 TREE_MAX = 30
 BEFORE_MAX = 10
-NO_REASON = "no reason given"
 """The reason that the agent gets for a denial without one."""
 LISTED_MAX = 4096
 """Characters of a request in a list. An agent can make a hundred requests of 64 KiB, and each new one makes every client read the list."""

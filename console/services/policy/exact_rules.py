@@ -21,6 +21,7 @@ from console.domain.calls.approval import Approval, ApprovalState, digest_of, ex
 from console.domain.calls.permission import PermissionRequest, Verdict
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
+from console.domain.words import NO_REASON
 from console.ledger.store import Ledger
 from console.policy.files.disk import below
 from console.policy.judge import Call, tool_named
@@ -133,7 +134,7 @@ class ExactDesk:
         if offer.rule is None:
             raise Denied(f"No rule can answer this: {offer.why_not}.", "Each such call is asked.")
         rule = self.rules.make(approval, offer.rule.folder, body.reason.strip(), by)
-        await asyncio.to_thread(self._scribe.record_first, _record(by, "policy.rule_added", rule, body.reason.strip() or "no reason given"))
+        await asyncio.to_thread(self._scribe.record_first, _record(by, "policy.rule_added", rule, body.reason.strip() or NO_REASON))
         await asyncio.to_thread(self.rules.keep, rule)
         return rule
 
@@ -142,7 +143,7 @@ class ExactDesk:
         rule = next((one for one in self.rules.listed() if one.id == body.id), None)
         if rule is None:
             raise NotFound(f"There is no rule {body.id[:60]!r}.", "watchfloor policy rules shows them.")
-        reason = body.reason.strip() or "no reason given"
+        reason = body.reason.strip() or NO_REASON
         await asyncio.to_thread(self._scribe.record_first, _record(by, "policy.rule_removed", rule, reason))
         await asyncio.to_thread(self.rules.remove, rule.id)
 

@@ -20,7 +20,7 @@ from console.domain.engine.command import Record
 from console.domain.errors import AlreadyEnded, ConsoleError, Killed, NotFound, NotRecorded
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.words import counted
+from console.domain.words import NO_REASON, counted
 from console.egress.service import Egress
 from console.enforcement.ladder import MISSING, Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
 from console.enforcement.state import EngineState
@@ -135,7 +135,7 @@ class LadderDesk:
         if scope.reach is Reach.ALL:
             return await self._stop.zero(await self._stop.press(None, reason, by), ACT_S)
         state = self._core.state
-        reason, ended = reason or "operator", already_ended(state, scope)
+        reason, ended = reason.strip() or NO_REASON, already_ended(state, scope)
         if len(ended) == len(scope.targets) and ended:
             return await self._kill_ended(ended, reason, by)
         plan(state, Rung.KILL, scope).refuse_if_idle()  # nothing is waited for between this look and the mark of the stop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from console.domain.conversation import Program, command_line
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
+from console.domain.kill import Outcome, Receipt, Target
 from console.enforcement import sightings
 from console.enforcement.identity import observed_id
 from tests.fakes.playbook import Playbook
@@ -34,6 +36,36 @@ def test_a_session_appears_as_observed_and_ends_when_it_is_no_longer_seen() -> N
     see(book, sighting("s1")).none(c.ShowAgent)
     see(book)
     assert book.agent(agent_id).state is AgentState.ENDED
+
+
+@pytest.mark.parametrize("first", ["the kill is judged", "its source misses it"])
+def test_the_row_of_an_observed_agent_says_who_killed_it_when_and_why(first: str) -> None:
+    root, sub = sighting("s1"), sighting("s2", parent="s1")
+    book = see(Playbook(), root, sub)
+    ids = observed_id(root), observed_id(sub)
+    target = Target(ids[0], "observed", Outcome.BEST_EFFORT, 3.0)
+    receipt = Receipt("20260101-000000-abcdef", "01234567", ids[0], "it burns; fast", "ann (uid 1000)", book.at, targets=(target,))
+    judged = e.KillJudged(book.at, book.boot, receipt)
+    if first == "the kill is judged":
+        see(book >> judged)
+        assert book.agent(ids[1]).state_reason == book.agent(ids[0]).state_reason, "its sub-agent ended with it"
+    else:
+        see(book) >> judged
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(book.at))
+    assert book.agent(ids[0]).state_reason == f"killed by ann (uid 1000) at {at}: it burns; fast; no longer seen"
+    assert book.agent(ids[0]).state is AgentState.ENDED, "nothing confirmed it"
+    before = book.agent(ids[0])
+    see(book >> judged)
+    assert book.agent(ids[0]) == before
+
+
+def test_a_kill_before_its_end_says_nothing_of_an_agent_that_ended_by_itself() -> None:
+    book = see(see(Playbook(), sighting("s1")))
+    agent_id = observed_id(sighting("s1"))
+    target = Target(agent_id, "observed", Outcome.BEST_EFFORT, 3.0)
+    late = Receipt("20260101-000000-abcdef", "01234567", agent_id, "it burns", "ann", book.at + 60.0, targets=(target,))
+    book >> e.KillJudged(book.at, book.boot, late)
+    assert book.agent(agent_id).state_reason == "no longer seen"
 
 
 def spent(one: Sighting, cost: float, status: str = "") -> Sighting:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from console.domain.kill import Outcome, StepName, StepStatus
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Mount, Mounts
-from console.killswitch.kernel.engine import Engine
+from console.killswitch.kernel.engine import Engine, EngineSilent
 from console.killswitch.kernel.processes import Marked
 from console.killswitch.kill import second_look, session
 from console.killswitch.kill.second_look import SecondLook
@@ -197,3 +198,17 @@ def test_an_engine_that_lists_a_container_for_ever_and_names_a_strangers_pid_pro
         assert "no cgroup of it" in kill.receipt().targets[0].evidence["why"] and kill.open_aims() == []
     finally:
         stub.close()
+
+
+@pytest.mark.parametrize("ever", [True, False])
+def test_a_silent_engine_is_named_only_where_a_container_of_ours_could_have_come_back(tmp_path: Path, ever: bool) -> None:
+    class Silent:
+        def __getattr__(self, name: str) -> Any:
+            def asked(*_: object, **__: object) -> Any:
+                raise EngineSilent("it does not answer")
+
+            return asked
+
+    engine: Any = Silent()
+    status, words = look_of(run(Field("0", tmp_path, None, engine, ever, frozenset)))
+    assert (status, "engine" in words) == ((StepStatus.UNKNOWN, True) if ever else (StepStatus.OK, False))

@@ -40,7 +40,7 @@ class World:
         egress: Any = SimpleNamespace(attached=list)
         places: Any = SimpleNamespace(guard_dir=tmp_path)
         counting: Any = SimpleNamespace(anew=self.counted)
-        stop: Any = None
+        stop: Any = SimpleNamespace(kill=self.kill)
         more: Any = {"daemons": no_daemons(), "counting": counting, "look_at_guard": self.look}
         self.desk = LadderDesk(core, scribe, guard, places, egress, stop, **more)
 
@@ -48,6 +48,9 @@ class World:
         if self.refuses:
             raise NotRecorded("The audit log could not be written.", "")
         self.done.append(f"recorded {record.kind}")
+
+    async def kill(self, _agents: object, reason: str, _by: str, _scope: Scope) -> None:
+        self.done.append(f"kill: {reason}")
 
     def record(self, record: Record) -> None:
         self.done.append(f"record {record.kind}")
@@ -92,6 +95,13 @@ def test_a_preview_of_a_kill_says_what_it_does_not_cover_and_which_sandbox_leave
     apart = preview_view(plan(world.book.state, Rung.KILL, ONE), "", {}, None, {"a1": Outside("")})
     assert apart.outside == "The sandbox of 1 agent allows no connection to other programs: a kill covers all that they do."
     assert preview_view(plan(world.book.state, Rung.KILL, ONE), "", {}).outside == ""
+
+
+@pytest.mark.parametrize(("given", "kept"), [("", "no reason given"), ("  ", "no reason given"), ("it burns", "it burns")])
+async def test_a_kill_without_a_reason_says_that_none_was_given(tmp_path: Path, given: str, kept: str) -> None:
+    world = World(tmp_path)
+    await world.desk.kill(ONE, given, "operator:0")
+    assert world.done == [f"kill: {kept}"]
 
 
 async def test_a_freeze_acts_first_and_is_recorded_after(tmp_path: Path) -> None:
