@@ -103,13 +103,19 @@ class Reference:
             return max([worst, ALLOW if known else ASK, *self.arguments(name, argv[1:])])
         writes = False
         for word in argv[1:] if name not in WRAPPERS else []:
-            if word.rsplit("/", 1)[-1] in self.texts("deny", "shell") or ("/" in word and self.file("read", word) == DENY):
+            if word.rsplit("/", 1)[-1] in self.texts("deny", "shell") or self.hides(word):
                 return DENY
             output = word if writes and word[:1] != "-" else word[2:] if word[:2] == "-o" and "/" in word else ""
             if output and self.file("make", output) == DENY:
                 return DENY
             writes = word == "-o" or (writes and (word[:1] != "-" or output != ""))
         return max(worst, ASK)
+
+    def hides(self, word: str) -> bool:
+        """Whether a word holds what may not be read: as it is, behind a sign, or glued to the letters of an option."""
+        pieces = {word, *re.split("[=@:,;]", word)}
+        pieces |= {rest for one in pieces for at in range(2, 13) if one[:1] == "-" and "/" not in one[:at] and (rest := one[at:])}
+        return any(self.file("look", one) == DENY for one in pieces if one and one[0] != "-")
 
     def arguments(self, name: str, words: list[str]) -> list[int]:
         (flags, valued, kinds), pending = PROGRAMS[name], words[::-1]
@@ -123,7 +129,7 @@ class Reference:
             elif option := re.match(rf"-([{flags or '-'}]*)(.?)(.*)", word):
                 seen += option.group(1) + option.group(2)
                 if option.group(2) and (option.group(2) not in valued or not (option.group(3) or pending)):
-                    found.append(ASK)
+                    found.append(DENY if option.group(2) not in valued and self.hides(word) else ASK)
                     lacks = lacks or option.group(2) in valued  # which word is missing nobody can say, so neither what it would have read
                 elif option.group(2):
                     found.append(self.use(valued[option.group(2)], option.group(3) or pending.pop()))

@@ -217,7 +217,7 @@ class _Options:
             return
         elif kind == "run":
             self._made.uses.append(Use("run", value, f"option {name} runs a program"))
-        elif kind == "ask":
+        elif kind in ("ask", "unsure"):
             self._made.ask(f"option {name} does what cannot be checked", value)
         elif kind != "text":
             self._made.uses.append(Use(kind, value, f"option {name}"))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import posixpath
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -37,6 +36,7 @@ from console.policy.shell.effects import UseRules
 from console.policy.shell.fronts import Started
 from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, simple_commands
+from console.policy.shell.named_files import denied_reads, outside, written
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
 
@@ -130,7 +130,7 @@ class ShellJudge:
                 why = "it would run elsewhere if the cd before it failed; join it with &&"
                 parts.append(Part(_source(text, simple), Verdict.DENY, "cd", "parse", why))
             if simple.argv[0] == "cd":
-                place = self._folder(simple, following, place, parts)
+                place = _folder(self._policy, self._files, simple, following, place, parts)
                 before = before or simple.joined
                 continue
             found, program = self._command(simple.argv, place, _source(text, simple))
@@ -154,24 +154,6 @@ class ShellJudge:
         if is_literal:
             return found
         return replace(found, steps=()) if found.parts and found.parts[0].rule == WORK else None
-
-    def _folder(self, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
-        """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
-        text = " ".join(simple.argv)
-        alone = len(simple.words) == 2 and not simple.targets and not simple.behind and simple.joined not in ("|", "|&", "||")
-        if not alone or following not in ("&&", "") or simple.argv[1].startswith("-") or simple.words[1].pattern or simple.words[1].tilde:
-            parts.append(Part(text, Verdict.DENY, "cd", "parse", "where it leads is not certain; write cd FOLDER && COMMAND"))
-            return place
-        folder = simple.argv[1]
-        program = Program("cd", "cd", "", "", frozenset({"cd"}), True)
-        for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
-            if rule := self._policy.commands.forbidding(kind, program, simple.argv, simple.argv[1:], place.cwd, self._files):
-                parts.append(Part(text, verdict, rule.text, "program", BY_RULE[kind]))
-        parts.append(replace(self._policy.files.judge("list", folder, place.cwd, self._files), action="read"))
-        facts = self._files.look(absolute(folder, place.cwd))
-        if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
-            parts.append(Part(text, Verdict.DENY, "cd", "parse", "the shell and the disk read '..' behind a link differently"))
-        return replace(place, cwd=facts.real or absolute(folder, place.cwd), moved=True)
 
     def _command(self, argv: tuple[str, ...], place: Place, text: str = "") -> tuple[list[Part], Program]:
         """Every part of one command and of what it runs, and the program it is."""
@@ -197,15 +179,22 @@ class ShellJudge:
         if "git" in program.names and program.path:
             home = self._policy.settings.workspace
             parts += judge_git(absolute(reading.base or ".", place.cwd), home, self._files, self._known, shown)
-        if not described.is_described or (described.operands[:1] == ("inner",) and any(use.kind in ("ask", "run") for use in reading.uses)):
-            parts += self._inside(argv, program, place)
-        for inner in reading.inners:
-            parts += self._inner(inner, reading, place)
+        parts += self._named(argv, program, described, reading, place)
+        if own.rule == WORK:
+            parts += outside(self._uses, self._files, argv, place.cwd)
         parts += self._of_started(started, own, place)
         if reading.drops and self._steps.environment(argv, program, place.cwd, place.depth):
             why = f"{program.name} takes the variables away that keep what it runs from running others"
             parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", why))
         return parts, program
+
+    def _named(self, argv: tuple[str, ...], program: Program, described: Description, reading: Reading, place: Place) -> list[Part]:
+        """What its words name: commands that it runs, and files where no description says of each word what it is."""
+        parts = [part for inner in reading.inners for part in self._inner(inner, reading, place)]
+        asked = tuple(use.value for use in reading.uses if use.kind == "ask")
+        if not described.is_described or (described.operands[:1] == ("inner",) and any(use.kind in ("ask", "run") for use in reading.uses)):
+            return self._inside(argv, program, place) + parts
+        return denied_reads(self._uses, asked, place.cwd) + parts
 
     def _of_started(self, started: Started, own: Part, place: Place) -> list[Part]:
         """What ``own`` starts, judged. Of Python's modules only such as start others are known by their names.
@@ -258,12 +247,10 @@ class ShellJudge:
 
     def _inside(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
         """What of an undescribed program's words is denied for certain; its rule may allow it, but never over a denial."""
-        parts = _written(self._uses, argv, place.cwd)
+        parts = written(self._uses, argv, place.cwd) + denied_reads(self._uses, argv[1:], place.cwd)
         for word in argv[1:]:
             if rule := self._policy.commands.names_denied(word):
                 parts.append(Part(word, Verdict.DENY, rule.text, "program", f"{program.name} may run it, and that is blocked by rule"))
-            elif "/" in word and (part := self._uses.judge(Use("read", word), place.cwd, False)).verdict is Verdict.DENY:
-                parts.append(part)
         parts += self._as_its_file(argv, program, place)
         if program.names & _APPLETS and len(argv) > 1 and place.depth <= DEPTH:
             inner = self._command(argv[1:], replace(place, depth=place.depth + 1))[0]
@@ -286,6 +273,25 @@ class ShellJudge:
         return [part for part in parts if part.verdict is Verdict.DENY]
 
 
+def _folder(policy: Policy, files: Once, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
+    """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
+    text = " ".join(simple.argv)
+    alone = len(simple.words) == 2 and not simple.targets and not simple.behind and simple.joined not in ("|", "|&", "||")
+    if not alone or following not in ("&&", "") or simple.argv[1].startswith("-") or simple.words[1].pattern or simple.words[1].tilde:
+        parts.append(Part(text, Verdict.DENY, "cd", "parse", "where it leads is not certain; write cd FOLDER && COMMAND"))
+        return place
+    folder = simple.argv[1]
+    program = Program("cd", "cd", "", "", frozenset({"cd"}), True)
+    for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
+        if rule := policy.commands.forbidding(kind, program, simple.argv, simple.argv[1:], place.cwd, files):
+            parts.append(Part(text, verdict, rule.text, "program", BY_RULE[kind]))
+    parts.append(replace(policy.files.judge("list", folder, place.cwd, files), action="read"))
+    facts = files.look(absolute(folder, place.cwd))
+    if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
+        parts.append(Part(text, Verdict.DENY, "cd", "parse", "the shell and the disk read '..' behind a link differently"))
+    return replace(place, cwd=facts.real or absolute(folder, place.cwd), moved=True)
+
+
 def _base(use: Use, reading: Reading, place: Place) -> str:
     return place.cwd if use.why == "option -C" or not reading.base else absolute(reading.base, place.cwd)
 
@@ -304,27 +310,6 @@ def _by_rule(rule: Rule, program: Program, described: Description, reading: Read
     if reading.inners and not reading.exact:
         return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command unknown arguments")
     return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule")
-
-
-_OUTPUT = re.compile(r"(?:-o|--?out[a-z-]*|--write|--in-place|--destination)\Z")
-
-
-def _written(uses: UseRules, argv: tuple[str, ...], cwd: str) -> list[Part]:
-    """What is denied or dangerous of the files that an undescribed program writes by custom: those behind ``-o``, ``--out...`` or
-    ``--write``, or glued to it."""
-    found, behind = [], False
-    for word in argv[1:]:
-        name, _, value = word.partition("=")
-        if not word.startswith("-"):
-            found += [word] if behind else []
-        elif value and _OUTPUT.match(name):
-            found.append(value)
-        elif word.startswith("-o") and "/" in word:
-            found.append(word[2:])
-        else:
-            behind = bool(_OUTPUT.match(word))
-    parts = [uses.judge(Use("make", word), cwd, False) for word in found]
-    return [part for part in parts if part.verdict is Verdict.DENY or part.danger]
 
 
 def _joined(uses: list[Use]) -> list[Use]:

@@ -1,0 +1,86 @@
+"""Find the files that the words of a command may name where no description says what a word is.
+
+A file may be glued to an option (``-f/etc/shadow``), stand behind ``=``, ``@`` or ``:`` (``-d@FILE``), or be a plain word.
+What a deny rule names is denied in each of these spellings. What a program of the workspace is given outside of it asks.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+
+from console.domain.calls.permission import Verdict
+from console.policy.files.paths import Files, absolute
+from console.policy.rules.verdicts import NO_RULE, Part
+from console.policy.shell.argv import Use
+from console.policy.shell.effects import UseRules
+
+_OUTPUT = re.compile(r"(?:-o|--?out[a-z-]*|--write|--in-place|--destination)\Z")
+_SEPARATORS = re.compile(r"[=@:,;]")
+_GLUED = 12
+"""Letters of options that a path may be glued to."""
+_PIECES = 50
+_SCRATCH = ("/tmp/", "/var/tmp/", "/dev/")  # noqa: S108
+"""Where programs keep what they need for a moment, and where nothing is kept."""
+
+
+def denied_reads(uses: UseRules, words: Sequence[str], cwd: str) -> list[Part]:
+    """A denial for each word that names, in whatever spelling, what a rule denies to be read."""
+    found = (uses.judge(Use("list", path), cwd, False) for word in words for path in paths_in(word))
+    return [part for part in found if part.verdict is Verdict.DENY and (part.rule.startswith("file(") or part.rule == "devices")]
+
+
+def paths_in(word: str) -> Iterator[str]:
+    """Every path that a word may hold; a text of many words holds none."""
+    pieces = dict.fromkeys((word, *_SEPARATORS.split(word)))
+    for piece in list(pieces)[:_PIECES]:
+        if piece.startswith("-"):
+            last = min(piece.find("/") if "/" in piece else len(piece), _GLUED)
+            yield from (piece[at:] for at in range(2, last + 1) if piece[at:])
+        elif piece and len(piece) < 1024 and piece.isprintable():
+            yield piece
+    if "=" in word and word.partition("=")[2]:
+        yield word.partition("=")[2]
+
+
+def written(uses: UseRules, argv: tuple[str, ...], cwd: str) -> list[Part]:
+    """What is denied or dangerous of the files that an undescribed program writes by custom."""
+    parts = [uses.judge(Use("make", word), cwd, False) for word in _outputs(argv)]
+    return [part for part in parts if part.verdict is Verdict.DENY or part.danger]
+
+
+def outside(uses: UseRules, files: Files, argv: tuple[str, ...], cwd: str) -> list[Part]:
+    """A question for each file that a program of the workspace is given and that lies where no rule lets it read: it may change it."""
+    words = [word for word in argv[1:] if not word.startswith("-") and "/" in word or word == ".."]
+    return [part for word in dict.fromkeys((*words, *_outputs(argv))) if (part := _outside(uses, files, word, cwd)) is not None]
+
+
+def _outside(uses: UseRules, files: Files, word: str, cwd: str) -> Part | None:
+    if len(word) > 1024 or not word.isprintable():
+        return None
+    path = absolute(word, cwd)
+    facts, above = files.look(path), posixpath.dirname(path)
+    if facts.kind == "missing" and (above == "/" or files.look(above).kind != "folder"):
+        return None  # a text that looks like a path
+    scratch = path.startswith(_SCRATCH) and facts.real.startswith(_SCRATCH) and ".." not in word.split("/")
+    if scratch or uses.judge(Use("list", word), cwd, False).verdict is not Verdict.ASK:
+        return None
+    why = f"{word[:80]} lies outside of the workspace, and a program that is given it may change it"
+    return Part(f"use {facts.real or path}", Verdict.ASK, NO_RULE, "file", why)
+
+
+def _outputs(argv: tuple[str, ...]) -> list[str]:
+    """Files behind ``-o``, ``--out...`` or ``--write``, or glued to it."""
+    found, behind = [], False
+    for word in argv[1:]:
+        name, _, value = word.partition("=")
+        if not word.startswith("-"):
+            found += [word] if behind else []
+        elif value and _OUTPUT.match(name):
+            found.append(value)
+        elif word.startswith("-o") and "/" in word:
+            found.append(word[2:])
+        else:
+            behind = bool(_OUTPUT.match(word))
+    return found
