@@ -15,6 +15,7 @@ from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.errors import Unreachable
 from console.domain.words import NO_REASON, counted, usd
+from console.wording.agent_kinds import TITLES
 
 if TYPE_CHECKING:
     from console.api.client.reading import ReadingClient
@@ -47,7 +48,9 @@ _UNITS = {
 SETTLED_S = 2.0
 """After every source's first look, until it is believed that there is no agent."""
 WIDE = 100
-"""Columns that the whole table takes."""
+"""Columns that a table with a line for each agent takes."""
+WITH_BURN = 130
+"""Columns that the table with the burn takes, too."""
 FIRST_LOOK_S = 5.0
 """So long the first list of an instance that was just started waits for each source's first look."""
 
@@ -67,7 +70,7 @@ def fleet(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json = F
     if shape:
         from console.cli.shaping import shaped
 
-        out.show(shaped(_table([("", agent) for _, agent in in_tree_order(seen.agents)], room=WIDE), shape))
+        out.show(shaped(_table([("", agent) for _, agent in in_tree_order(seen.agents)], room=WITH_BURN, with_depth=True), shape))
         return 0
     out.show(_table(in_tree_order(seen.agents), room=out.columns()))
     live = sum(1 for a in seen.agents if a.ended_at is None)
@@ -142,6 +145,19 @@ def cost_words(agent: AgentView) -> str:
     return usd(agent.cost_usd) + (" + unpriced" if agent.unpriced else "")
 
 
+def program_words(agent: AgentView) -> str:
+    """``claude-code``: the program whose own files its source reads; ``-``: none of those that Watchfloor knows."""
+    kinds = (source.replace("_", "-") for source in (agent.source, *agent.seen_by))
+    return next((kind for kind in kinds if kind in TITLES), "-")
+
+
+def burn_words(agent: AgentView) -> str:
+    """What it spends in an hour, by its last minutes; ``-``: it has ended."""
+    if agent.ended_at is not None:
+        return "-"
+    return "unknown" if agent.cost_usd is None and not agent.burn_usd_per_h else usd(agent.burn_usd_per_h)
+
+
 def _as_json(agent: AgentView) -> dict[str, object]:
     row: dict[str, object] = agent.as_data()
     if not agent.network_enforced:
@@ -149,37 +165,50 @@ def _as_json(agent: AgentView) -> dict[str, object]:
     return row
 
 
-def _table(ordered: list[tuple[str, AgentView]], *, room: int) -> Table:
+def _table(ordered: list[tuple[str, AgentView]], *, room: int, with_depth: bool = False) -> Table:
     """In less than WIDE columns the name stands below the id, the tree's lines alone show the depth, and no number is cut in two."""
-    narrow = room < WIDE
-    table = _narrow_table(ordered, room) if narrow else _wide_table()
+    if room < WIDE:
+        return _narrow_table(ordered, room)
+    heads = ["AGENT", *(["DEPTH"] if with_depth else []), "PROGRAM", "CONTROL", "NETWORK"]
+    table = new_table()
+    for name in heads:
+        table.add_column(name, no_wrap=True)
+    for name in ("COST", "BURN/H") if room >= WITH_BURN else ("COST",):
+        table.add_column(name, right=True, no_wrap=True)
+    for name in ("LIMITS USED", "STATE", "NAME"):
+        table.add_column(name, min_width=16 if name == "LIMITS USED" else None)
     for guide, agent in ordered:
-        style = _STATE_STYLES.get(agent.state, "dim")
-        state = agent.state.replace("_", " ") + (f" ({', '.join(agent.causes)})" if agent.causes else "")
-        state += ", dry-run" if agent.dry_run and agent.ended_at is None else ""
-        if agent.state_reason:
-            state += f": {agent.state_reason}"
-        first, name = Text(guide, "dim") + out.words(agent.id, limit=70), out.words(agent.name, limit=60)
         table.add_row(
-            *([Text("\n").join((first, name))] if narrow else [first, str(agent.depth)]),
-            out.words(control_words(agent), "yellow" if agent.best_effort else "", 40),
-            out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
+            _id_cell(guide, agent),
+            *([str(agent.depth)] if with_depth else []),
+            program_words(agent),
+            *_held_cells(agent),
             cost_words(agent),
-            Text(_limits_used(agent).replace("/", "/ ") if narrow else _limits_used(agent)),  # a place to break that is in no number
-            out.words(state, style, 120),
-            *([] if narrow else [name]),
+            *([burn_words(agent)] if room >= WITH_BURN else []),
+            Text(_limits_used(agent)),
+            _state_cell(agent),
+            out.words(agent.name, limit=60),
         )
     return table
 
 
-def _wide_table() -> Table:
-    table = new_table()
-    for name in ("AGENT", "DEPTH", "CONTROL", "NETWORK"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("COST", right=True, no_wrap=True)
-    for name in ("LIMITS USED", "STATE", "NAME"):
-        table.add_column(name, min_width=16 if name == "LIMITS USED" else None)
-    return table
+def _id_cell(guide: str, agent: AgentView) -> Text:
+    return Text(guide, "dim") + out.words(agent.id, limit=70)
+
+
+def _held_cells(agent: AgentView) -> tuple[Text, Text]:
+    return (
+        out.words(control_words(agent), "yellow" if agent.best_effort else "", 40),
+        out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
+    )
+
+
+def _state_cell(agent: AgentView) -> Text:
+    state = agent.state.replace("_", " ") + (f" ({', '.join(agent.causes)})" if agent.causes else "")
+    state += ", dry-run" if agent.dry_run and agent.ended_at is None else ""
+    if agent.state_reason:
+        state += f": {agent.state_reason}"
+    return out.words(state, _STATE_STYLES.get(agent.state, "dim"), 120)
 
 
 def _narrow_table(ordered: list[tuple[str, AgentView]], room: int) -> Table:
@@ -189,6 +218,14 @@ def _narrow_table(ordered: list[tuple[str, AgentView]], room: int) -> Table:
     for name, width in widths.items():
         table.add_column(name, width=width, right=name == "COST")
     table.add_column("STATE", width=max(8, room - sum(widths.values()) - 2 * len(widths)))
+    for guide, agent in ordered:
+        table.add_row(
+            Text("\n").join((_id_cell(guide, agent), out.words(agent.name, limit=60))),
+            *_held_cells(agent),
+            cost_words(agent),
+            Text(_limits_used(agent).replace("/", "/ ")),  # a place to break that is in no number
+            _state_cell(agent),
+        )
     return table
 
 

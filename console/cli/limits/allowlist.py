@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, UrlTestBody
@@ -92,7 +91,7 @@ def add(
         marks = [f"{'DANGER' if mark.danger else 'note'}: {plain(mark.words, 200)}" for mark in client.test_url(probe).marks]
         for words in marks:
             out.note(words)
-        if any(words.startswith("DANGER") for words in marks) and not yes and sys.stdin.isatty():
+        if any(words.startswith("DANGER") for words in marks) and not yes and out.is_asked():
             out.confirm("Save it all the same?")
         return _changed(client.add_entry(body), as_json)
 

@@ -7,13 +7,14 @@ from typing import Annotated, Any
 from console.api import budgets as b
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.shaping import shaped
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Table, new_table
 from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limits
 from console.domain.errors import UsageProblem
-from console.domain.words import usd
+from console.domain.words import counted, usd
 
 app = Verbs("Limits of agents, trees, sessions, projects and the day: what is used, what ends first, who changed what.")
 
@@ -26,6 +27,9 @@ Type = Annotated[str, Option("--type", metavar="TYPE", help="Agents of this type
 Pairs = Annotated[list[str], Argument(metavar="NAME=VALUE ...", help=f"Limits: {LIMIT_LABELS}; for example cost=2.50.")]
 Names = Annotated[list[str], Argument(metavar="NAME ...", help="Limits to take away.")]
 
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask, also where agents would be halted at once.")]
+NAMED = 20
+
 _NO_VALUE = frozenset({"none", "off", "unlimited"})
 
 
@@ -36,6 +40,7 @@ def list_budgets(
     session: Session = "",
     project: Project = "",
     day: Day = False,
+    shape: Shape = UNSHAPED,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
@@ -43,7 +48,7 @@ def list_budgets(
     scope, key = _scope(agent, tree, session, project, day, "", may_be_none=True)
     with connect(state_dir) as client:
         if not scope:
-            return _page(client.budgets(), as_json)
+            return _page(client.budgets(), shape, as_json)
         return _node(client.budget_node(scope, key), as_json)
 
 
@@ -57,16 +62,20 @@ def set_limits(
     project: Project = "",
     day: Day = False,
     agent_type: Type = "",
+    yes: Yes = False,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
-    """Set, raise or lower limits. What runs beyond a lower one is halted at once; a raise lets new work start again."""
+    """Set, raise or lower limits. A lower one halts at once what has used more: you are asked first, with a list of the agents."""
     for name, _, value in (text.partition("=") for text in limits):
         if value.lower() in _NO_VALUE:
             raise UsageProblem(f"{name[:60]} needs a number.", "To take a limit away: watchfloor budget remove NAME, with the same scope.")
     caps = parse_limits(limits)
     scope, key = _scope(agent, tree, session, project, day, agent_type)
-    return _change(build(b.BudgetBody, scope=scope, key=key, limits=caps, reason=reason), state_dir, as_json)
+    body = build(b.BudgetBody, scope=scope, key=key, limits=caps, reason=reason)
+    if not yes:
+        _ask_before_a_halt(body, state_dir)
+    return _change(body, state_dir, as_json)
 
 
 @app.command("remove")
@@ -124,6 +133,24 @@ def _scope(agent: str, tree: str, session: str, project: str, day: bool, agent_t
     return chosen[0] if chosen else (None, "")
 
 
+def _ask_before_a_halt(body: b.BudgetBody, state_dir: str | None) -> None:
+    """Raises UsageProblem where it would halt agents and no person is there to be asked, KeyboardInterrupt for any answer but yes."""
+    with connect(state_dir) as client:
+        halted = client.change_budget(body.replaced(dry_run=True)).halted
+        if not halted:
+            return
+        names = {agent.id: agent.name for agent in client.fleet().agents}
+    what = f"This would halt {counted(len(halted), 'agent')} at once"
+    if not out.is_asked():
+        more = f" and {len(halted) - NAMED} more" if len(halted) > NAMED else ""
+        named = ", ".join(plain(one, 70) for one in halted[:NAMED])
+        raise UsageProblem(f"{what}: {named}{more}. Nothing was changed.", "Add --yes to halt them, or set a higher limit.")
+    out.note(f"{what}, because they have used more:")
+    for one in halted:
+        out.note(f"  {plain(one, 70)}  {plain(names.get(one, ''), 60)}".rstrip())
+    out.confirm("Set it, and halt them?")
+
+
 def _change(body: b.BudgetBody, state_dir: str | None, as_json: bool) -> int:
     with connect(state_dir) as client:
         done = client.change_budget(body)
@@ -134,11 +161,12 @@ def _change(body: b.BudgetBody, state_dir: str | None, as_json: bool) -> int:
     return 0
 
 
-def _page(seen: b.BudgetsView, as_json: bool) -> int:
+def _page(seen: b.BudgetsView, shape: Shape, as_json: bool) -> int:
     if as_json:
         out.emit_view(seen)
         return 0
-    _totals(seen.totals)
+    if not shape:
+        _totals(seen.totals)
     table = new_table("WHAT", "NAME", "ENDS IN", "FIRST LIMIT", "USED", "SPENT", "OF", "BURN/H", "NOTE")
     for row in seen.days[:1]:
         _add(table, row, "")
@@ -148,11 +176,11 @@ def _page(seen: b.BudgetsView, as_json: bool) -> int:
     for tree in seen.trees[:100]:
         _add(table, tree.tree, "")
         for row in tree.first:
-            _add(table, row, "  ")
-    out.show(table)
+            _add(table, row, "" if shape else "  ")
+    out.show(shaped(table, shape))
     more = seen.more_trees + max(0, len(seen.trees) - 100)
     if more:
-        out.say(f"and {more:,} more trees (--json shows more)")
+        (out.note if shape else out.say)(f"and {more:,} more trees (--json shows more)")
     return 0
 
 

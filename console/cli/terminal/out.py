@@ -97,6 +97,11 @@ def release() -> str:
     return kept
 
 
+def is_asked() -> bool:
+    """Whether a person can be asked: standard input is a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def confirm(question: str) -> None:
     """Asks on stderr. Raises KeyboardInterrupt for any answer but yes, and for none."""
     _write_to(sys.stderr, f"{question} [y/N]: ")
