@@ -99,7 +99,7 @@ def test_a_killed_session_is_dropped_and_what_only_looks_like_it_or_its_daemon_l
         assert code != 9 and not [r for r in receipt["returns"] if r["certain"]], receipt
         (daemon,) = receipt["daemons"]
         assert (daemon["pid"], daemon["action"], daemon["other_sessions"]) == (stage.daemon.pid, "frozen", [TWO])
-        assert "watching until" in receipt["headline"] and receipt["not_watched"] == []
+        assert "Return watch: ended at" in receipt["headline"] and receipt["not_watched"] == []
         assert stage.stopped() == [ONE[:8]] and victim.stopped() == [], "its own daemon was asked, as its account"
         assert not stage.pid_of(ONE) and runs_on(*known)
 

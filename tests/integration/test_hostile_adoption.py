@@ -67,6 +67,28 @@ from console.killswitch.__main__ import main
 sys.exit(main())"""
 """A guard whose every walk over /proc takes 0.4 s longer, as on a machine with thousands of busy processes."""
 
+REAPER = """
+import ctypes, os, subprocess, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+print(os.getpid(), flush=True)
+subprocess.Popen([sys.executable, "-S", "-c", sys.argv[1]])
+while True:
+    try: os.wait()
+    except ChildProcessError: time.sleep(0.05)
+"""
+"""Takes in orphans and is a child of process 1, as a user's service manager is (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+LEAVES = """
+import os, time
+if os.fork() == 0:
+    if os.fork(): os._exit(0)
+    os.setsid(); os.chdir("/")
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+
 
 class Tree:
     """A tree that was started as anybody might, and every process that it ever was."""
@@ -125,6 +147,32 @@ def test_what_a_hostile_tree_left_outside_is_listed_and_never_called_dead(world:
         assert answer["n"] == answer["n_done"] and not tree.alive()
     finally:
         tree.end()
+
+
+def test_an_orphan_that_a_service_manager_took_in_is_listed_once_the_agent_is_dead(world: GuardWorld) -> None:
+    with subprocess.Popen([*AS_UID, PYTHON, "-S", "-c", REAPER, LEAVES], stdout=subprocess.PIPE, cwd="/tmp", text=True) as started:
+        assert started.stdout is not None
+        reaper, one, other = (int(started.stdout.readline()) for _ in range(3))
+    pids = {pid: ticks(pid) for pid in (reaper, one, other)}
+    agent, orphan = (one, other) if os.getsid(other) == other else (other, one)
+    try:
+        until(lambda: processes.parent(orphan) == reaper, "the service manager took it in")
+        shown = world.supervisor.call(
+            "adoptable", timeout_s=120, pid=agent, start_ticks=ticks(agent), spare=[os.getpid()], around="managed"
+        )
+        assert [orphan, ticks(orphan)] in shown["orphans"]
+        asked = {"pid": agent, "start_ticks": shown["start_ticks"], "exe": shown["exe"], "uid": shown["uid"]}
+        world.supervisor.call("adopt", timeout_s=120, agent_id="managed", spare=[os.getpid()], by="test", **asked)
+        receipt = world.pressed(["managed"])
+        (suspect,) = receipt.suspects
+        assert suspect.pid == orphan and processes.is_alive(orphan) and f"a child of process {reaper}" in suspect.why
+        assert verdict(receipt).exit_code is ExitCode.BEST_EFFORT
+    finally:
+        for pid, start in pids.items():
+            with contextlib.suppress(OSError):
+                handle = Handle(pid, start)
+                handle.send(signal.SIGKILL)
+                handle.close()
 
 
 def test_a_walk_that_takes_seconds_ends_in_a_whole_adoption_all_the_same(state_dir: Path, tmp_path: Path) -> None:

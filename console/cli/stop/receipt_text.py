@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 
 from console.cli.stop.daemons import show_after
@@ -30,7 +31,7 @@ _ROWS = 60
 
 def as_json(receipt: Receipt) -> dict[str, object]:
     """The stable keys (docs/reference/json.md), and the headline."""
-    found = verdict(receipt)
+    found = verdict(receipt, time.time())
     return {**receipt.as_json(), "verified_zero": found.verified_zero, "headline": found.headline, "exit_code": int(found.exit_code)}
 
 
@@ -39,7 +40,7 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
     if as_json:
         out.emit(_json(receipt))
         return
-    code, headline = (found := verdict(receipt)).exit_code, found.headline
+    code, headline = (found := verdict(receipt, time.time())).exit_code, found.headline
     style = STYLES.get(code, "bold yellow")
     if receipt.only_seen and code is ExitCode.DONE:
         style = "bold yellow"
@@ -132,7 +133,7 @@ def evidence_words(target: Target) -> str:
     before = evidence.get("pids_before")
     if isinstance(before, list):
         parts.append(f"{counted(len(before), 'process', 'processes')} before")
-    for name in ("processes_before", "populated", "cgroup", "container", "container_state", "why"):
+    for name in ("processes_before", "populated", "cgroup", "container", "container_state", "why", "note"):
         if evidence.get(name) not in (None, ""):
             parts.append(f"{name.replace('_', ' ')} {evidence[name]}")
     return ", ".join(parts)

@@ -80,27 +80,35 @@ class Origin:
     session: int
     program: str
     folder: str
+    reaper: int
+    """Its ancestor below process 1: a user's service manager takes in orphans. 1 without one."""
     cgroup: str
 
     def as_words(self) -> tuple[str, ...]:
         """As the registry keeps it."""
-        return str(self.uid), str(self.session), self.program, self.folder, self.cgroup
+        return str(self.uid), str(self.session), self.program, self.folder, str(self.reaper), self.cgroup
 
 
 def origin_of(pid: int) -> Origin | None:
     """Of a process as it is now; None when it cannot be seen."""
     # A look of a moment ago does not know a process that has just begun.
-    there, row = find_process(pid), recent_look().rows.get(pid) or recent_look(time.monotonic()).rows.get(pid)
-    if there is None or row is None:
+    there, table = find_process(pid), recent_look().rows
+    table = table if pid in table else recent_look(time.monotonic()).rows
+    if there is None or pid not in table:
         return None
-    return Origin(there.uid, row.session, there.program, _folder(pid), processes.cgroup_line(pid) or "")
+    reaper, above = 1, pid
+    while (above := table[above].parent if above in table else 0) > 1:
+        reaper = above
+    return Origin(there.uid, table[pid].session, there.program, _folder(pid), reaper, processes.cgroup_line(pid) or "")
 
 
 def origin_from(words: tuple[str, ...]) -> Origin | None:
     """What ``as_words`` gave; None for anything else."""
-    if len(words) != 5 or not (words[0].isdigit() and words[1].isdigit()):
+    if len(words) == 5:  # written before the reaper was kept
+        words = (*words[:4], "1", words[4])
+    if len(words) != 6 or not all(number.isdigit() for number in (*words[:2], words[4])):
         return None
-    return Origin(int(words[0]), int(words[1]), words[2], words[3], words[4])
+    return Origin(int(words[0]), int(words[1]), words[2], words[3], int(words[4]), words[5])
 
 
 def beside(agent_id: str, first: tuple[int, int], origin: Origin, known: Collection[int]) -> tuple[Suspect, ...]:
@@ -123,13 +131,21 @@ def _add_beside(
     found: dict[int, Suspect], agent_id: str, first: tuple[int, int], origin: Origin, never: Collection[int], table: dict[int, Row]
 ) -> bool:
     """One look; whether every orphan of it could still be looked at. What a suspect started is one as well."""
-    above, reapers, is_settled = first[0], {1}, True
-    while (above := table[above].parent if above in table else 0) > 1:
-        reapers = {1, above}  # the last one below process 1: a user's service manager takes in orphans
+    reapers, is_settled = {1}, True
+    if (above := table.get(origin.reaper)) is not None and above.ticks <= first[1]:  # its number is no younger process's
+        reapers.add(origin.reaper)
     rows = sorted((row.ticks, pid) for pid, row in table.items())  # a parent before what it started
     for ticks, pid in rows:
         row = table[pid]
-        if len(found) >= MOST_BESIDE or pid in never or pid in found or ticks < first[1] or not row.is_alive or 2 in (pid, row.parent):
+        if (
+            len(found) >= MOST_BESIDE
+            or pid in reapers
+            or pid in never
+            or pid in found
+            or ticks < first[1]
+            or not row.is_alive
+            or 2 in (pid, row.parent)
+        ):
             continue
         uids = processes.uids(pid)
         if not uids and row.parent in reapers:
@@ -162,7 +178,8 @@ def _shared(agent_id: str, pid: int, row: Row, origin: Origin, reapers: Collecti
         if f"{AGENT_VARIABLE}={agent_id}".encode() in processes.environment(pid).split(b"\0"):
             return "marker", "its environment names the agent"
     if row.parent in reapers and origin.cgroup and processes.cgroup_line(pid) == origin.cgroup:
-        return "account", "an orphan of the agent's account and cgroup, started after it"
+        what = "an orphan" if row.parent == 1 else f"a child of process {row.parent}, which may take in orphans; it is"
+        return "account", f"{what} of the agent's account and cgroup, started after it"
     if row.session == origin.session and origin.session > 1:
         return "session", f"it is in the agent's session {origin.session}"
     folder = _folder(pid)

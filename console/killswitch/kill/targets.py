@@ -203,7 +203,7 @@ class Aim:
             return "It was still being moved into its cgroup."
         if self.held.unopened:
             return f"Its cgroup or its process could not be opened: {self.held.unopened}."
-        return f"Still there after SIGKILL. {self._note()}".strip()
+        return f"Still there after SIGKILL. {self.note()}".strip()
 
     def survivors(self) -> list[Survivor]:
         """What is left of it, with state and wait channel."""
@@ -231,7 +231,7 @@ class Aim:
                 evidence |= {"container_id": entry.container_id, "container_cgroup": entry.container_leaf}
         if self.outcome is Outcome.PROVEN_ZERO:
             evidence["populated"] = 0
-        extra: dict[str, Any] = {"engine": self.engine_answer, "strays": list(self.strays), "why": self.why, "note": self._note()}
+        extra: dict[str, Any] = {"engine": self.engine_answer, "strays": list(self.strays), "why": self.why, "note": self.note()}
         extra |= {"amended": list(self.amended), "came_back": self.came_back}
         evidence |= {key: value for key, value in extra.items() if value}
         return Target(self.agent_id, self.control_level, self.outcome, self.ms, evidence)
@@ -240,7 +240,8 @@ class Aim:
         """For a sentence."""
         return f"{self.agent_id} (container {self.container_id[:12]})" if self.container_id else self.agent_id
 
-    def _note(self) -> str:
+    def note(self) -> str:
+        """Why no kernel proof of its death is possible; empty: it is."""
         if not self.is_best_effort:
             return ""
         if self.held is not None and self.held.entry.loose:

@@ -25,7 +25,7 @@ from console.egress.service import Egress
 from console.enforcement.ladder import MISSING, Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
-from console.killswitch.kill.targets import BEST_EFFORT_NOTE, CAN_LEAVE_NOTE, Aim
+from console.killswitch.kill.targets import Aim
 from console.killswitch.store.atomic_file import Damaged
 from console.killswitch.store.registry import Entry, Held, Registry
 from console.services.daemons.service import DaemonService
@@ -366,9 +366,7 @@ def doubt_of(entry: Entry | None, rung: Rung) -> str:
             can_freeze = entry.container_leaf and os.access(f"{entry.container_leaf}/cgroup.freeze", os.W_OK)
             return "" if can_freeze else "only its engine can pause it; the engine must confirm it"
         return "" if entry.leaf else "it has no cgroup: its processes are stopped one by one"
-    if not Aim(entry.agent_id, Held(entry)).is_best_effort:
-        return ""
-    return CAN_LEAVE_NOTE if entry.can_leave else BEST_EFFORT_NOTE
+    return Aim(entry.agent_id, Held(entry)).note()
 
 
 @dataclass(frozen=True, slots=True)
