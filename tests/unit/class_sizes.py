@@ -26,7 +26,7 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "gui/pages/approvals/page:ApprovalsPage": (325, 35, PAGE),
     "gui/pages/audit/log:Log": (200, 19, ON_SCREEN),
     "gui/pages/audit/page:AuditLogPage": (220, 24, PAGE),
-    "gui/pages/budgets/limits:LimitsDialog": (260, 20, ON_SCREEN),
+    "gui/pages/budgets/limits:LimitsDialog": (230, 20, ON_SCREEN),
     "gui/pages/budgets/page:BudgetsPage": (280, 28, PAGE),
     "gui/pages/fleet/agent_form:AgentForm": (220, 16, ON_SCREEN),
     "gui/pages/fleet/dry_run:PlanDialog": (200, 16, ON_SCREEN),

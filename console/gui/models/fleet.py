@@ -281,6 +281,11 @@ def _in_places(held: Mapping[str, int]) -> Callable[[list[Row]], list[Row]]:
     return lambda rows: sorted(rows, key=lambda row: held.get(row.id, last)) if len(rows) > 1 else rows
 
 
+def halted_today(fleet: Fleet, at: float) -> int:
+    """Agents that a limit halted in the last 24 hours. They are over, and nothing can be done about them."""
+    return sum(row.state == "halted" and (row.view.ended_at or 0.0) > at - 86_400 for row in fleet.rows.values())
+
+
 def unread_today(fleet: Fleet, at: float) -> str:
     """``2 agents``: those of the day with unknown spend, which its sum lacks; empty when there is none."""
     midnight = last_midnight(at)

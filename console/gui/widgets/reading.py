@@ -61,9 +61,13 @@ class TargetsView(PlainView):
     def __init__(self, targets: Iterable[tuple[str, str]], parent: QWidget) -> None:
         """``targets``: (what it is called, all that tells it from others) of each."""
         super().__init__("Targets", wrap=False, parent=parent)  # wide letters lengthen a line, and begin none
+        self.show_targets(targets)
+        self.setFixedHeight(_TARGETS_HEIGHT)
+
+    def show_targets(self, targets: Iterable[tuple[str, str]]) -> None:
+        """The same targets, of which more is known."""
         lines = [_laid(name, f"{number}. ") + "\n" + _laid(words, "   ") for number, (name, words) in enumerate(targets, 1)]
         self.say("\n".join(lines))
-        self.setFixedHeight(_TARGETS_HEIGHT)
 
 
 def _laid(words: str, indent: str) -> str:

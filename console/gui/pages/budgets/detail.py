@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeView, SpenderView
 from console.gui.pages.budgets.reasons import plain_reason
-from console.gui.pages.budgets.words import LABELS, amount, cap_words, day_minute, gauge_note, label, typed_cap
+from console.gui.pages.budgets.words import LABELS, UNPRICED, amount, cap_words, day_minute, gauge_note, label, typed_cap
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
@@ -59,7 +59,7 @@ def chips(row: BudgetRow, gauges: Sequence[GaugeView], over: int = 0) -> list[Ch
 
 def overshoot_words(row: BudgetRow) -> str:
     """How it is metered, and by how much it passed its cap."""
-    words = []
+    words = [f"{UNPRICED[:1].upper()}{UNPRICED[1:]}."] if row.unpriced else []
     if row.metered == "after the fact":
         words.append("Counted after the fact: it may pass a limit by the answers in flight.")
     elif row.metered == "by telemetry":

@@ -11,8 +11,8 @@ from console.gui.pages.budgets.words import hour_minute, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.marks import draw_gauge, draw_sparkline, draw_text
-from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.words import usd
+from console.gui.widgets.safe_text import safe_text, tooltip
+from console.gui.widgets.words import plural, usd
 from console.panic.marks import draw_mark
 
 _BLOCK = 148
@@ -22,10 +22,21 @@ _WHOLE_USD = 100.0
 """From here on a forecast is shown without cents."""
 
 
-def counts(totals: BudgetTotals, *, old: bool = False) -> list[tuple[str, int, str, str]]:
+def still_over(totals: BudgetTotals, halted: int) -> int:
+    """Live agents over their limit; the supervisor counts those that a limit halted today with them."""
+    return max(0, totals.over - halted)
+
+
+def halted_words(halted: int) -> str:
+    """``3 agents were halted at their limit in the last 24 h``; empty: none."""
+    return f"{plural(halted, 'agent')} {'was' if halted == 1 else 'were'} halted at a limit in the last 24 h" if halted else ""
+
+
+def counts(totals: BudgetTotals, halted: int = 0, *, old: bool = False) -> list[tuple[str, int, str, str]]:
     """(word, number, shape, role): state is never colour alone; old figures are never green."""
+    over = still_over(totals, halted)
     return [
-        ("Over", totals.over, "diamond", "danger" if totals.over else "text2"),
+        ("Over", over, "diamond", "danger" if over else "text2"),
         ("Above 75%", totals.above_75, "triangle", "warn" if totals.above_75 else "text2"),
         ("Within budget", totals.within, "ring" if old else "dot", "text2" if old else "ok"),
     ]
@@ -67,6 +78,7 @@ class BudgetHead(QWidget):
         self.setFixedHeight(PAGE_HEADER)
         self._totals: BudgetTotals | None = None
         self._note = ""
+        self._halted = 0
         self._old = False
 
     def set_old(self, old: bool) -> None:
@@ -75,12 +87,12 @@ class BudgetHead(QWidget):
             self._old = True
             self.update()
 
-    def say(self, totals: BudgetTotals, note: str = "") -> None:
-        """Other figures; the same again cost nothing."""
-        if (totals, note, False) == (self._totals, self._note, self._old):
+    def say(self, totals: BudgetTotals, note: str = "", halted: int = 0) -> None:
+        """Other figures; the same again cost nothing. ``halted``: agents that a limit halted today."""
+        if (totals, note, halted, False) == (self._totals, self._note, self._halted, self._old):
             return
-        self._totals, self._note, self._old = totals, note, False
-        spoken = [f"{word} {number}" for word, number, *_ in counts(totals)]
+        self._totals, self._note, self._halted, self._old = totals, note, halted, False
+        spoken = [f"{word} {number}" for word, number, *_ in counts(totals, halted)]
         cap = f" of {usd(totals.day_cap_usd)}" if totals.day_cap_usd is not None else ", no limit"
         forecast = usd(totals.forecast_usd) if totals.forecast_usd is not None else "not known"
         burn = f"{usd(totals.burn_usd_per_h)} an hour" if totals.burn_usd_per_h is not None else "not known"
@@ -89,8 +101,8 @@ class BudgetHead(QWidget):
             f"forecast at 24:00 {forecast}, {passes_words(totals)}",
             f"burn {burn}",
         ]
-        self.setAccessibleName(safe_text(". ".join([*spoken, note]), 600))
-        self.setToolTip("")
+        self.setAccessibleName(safe_text(". ".join(part for part in (*spoken, halted_words(halted), note) if part), 600))
+        self.setToolTip(tooltip(halted_words(halted)))
         self.update()
 
     def fail(self, note: str) -> None:
@@ -108,6 +120,8 @@ class BudgetHead(QWidget):
         if self._note:
             draw_mark(painter, "triangle", QRectF(17, 41, 9, 9), colours.warn)
             draw_text(painter, QRectF(33, 36, _FIGURES_AT - 45, 18), safe_text(self._note), fonts.ui(11, fonts.MEDIUM), colours.warn)
+        elif words := halted_words(self._halted):
+            draw_text(painter, QRectF(16, 36, _FIGURES_AT - 28, 18), words, fonts.ui(11), colours.text2)
         if self._totals is not None:
             self._paint_counts(painter, self._totals)
             self._paint_figures(painter, self._totals)
@@ -116,7 +130,7 @@ class BudgetHead(QWidget):
     def _paint_counts(self, painter: QPainter, totals: BudgetTotals) -> None:
         colours = ink()
         x = 16.0
-        for word, number, shape, role in counts(totals, old=self._old):
+        for word, number, shape, role in counts(totals, self._halted, old=self._old):
             words = fonts.metrics(fonts.ui(12)).horizontalAdvance(word)
             figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
             draw_mark(painter, shape, QRectF(x + 1, 64, 9, 9), getattr(colours, role))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QLineEdit, QWidget
 
-from console.api.budgets import BudgetBody, BudgetNodeView, BudgetRow, BudgetScope, BudgetSetView
+from console.api.budgets import BudgetBody, BudgetChange, BudgetNodeView, BudgetRow, BudgetScope, BudgetSetView
 from console.domain.errors import ConsoleError, UsageProblem
 from console.gui.pages.budgets.words import LABELS, UNITS, amount, cap_words, label, read_cap, typed_cap
 from console.gui.pages.interface import Desk
@@ -33,6 +34,32 @@ class Target:
     scope: BudgetScope
     key: str
     words: str
+
+
+def limit_fields(
+    parent: QWidget, placeholder: str, typed: Callable[[], object], *, columns: int = 1
+) -> tuple[dict[str, QLineEdit], QGridLayout]:
+    """Return a field for each limit, and the grid in which they stand with label and unit; ``typed`` is called at each change."""
+    fields: dict[str, QLineEdit] = {}
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(12)
+    grid.setVerticalSpacing(5)
+    for number, (limit, words) in enumerate(LABELS.items()):
+        row, at = number // columns, number % columns * 4
+        field = fields[limit] = QLineEdit(parent)
+        field.setMaxLength(40)
+        field.setPlaceholderText(placeholder)
+        field.setAccessibleName(f"Limit: {words}")
+        field.setFixedWidth(150 if columns == 1 else 100)
+        field.textChanged.connect(lambda _text: typed())
+        grid.addWidget(Text(words, 12, fonts.MEDIUM), row, at)
+        grid.addWidget(field, row, at + 1)
+        grid.addWidget(
+            Text(UNITS.get(limit, "") if columns == 1 else UNITS.get(limit, "").removeprefix("90, "), 11, fonts.REGULAR, "text3"),
+            row,
+            at + 2,
+        )
+    return fields, grid
 
 
 def targets_of(row: BudgetRow | None) -> dict[str, Target]:
@@ -95,23 +122,10 @@ class LimitsDialog(Dialog):
         self.named.editingFinished.connect(self._retarget)
 
     def _build_fields(self) -> None:
-        self.fields: dict[str, QLineEdit] = {}
-        self.used: dict[str, Text] = {}
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(5)
-        for number, (limit, words) in enumerate(LABELS.items()):
-            field = QLineEdit(self)
-            field.setMaxLength(40)
-            field.setPlaceholderText("no limit")
-            field.setAccessibleName(f"Limit: {words}")
-            field.setFixedWidth(150)
-            field.textChanged.connect(lambda _text: self._typed())
-            self.fields[limit], self.used[limit] = field, Text("", 12, fonts.REGULAR, "text2")
-            grid.addWidget(Text(words, 12, fonts.MEDIUM), number, 0)
-            grid.addWidget(field, number, 1)
-            grid.addWidget(Text(UNITS.get(limit, ""), 11, fonts.REGULAR, "text3"), number, 2)
-            grid.addWidget(self.used[limit], number, 3)
+        self.fields, grid = limit_fields(self, "no limit", self._typed)
+        self.used = {limit: Text("", 12, fonts.REGULAR, "text2") for limit in self.fields}
+        for number, text in enumerate(self.used.values()):
+            grid.addWidget(text, number, 3)
         grid.setColumnStretch(3, 1)
         self.body.addLayout(grid)
 
@@ -295,12 +309,23 @@ class LimitsDialog(Dialog):
 
 def would_lines(view: BudgetSetView, desk: Desk) -> list[Fact]:
     """Each limit as it is and would be, then the agents that it halts or cannot stop, by name."""
-    lines = [Fact(f"{label(c.limit)}: {_cap(c.limit, c.old)} → {_cap(c.limit, c.new)}", _turn(c.old, c.new)) for c in view.changes[:8]]
-    for ids, words in ((view.halted, "halted at once"), (view.cannot_stop, "only observed: goes on")):
+    lines = [Fact(change_line(c), _turn(c.old, c.new)) for c in view.changes[:8]]
+    return [*lines, *stopped_lines(view.halted, view.cannot_stop, desk)]
+
+
+def stopped_lines(halted: Sequence[str], cannot_stop: Sequence[str], desk: Desk) -> list[Fact]:
+    """The agents that a change halts, and those that it cannot stop, by name."""
+    lines: list[Fact] = []
+    for ids, words in ((halted, "halted at once"), (cannot_stop, "only observed: goes on")):
         lines += [Fact(_name(i, desk), words, "triangle", "warn", right_role="warn") for i in ids[:_LISTED]]
         if len(ids) > _LISTED:
             lines.append(Fact(f"and {plural(len(ids) - _LISTED, 'more agent')}", words, indent=True, right_role="warn"))
     return lines
+
+
+def change_line(change: BudgetChange) -> str:
+    """``cost: $120.00 → $160.00``."""
+    return f"{label(change.limit)}: {_cap(change.limit, change.old)} → {_cap(change.limit, change.new)}"
 
 
 def _cap(limit: str, value: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QPointF, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.budgets import BudgetRow, BudgetsView
@@ -15,7 +15,7 @@ from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.rows import ManyRowView, RowModel
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 
@@ -66,7 +66,7 @@ class BudgetList(Ground):
         strip.setContentsMargins(16, 0, 16, 0)
         strip.addWidget(self.hint)
         self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_line, lambda line: str(line.key), self, sorts=SORTS)
+        self.view = ManyRowView(self.model, paint_line, lambda line: str(line.key), self, sorts=SORTS)
         self.view.order.depth = depth
         self.view.setAccessibleName("Budgets")
         self._held = HeldOrder(self.view, self.model, lambda line: str(line.key))
@@ -86,8 +86,10 @@ class BudgetList(Ground):
         self.search.left.connect(self.view.setFocus)
         self.pills.changed.connect(self.turn)
         self.view.chosen.connect(lambda _line: self.chosen.emit())
+        self.view.picked_changed.connect(self.chosen)
+        self.view.picked_changed.connect(self._say_shown)
         self.view.fold_asked.connect(self._fold)
-        self.view.pressed_at.connect(self._pressed)
+        self.view.pressed_at.connect(lambda line, at: self._fold(line, not line.is_open) if line.folds and at.x() < 32 else None)
         self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._at_end())
 
     @property
@@ -106,10 +108,14 @@ class BudgetList(Ground):
         line: Line | None = self.view.current()
         return line.row if line is not None else None
 
-    def take(self, view: BudgetsView, note: str = "") -> None:
-        """An answer came; ``note``: what its sums lack."""
+    def picked(self) -> list[BudgetRow]:
+        """The nodes of the selected lines: the current one, or several."""
+        return [line.row for line in self.view.picked_rows() if line.row is not None]
+
+    def take(self, view: BudgetsView, note: str = "", halted: int = 0) -> None:
+        """An answer came; ``note``: what its sums lack; ``halted``: agents that a limit halted today."""
         self.data = view
-        self.head.say(view.totals, view.totals.day_note or note)
+        self.head.say(view.totals, view.totals.day_note or note, halted)
         self.show_lines()
 
     def fail(self, why: str, remedy: str) -> None:
@@ -143,15 +149,21 @@ class BudgetList(Ground):
         self._held.show(lines)
         self.moved.setVisible(self._held.moved)
         self._held.choose_first(lambda line: line.row is not None)
-        words, is_filtered = counted(self.data, self.order, lines), bool(self.search.text().strip())
-        self.shown.say(
-            f"Filtered: {words}" if is_filtered else words, "warn" if is_filtered else "text2", "triangle" if is_filtered else ""
-        )
+        self._say_shown()
         self.empty.setText("No row matches the filter." if self.search.text() else _NONE_OF.get(self.order, NOBODY))
         self.empty.setVisible(not lines)
         bare = bool(lines) and not has_limits(self.data)
         self.hint.setText(NO_LIMITS if bare else "")
         self.hint.setVisible(bare)
+
+    def _say_shown(self) -> None:
+        if self.data is None:
+            return
+        number, is_filtered = len(self.picked()), bool(self.search.text().strip())
+        words = (f"{number:,} selected · " if number > 1 else "") + counted(self.data, self.order, self.model.rows)
+        self.shown.say(
+            f"Filtered: {words}" if is_filtered else words, "warn" if is_filtered else "text2", "triangle" if is_filtered else ""
+        )
 
     def remembered(self) -> dict[str, Any]:
         """Order and filter."""
@@ -176,7 +188,3 @@ class BudgetList(Ground):
         elif line.folds and line.row is not None:
             (self._closed.discard if is_open else self._closed.add)(line.row.key)
             self.arrange()
-
-    def _pressed(self, line: Line, at: QPointF) -> None:
-        if line.folds and at.x() < 32:
-            self._fold(line, not line.is_open)

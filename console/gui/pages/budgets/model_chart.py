@@ -17,7 +17,7 @@ from console.gui.pages.budgets.words import weekday
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink, ink
 from console.gui.widgets.marks import draw_text
-from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import count, plural, usd
 
 FILLS = ("solid", "hatched", "dark", "open")
@@ -106,7 +106,10 @@ class ModelChart(QWidget):
             self._note = "No answer of a model in these seven days."
         spoken = [f"{name} {figure}{' unpriced' if bare else ''}" for _, name, figure, bare in self._stack.legend]
         self.setAccessibleName(safe_text("; ".join(["Cost by model, today", *spoken, note]), 800))
-        self.setToolTip("")
+        bare = any(bare for *_, bare in self._stack.legend)
+        self.setToolTip(
+            tooltip("Unpriced: no price of this model is known. Its tokens are counted, its cost is in no sum.") if bare else ""
+        )
         self.update()
 
     def of(self, room: float) -> str:

@@ -6,17 +6,19 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from console.api.budgets import ROWS, BudgetNodeView, BudgetRow, BudgetsView
-from console.api.ladder import ScopeBody
+from console.api.budgets import ROWS, BudgetNodeView, BudgetsView
+from console.api.ladder import MOST
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.models import switch
-from console.gui.models.fleet import unread_today
+from console.gui.models.fleet import halted_today, unread_today
 from console.gui.pages.budgets.detail import BudgetDetail
 from console.gui.pages.budgets.forecast import ForecastDialog
+from console.gui.pages.budgets.head import still_over
 from console.gui.pages.budgets.limits import LimitsDialog
 from console.gui.pages.budgets.listing import BudgetList
 from console.gui.pages.budgets.pictures import FULL_HEIGHT, SMALL_HEIGHT, Pictures
+from console.gui.pages.budgets.several import SeveralLimitsDialog, are_frozen, scope_of_rows, why_not_limits
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rung import RungDialog
 from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_rows
@@ -64,6 +66,8 @@ class BudgetsPage(Page):
         self.pictures = Pictures(desk, self)
         self.pane = BudgetDetail(self)
         self._asking = False
+        self._halted: int | None = None
+        """Agents that a limit halted in the last 24 hours: no badge calls for a person because of them. None: not counted yet."""
         self._read_at = 0.0
         self._came_at: float | None = None
         """When the figures that are shown came."""
@@ -89,6 +93,7 @@ class BudgetsPage(Page):
         self.list.order_changed.connect(lambda _order: self._read_some())
         self.list.more_wanted.connect(self._read_more)
         self.view.opened.connect(lambda _line: self.do("budgets.detail"))
+        self.pane.asked.connect(lambda _id: self.view.choose(self.pane.key))  # its buttons mean its row, whatever else is selected
         self.pane.asked.connect(self.do)
         self._lay()
 
@@ -122,11 +127,16 @@ class BudgetsPage(Page):
 
     def badge(self) -> Badge | None:
         data = self.list.data
-        if data is None or not (data.totals.over or data.totals.above_75):
-            return None
-        if data.totals.over:
-            return Badge(f"{data.totals.over:,}", "danger", "alert")
-        return Badge(f"{data.totals.above_75:,}", "warn", "warning")
+        over = still_over(data.totals, self._count_halted()) if data is not None else 0
+        if over:
+            return Badge(f"{over:,}", "danger", "alert")
+        return Badge(f"{data.totals.above_75:,}", "warn", "warning") if data is not None and data.totals.above_75 else None
+
+    def _count_halted(self) -> int:
+        """Once for each answer; the budgets may come before the fleet does."""
+        if self._halted is None and self.desk.fleet.loaded:
+            self._halted = halted_today(self.desk.fleet, self.desk.clock())
+        return self._halted or 0
 
     def is_ready(self) -> bool:
         row = self.list.current()
@@ -138,35 +148,28 @@ class BudgetsPage(Page):
     def why_not(self, action_id: str) -> str:
         row = self.list.current()
         if action_id == "budgets.limits":
-            return self._why_not_limits(row)
+            killed = self.desk.switch.is_killed
+            return "Nothing has been read yet." if self.list.data is None else why_not_limits(self.list.picked(), killed=killed)
         if action_id in _ACTS:
-            return self._why_not_act(row, action_id)
+            return self._why_not_act(action_id)
         if action_id == "budgets.fleet":
             return "" if row is not None and row.scope in ("agent", "tree") else "Choose a tree or an agent."
         if action_id == "budgets.forecast" and self.list.data is None:
             return "Nothing has been read yet."
         return ""
 
-    def _why_not_limits(self, row: BudgetRow | None) -> str:
-        if self.list.data is None:
-            return "Nothing has been read yet."
-        return "Killed: nothing changes until you rearm." if self.desk.switch.is_killed else ""
-
-    def _why_not_act(self, row: BudgetRow | None, action_id: str) -> str:
-        scope = _scope_of(row)
+    def _why_not_act(self, action_id: str) -> str:
+        scope = scope_of_rows(self.list.picked(), self.desk.fleet)
         if scope is None:
-            return "Choose a tree, an agent or a session."
+            return "Choose trees and agents, or sessions."
+        if len(scope.others) >= MOST:
+            return f"More than {MOST} rows are selected. Choose fewer."
         return refusals(scope_rows(scope, self.desk.fleet), killed=self.desk.switch.is_killed)[self._rung(action_id)]
 
     def _rung(self, action_id: str) -> Action:
         if action_id == "budgets.stop-tree":
             return "kill"
-        return "thaw" if self._is_frozen() else "freeze"
-
-    def _is_frozen(self) -> bool:
-        row = self.list.current()
-        held = self.desk.fleet.rows.get(row.key) if row is not None else None
-        return held is not None and held.view.state == "frozen"
+        return "thaw" if are_frozen(self.list.picked(), self.desk.fleet) else "freeze"
 
     def do(self, action_id: str) -> None:
         row = self.list.current()
@@ -174,13 +177,14 @@ class BudgetsPage(Page):
         if refused:
             self.desk.notices.say("info", refused)
         elif action_id == "budgets.limits":
-            dialog = LimitsDialog(self.desk, row, self.window())
+            rows = self.list.picked()
+            dialog = SeveralLimitsDialog(self.desk, rows, self.window()) if len(rows) > 1 else LimitsDialog(self.desk, row, self.window())
             dialog.finished.connect(lambda _code: self._read_all())
             dialog.open()
         elif action_id == "budgets.forecast" and self.list.data is not None:
             ForecastDialog(self.pane.view, self.list.data.totals, self.desk.clock(), self.window()).open()
         elif action_id in _ACTS:
-            scope = _scope_of(row)
+            scope = scope_of_rows(self.list.picked(), self.desk.fleet)
             if scope is not None:
                 RungDialog(self.desk, self._rung(action_id), scope, self.window()).open()
         elif action_id == "budgets.fleet" and row is not None:
@@ -242,7 +246,8 @@ class BudgetsPage(Page):
             self._all = False  # the next one is short again
         before = self.badge()
         unread = unread_today(self.desk.fleet, self.desk.clock())
-        self.list.take(view, f"{unread}: spend unknown, in no sum" if unread else "")
+        self._halted = None
+        self.list.take(view, f"{unread}: spend unknown, in no sum" if unread else "", self._count_halted())
         self.pictures.say(view.totals)
         cap = view.totals.day_cap_usd
         self.desk.fleet.day_words = "no limit for the day" if cap is None else f"of {usd(cap)} for the day"
@@ -280,7 +285,7 @@ class BudgetsPage(Page):
 
     def _allow(self) -> None:
         names = ("budgets.pause", "budgets.stop-tree", "budgets.limits")
-        self.pane.allow({name: self.why_not(name) for name in names}, self._is_frozen())
+        self.pane.allow({name: self.why_not(name) for name in names}, are_frozen(self.list.picked(), self.desk.fleet))
 
     def _lay(self) -> None:
         has_one = self.list.current() is not None
@@ -305,10 +310,3 @@ class BudgetsPage(Page):
             self.view.setFocus()
         else:
             super().keyPressEvent(event)
-
-
-def _scope_of(row: BudgetRow | None) -> ScopeBody | None:
-    """What pause and stop mean for a row; a project and a day are more than the ladder reaches at once."""
-    if row is None or row.scope in ("project", "day", "type"):
-        return None
-    return ScopeBody(reach="session" if row.scope == "session" else "tree", target=row.key[:63])

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 
 from console.api.budgets import BudgetRow, BudgetsView, TreeBudget
-from console.gui.pages.budgets.words import bar_share, burn_words, ends_words, label, share_words, spent_words, whole_usd
+from console.gui.pages.budgets.words import UNPRICED, bar_share, burn_words, ends_words, label, share_words, spent_words, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_sparkline, draw_text, share_colours
@@ -132,7 +132,7 @@ def cell_words(line: Line, key: str) -> str:
     if row is None:
         return line.words if key == "who" else ""
     if key == "who":
-        return ", ".join(p for p in (line.name, row.key if row.key != line.name else "", _UNPRICED if row.unpriced else "", row.note) if p)
+        return ", ".join(p for p in (line.name, row.key if row.key != line.name else "", UNPRICED if row.unpriced else "", row.note) if p)
     if key == "ends":
         return f"{ends_words(row)[0]}{', ' + row.why if row.why else ''}"
     if key == "first":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAction, QGuiApplication
@@ -17,11 +16,10 @@ from console.gui.models.fleet import Row
 from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.rung import RungDialog
-from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, refusals, scope_rows, scope_words, targets_of
+from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, Reach, refusals, scope_of, scope_rows, scope_words, targets_of
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import plural
 
-Reach = Literal["agent", "tree", "session", "host"]
 REACHES: dict[Reach, str] = {
     "agent": "this agent alone",
     "tree": "this agent and all below it",
@@ -104,24 +102,7 @@ class FleetActs:
         """What is meant, each once. An agent in the tree of another that is selected is in that one's tree already."""
         if reach == "host":
             return ScopeBody(reach=reach)
-        targets = (
-            [row.view.session for row in rows]
-            if reach == "session"
-            else [row.id for row in (self._tops(rows) if reach == "tree" else rows)]
-        )
-        first, *others = dict.fromkeys(target[:63] for target in targets)
-        return ScopeBody(reach=reach, target=first, others=others)
-
-    def _tops(self, rows: list[Row]) -> list[Row]:
-        """Those of the rows that are in the tree of no other one. Of parents in a circle, which are below each other, one is kept."""
-        kept: dict[str, Row] = {}
-        covered: set[str] = set()
-        for row in sorted(rows, key=lambda row: row.view.depth):  # from above, so that a tree in a tree is not walked again
-            if row.id not in covered:
-                tree = {one.id for one in self._desk.fleet.tree(row.id)}
-                kept = {name: top for name, top in kept.items() if name not in tree} | {row.id: row}
-                covered |= tree
-        return [row for row in rows if row.id in kept]
+        return scope_of(self._desk.fleet, reach, [row.view.session if reach == "session" else row.id for row in rows])
 
     def menu(self, rows: list[Row], detail: AgentDetailView | None) -> QMenu:
         """Every rung over every reach; what cannot be done now is off, with why."""

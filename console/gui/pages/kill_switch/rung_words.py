@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 from console.api.agents.adopt import CandidatesView
@@ -16,6 +17,7 @@ from console.gui.widgets.words import plural
 DAEMONS = 5
 """Daemons, and sessions of each, that the question names."""
 
+Reach = Literal["agent", "tree", "session", "host"]
 Action = Literal["freeze", "isolate", "kill", "thaw", "reconnect"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 VERBS: dict[str, str] = {"freeze": "Freeze", "thaw": "Resume", "isolate": "Isolate", "reconnect": "Reconnect", "kill": "Kill"}
@@ -69,6 +71,25 @@ def target_words(scope: ScopeBody, fleet: Fleet, host: str) -> str:
 def targets_of(scope: ScopeBody) -> list[str]:
     """Every id that a scope names."""
     return [scope.target, *scope.others]
+
+
+def scope_of(fleet: Fleet, reach: Reach, targets: Iterable[str]) -> ScopeBody:
+    """What is meant, each once. An agent in the tree of another that is meant is in that one's tree already."""
+    first, *others = dict.fromkeys(target[:63] for target in (_tops(fleet, list(targets)) if reach == "tree" else targets))
+    return ScopeBody(reach=reach, target=first, others=others)
+
+
+def _tops(fleet: Fleet, ids: list[str]) -> list[str]:
+    """Those that are in the tree of no other one. Of parents in a circle, which are below each other, one is kept."""
+    kept: set[str] = set()
+    covered: set[str] = set()
+    depths = {one: fleet.rows[one].view.depth if one in fleet.rows else 0 for one in ids}
+    for top in sorted(ids, key=depths.__getitem__):  # from above, so that a tree in a tree is not walked again
+        if top not in covered:
+            tree = {row.id for row in fleet.tree(top)} | {top}
+            kept = kept - tree | {top}
+            covered |= tree
+    return [one for one in ids if one in kept]
 
 
 def named_targets(scope: ScopeBody, fleet: Fleet, host: str) -> list[tuple[str, str]]:
