@@ -29,7 +29,7 @@ from console.gui.pages.approvals.book import Book, Entry
 from console.gui.pages.approvals.notified import Notified
 from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.pages.approvals.words import call_line
-from console.gui.requests.approvals import ApprovalRequests
+from console.gui.requests import Requests
 from console.gui.window import desktop
 from console.gui.window import tray as tray_module
 from console.gui.window.alerts import Alerts, asked_alert, kill_alert, state_alert
@@ -445,8 +445,8 @@ def test_an_approval_holds_for_exactly_what_the_notification_showed(
     book, said, row = Book(), list[str](), asked_row()
     book.entries["q"] = Entry(row, time.monotonic() + 60)
     parent = QObject()
-    answers = Answers(cast(ApprovalRequests, None), book, parent)
-    notified = Notified(cast(ApprovalRequests, None), Switch(), book, answers, parent)
+    answers = Answers(cast(Requests, None), book, parent)
+    notified = Notified(cast(Requests, None), Switch(), book, answers, parent)
     notified.undecided.connect(lambda _row, why: said.append(why))
     monkeypatch.setattr("console.gui.pages.approvals.case.is_bound", lambda _detail: True)
     notified._came(row, "approve", ApprovalDetailView(row=row.replaced(**more)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
-from console.api.messages import FleetView, KillSwitchView, StatusView
+from console.api import endpoints as ep
+from console.api.messages import FleetView, StatusView
 from console.api.records import AuditVerdict
 from console.domain.errors import TimedOut
 from console.gui.link.decode import Read
@@ -36,21 +36,13 @@ class Asked:
         self.fleets: list[Pending[FleetView]] = []
         self.statuses: list[Pending[StatusView]] = []
         self.checks: list[Pending[AuditVerdict]] = []
-        self.audit = SimpleNamespace(verify=self._verify)
-        self.fleet = SimpleNamespace(fleet=self._fleet)
-        self.switch = SimpleNamespace(look=lambda: Pending[KillSwitchView]())
 
-    def status(self) -> Pending[StatusView]:
-        self.statuses.append(Pending())
-        return self.statuses[-1]
-
-    def _verify(self) -> Pending[AuditVerdict]:
-        self.checks.append(Pending())
-        return self.checks[-1]
-
-    def _fleet(self) -> Pending[FleetView]:
-        self.fleets.append(Pending())
-        return self.fleets[-1]
+    def ask(self, endpoint: ep.Endpoint[Any, Any], **_sent: object) -> Pending[Any]:
+        lists: dict[ep.Endpoint[Any, Any], list[Any]] = {ep.FLEET: self.fleets, ep.STATUS: self.statuses, ep.VERIFY_AUDIT: self.checks}
+        kept = lists.setdefault(endpoint, [])
+        asked: Pending[Any] = Pending()
+        kept.append(asked)
+        return asked
 
 
 def status(**facts: object) -> StatusView:

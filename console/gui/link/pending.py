@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Pending(Generic[T]):
-    """``requests.kill(agent_id).then(show).failed(warn)``. Callbacks may be added after the answer came."""
+    """``requests.ask(ep.LINT).then(show).failed(warn)``. Callbacks may be added after the answer came."""
 
     def __init__(self) -> None:
         self._then: list[Callable[[T], object]] = []

@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from console.api import endpoints as ep
 from console.api.messages import KillSwitchView
 from console.domain.kill import Receipt, receipt_from_json
 from console.gui.models.fleet import Fleet
@@ -58,14 +59,14 @@ class KillFollower(QObject):
 
     def read_switch(self) -> None:
         """The kill switch's view."""
-        self._requests.switch.look().then(self._switch_came)
+        self._requests.ask(ep.KILL_SWITCH).then(self._switch_came)
 
     def read_receipt(self) -> None:
         """The receipt of the latched kill, until it is complete."""
         held = self._switch.receipt
         wanted = self._kill_id if self._switch.is_killed else None
         if wanted and (held is None or held.kill_id != wanted or not held.complete):
-            self._requests.switch.receipt(wanted).then(self._receipt_came)
+            self._requests.receipt(wanted).then(self._receipt_came)
 
     def take(self, data: dict[str, Any]) -> None:
         """A ``kill`` delta. Raises KeyError, TypeError or ValueError when its receipt cannot be read."""

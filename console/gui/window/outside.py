@@ -35,7 +35,7 @@ class Outside(QObject):
         approvals = window.pages.get("approvals")
         if isinstance(approvals, ApprovalsPage):
             approvals.arrived.connect(self.alerts.asked)
-            self._notified = Notified(window.desk.requests.approvals, window.switch, approvals.book, approvals.deciding.answers, self)
+            self._notified = Notified(window.desk.requests, window.switch, approvals.book, approvals.deciding.answers, self)
             self._notified.held.connect(self._held)
             self._notified.undecided.connect(self._undecided)
             approvals.deciding.answers.problem.connect(self._problem)

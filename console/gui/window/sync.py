@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
+from console.api import endpoints as ep
 from console.api.messages import Delta, FleetView, StatusView
+from console.api.records import VerifyBody
 from console.domain.errors import ConsoleError, Unreachable
 from console.gui.link.events import Events
 from console.gui.models.facts import News
@@ -60,7 +62,7 @@ class LogCheck:
             self._not_before = self._clock() + max(VERIFY_S, SELDOM * took)
             self._then()
 
-        self._requests.audit.verify().then(over).failed(over)
+        self._requests.ask(ep.VERIFY_AUDIT, body=VerifyBody()).then(over).failed(over)
 
 
 class Sync(QObject):
@@ -118,7 +120,7 @@ class Sync(QObject):
         """Fleet, status and kill switch, and whatever the pages keep."""
         if self._fleet.facts.hold():
             self._missed_to = 0
-            self._requests.fleet.fleet().then(self._fleet_came).failed(self._fleet_failed)
+            self._requests.ask(ep.FLEET).then(self._fleet_came).failed(self._fleet_failed)
         self._read_status()
         self.resynced.emit()
 
@@ -148,7 +150,7 @@ class Sync(QObject):
 
     def _read_status(self) -> None:
         """Status and kill switch: whatever no delta tells is at most two seconds old."""
-        self._requests.status().then(self._status_came)
+        self._requests.ask(ep.STATUS).then(self._status_came)
         self.follower.read_switch()
 
     def _status_came(self, view: StatusView) -> None:

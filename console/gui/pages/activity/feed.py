@@ -7,11 +7,12 @@ from collections.abc import Callable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.agents.activity import ActivityPage
 from console.domain.errors import ConsoleError
 from console.gui.pages.activity.book import PAGE, Book, Item
 from console.gui.pages.activity.rows import COLUMNS, HEIGHT, painter_of, turn_words, words_of
-from console.gui.requests import ActivityRequests
+from console.gui.requests import Requests
 from console.gui.theme.tokens import FILTER_BAR
 from console.gui.timers import once
 from console.gui.widgets.buttons import Button, Pills, SearchField
@@ -72,7 +73,7 @@ class Feed(Ground):
     chosen = Signal(object)
     changed = Signal()
 
-    def __init__(self, requests: ActivityRequests, failed: Callable[[ConsoleError], object], parent: QWidget | None = None) -> None:
+    def __init__(self, requests: Requests, failed: Callable[[ConsoleError], object], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._requests, self._failed_door = requests, failed
         self.book = Book()
@@ -176,7 +177,7 @@ class Feed(Ground):
 
     def _ask(self, then: Callable[[ActivityPage], None], *, before: int | None = None, after: int | None = None) -> None:
         serial, query = self._serial, self.search.text().strip()
-        asked = self._requests.page(self.agent_id, before=before, after=after, limit=PAGE, query=query, kinds=self.kinds.chosen())
+        asked = self._requests.ask(ep.ACTIVITY, self.agent_id, before=before, after=after, limit=PAGE, q=query, kind=self.kinds.chosen())
         asked.while_alive(self)
         asked.then(lambda page: then(page) if serial == self._serial else None)
         asked.failed(lambda error: self._failed(error) if serial == self._serial else None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import OutputView
 from console.domain.errors import ConsoleError
 from console.gui.pages.activity.detail import whole_text
-from console.gui.requests import FleetRequests
+from console.gui.requests import Requests
 from console.gui.theme import fonts
 from console.gui.timers import every
 from console.gui.widgets.dialog import Dialog
@@ -22,7 +23,7 @@ _LOOK_MS = 1000
 class OutputDialog(Dialog):
     """Reads on once a second until it is closed."""
 
-    def __init__(self, requests: FleetRequests, agent_id: str, name: str, size: int, parent: QWidget) -> None:
+    def __init__(self, requests: Requests, agent_id: str, name: str, size: int, parent: QWidget) -> None:
         super().__init__(f"Output of {name}", "Close", "primary", parent, width=760)
         self._requests, self._agent_id = requests, agent_id
         self._offset, self._text = max(0, size - TAIL), ""
@@ -41,7 +42,7 @@ class OutputDialog(Dialog):
     def _read(self) -> None:
         if not self._asked:
             self._asked = True
-            self._requests.output(self._agent_id, self._offset).while_alive(self).then(self._came).failed(self._failed)
+            self._requests.ask(ep.OUTPUT, self._agent_id, offset=self._offset).while_alive(self).then(self._came).failed(self._failed)
 
     def _came(self, view: OutputView) -> None:
         self._asked = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.agents.activity import ActivityEntryView
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
@@ -51,7 +52,7 @@ class ActivityPageView(Page):
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
-        self.feed = Feed(desk.requests.activity, self._failed, self)
+        self.feed = Feed(desk.requests, self._failed, self)
         self.view = self.feed.view
         self.pane = DetailPane(self)
         self._pane_wanted = False
@@ -173,7 +174,7 @@ class ActivityPageView(Page):
         elif action_id == "activity.filter":
             self.feed.search.setFocus()
         elif action_id == "activity.output":
-            OutputDialog(self.desk.requests.fleet, self.feed.agent_id, self.name.text(), self._output_size(), self.window()).open()
+            OutputDialog(self.desk.requests, self.feed.agent_id, self.name.text(), self._output_size(), self.window()).open()
         elif action_id == "activity.back":
             self.desk.goto("fleet", self.feed.agent_id)
         elif action_id == "activity.detail":
@@ -216,7 +217,7 @@ class ActivityPageView(Page):
         self._show_head()
 
     def _read_whole(self, seq: int) -> None:
-        asked = self.desk.requests.activity.entry(self.feed.agent_id, seq).while_alive(self)
+        asked = self.desk.requests.ask(ep.ACTIVITY_ENTRY, self.feed.agent_id, seq).while_alive(self)
         asked.then(self._whole_came).failed(self.desk.notices.fail)
 
     def _whole_came(self, view: ActivityEntryView) -> None:

@@ -6,7 +6,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from console.api.agents.programs import EndedView, SaidView
+from console.api import endpoints as ep
+from console.api.agents.programs import EndBody, EndedView, InterruptBody, SaidView, SayBody
 from console.api.messages import AgentDetailView
 from console.domain.conversation import checked_text
 from console.domain.errors import ConsoleError, Unconfirmed
@@ -22,6 +23,8 @@ from console.gui.widgets.text import Text
 
 LOOK_MS = 2000
 """How often it is asked whether one can talk to it, while the page is in front."""
+_END_S = 75.0
+"""How long its end is waited for: a turn under way has 30 s to finish."""
 _UNKNOWN = "Whether one can talk to it is not known yet."
 _BEING_SENT = "It is being sent."
 _VERBS = ("say", "interrupt", "end")
@@ -108,7 +111,7 @@ class TalkBar(Foot):
     def look(self) -> None:
         """Asks the supervisor."""
         if self.agent_id:
-            asked, agent_id = self._desk.requests.fleet.agent(self.agent_id).while_alive(self), self.agent_id
+            asked, agent_id = self._desk.requests.ask(ep.AGENT, self.agent_id).while_alive(self), self.agent_id
             asked.then(self._came).failed(lambda error: self._not_known(agent_id, error))
 
     def _came(self, detail: AgentDetailView) -> None:
@@ -157,7 +160,7 @@ class TalkBar(Foot):
             if isinstance(error, Unconfirmed) and agent_id == self.agent_id and not dangerous_ok:
                 DangerDialog(error.what, text, lambda reason: self._send(agent_id, text, written, reason), self.window()).open()
 
-        sent = self._desk.requests.programs.say(agent_id, text, dangerous_ok).while_alive(self)
+        sent = self._desk.requests.ask(ep.MESSAGE, agent_id, body=SayBody(text=text, dangerous_ok=dangerous_ok)).while_alive(self)
         sent.then(lambda view: self._said(view, written)).failed(refused)
 
     def interrupt(self) -> None:
@@ -167,7 +170,7 @@ class TalkBar(Foot):
             return
         agent_id, self._busy = self.agent_id, "Its own word that the turn ended is waited for."
         self._show()
-        sent = self._desk.requests.programs.interrupt(agent_id).while_alive(self)
+        sent = self._desk.requests.ask(ep.INTERRUPT, agent_id, body=InterruptBody()).while_alive(self)
         sent.then(self._interrupted).failed(lambda error: self._refused(agent_id, error))
 
     def ask_end(self) -> None:
@@ -185,7 +188,7 @@ class TalkBar(Foot):
             return
         self._busy = "Ending: it was told that no more messages come."
         self._show()
-        sent = self._desk.requests.programs.end(agent_id, reason).while_alive(self)
+        sent = self._desk.requests.ask(ep.FINISH, agent_id, body=EndBody(reason=reason), wait_s=_END_S).while_alive(self)
         sent.then(self._ended).failed(lambda error: self._refused(agent_id, error))
 
     def _ended(self, view: EndedView) -> None:

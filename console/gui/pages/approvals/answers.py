@@ -13,12 +13,13 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
+from console.api import endpoints as ep
 from console.api.policy.approvals import AT_ONCE, DecideBody, Decided, DecideView
 from console.domain.calls.permission import worst_of
 from console.domain.errors import ConsoleError
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import Case
-from console.gui.requests.approvals import ApprovalRequests
+from console.gui.requests import Requests
 from console.gui.timers import every
 from console.gui.widgets.words import plural
 
@@ -66,7 +67,7 @@ class Answers(QObject):
     """The supervisor has answered, whatever it said."""
     problem = Signal(str)
 
-    def __init__(self, requests: ApprovalRequests, book: Book, parent: QObject) -> None:
+    def __init__(self, requests: Requests, book: Book, parent: QObject) -> None:
         super().__init__(parent)
         self._requests, self._book = requests, book
         self.held: list[Answer] = []
@@ -108,7 +109,7 @@ class Answers(QObject):
             given = {"requests": requests, "verdict": answer.verdict, "scope": answer.scope, "reason": answer.reason}
             self.sending |= answer.ids
             self.problem.emit("")
-            asked = self._requests.decide(DecideBody.read(given)).while_alive(self)
+            asked = self._requests.ask(ep.DECIDE, body=DecideBody.read(given)).while_alive(self)
             asked.then(partial(self._came, answer)).failed(partial(self._failed, answer))
         else:
             self.problem.emit(_not_sent(self._book, answer))

@@ -35,7 +35,7 @@ class Deciding(QObject):
     def __init__(self, desk: Desk, book: Book, inbox: Inbox, pane: DetailPane, parent: QObject) -> None:
         super().__init__(parent)
         self._desk, self._book, self._inbox, self._pane = desk, book, inbox, pane
-        self.answers = Answers(desk.requests.approvals, book, self)
+        self.answers = Answers(desk.requests, book, self)
         self.bar = AnswerBar()
         self.ids: set[str] = set()
         """The requests that are looked at."""

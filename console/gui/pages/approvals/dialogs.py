@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
+from console.api import endpoints as ep
 from console.api.policy.approvals import EndGrantBody, GrantRow, GrantsView
 from console.gui.pages.approvals.book import alike
 from console.gui.pages.approvals.case import Case, named_requests
@@ -60,7 +61,7 @@ class TakeBackDialog(_ReasonDialog):
         self.main.setEnabled(False)
         self.problem.hide()
         body = EndGrantBody(session=self._session, reason=self.reason.text().strip())
-        self._desk.requests.approvals.end_grants(body).while_alive(self).then(self._done).failed(self.refused)
+        self._desk.requests.ask(ep.END_GRANTS, body=body).while_alive(self).then(self._done).failed(self.refused)
 
     def _done(self, view: GrantsView) -> None:
         self._then(view)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
+from console.api import endpoints as ep
 from console.api.policy.approvals import ApprovalRow
 from console.api.policy.rules import ExactBody, ExactOffer, ExactRule
 from console.gui.pages.interface import Desk
@@ -27,7 +28,7 @@ class ExactRuleDialog(Dialog):
         self.reason = self.ask_reason(label="Reason (optional)")
         self.main.allow("The recorded calls are being tried.")
         self.main.clicked.connect(self._send)
-        desk.requests.approvals.offered_rule(row.id).while_alive(self).then(self._offered).failed(self.refused)
+        desk.requests.ask(ep.OFFERED_RULE, row.id).while_alive(self).then(self._offered).failed(self.refused)
 
     def _offered(self, offer: ExactOffer) -> None:
         self.offer = offer
@@ -45,7 +46,7 @@ class ExactRuleDialog(Dialog):
     def _send(self) -> None:
         self.main.setEnabled(False)
         body = ExactBody(digest=self._row.digest, reason=self.reason.text().strip())
-        self._desk.requests.approvals.add_rule(self._row.id, body).while_alive(self).then(self._made).failed(self.refused)
+        self._desk.requests.ask(ep.ADD_RULE, self._row.id, body=body).while_alive(self).then(self._made).failed(self.refused)
 
     def _made(self, rule: ExactRule) -> None:
         self._desk.notices.say("info", f"Rule {rule.id} allows exactly this call until {day_clock(rule.until)}.")

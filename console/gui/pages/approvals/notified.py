@@ -6,6 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
+from console.api import endpoints as ep
 from console.api.policy.approvals import ApprovalDetailView, ApprovalRow
 from console.domain.errors import ConsoleError
 from console.gui.actions.catalogue import why_not_by_role
@@ -14,7 +15,7 @@ from console.gui.pages.approvals.answers import Answer, Answers
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import case_of
 from console.gui.pages.approvals.words import whole_input
-from console.gui.requests.approvals import ApprovalRequests
+from console.gui.requests import Requests
 from console.gui.widgets.safe_text import is_plain
 
 APPROVE, DENY = "approve", "deny"
@@ -41,7 +42,7 @@ class Notified(QObject):
     held = Signal(object, str)
     undecided = Signal(object, str)
 
-    def __init__(self, requests: ApprovalRequests, switch: Switch, book: Book, answers: Answers, parent: QObject) -> None:
+    def __init__(self, requests: Requests, switch: Switch, book: Book, answers: Answers, parent: QObject) -> None:
         super().__init__(parent)
         self._requests, self._switch, self._book, self._answers = requests, switch, book, answers
 
@@ -50,7 +51,7 @@ class Notified(QObject):
         if why_not := self._why_not(row, verdict):
             self.undecided.emit(row, why_not)
             return
-        asked = self._requests.detail(row.id).while_alive(self)
+        asked = self._requests.ask(ep.APPROVAL, row.id).while_alive(self)
         asked.then(partial(self._came, row, verdict)).failed(partial(self._failed, row))
 
     def _why_not(self, row: ApprovalRow, verdict: str) -> str:

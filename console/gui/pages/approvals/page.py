@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.policy.approvals import AT_ONCE, ApprovalDetailView, ApprovalRow, ApprovalsView, GrantRow, GrantsView
 from console.domain.errors import ConsoleError
@@ -199,9 +200,9 @@ class ApprovalsPage(Page):
 
     def _read(self) -> None:
         self._read_at = time.monotonic()
-        requests = self.desk.requests.approvals
-        requests.inbox().while_alive(self).then(self._came).failed(self._failed)
-        requests.grants().while_alive(self).then(self._grants_came)
+        requests = self.desk.requests
+        requests.ask(ep.APPROVALS).while_alive(self).then(self._came).failed(self._failed)
+        requests.ask(ep.GRANTS).while_alive(self).then(self._grants_came)
 
     def _failed(self, error: ConsoleError) -> None:
         self.book.problem = f"Not read: {error.what}"
@@ -288,7 +289,7 @@ class ApprovalsPage(Page):
                 return
             if row.id not in self._details and row.id not in self._reading:
                 self._reading.add(row.id)
-                asked = self.desk.requests.approvals.detail(row.id).while_alive(self)
+                asked = self.desk.requests.ask(ep.APPROVAL, row.id).while_alive(self)
                 asked.then(partial(self._detail_came, row.id)).failed(partial(self._detail_failed, row.id))
 
     def _detail_came(self, approval_id: str, detail: ApprovalDetailView) -> None:

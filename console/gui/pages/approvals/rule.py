@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QPlainTextEdit, QScrollArea, QWidget
 
+from console.api import endpoints as ep
 from console.api.policy.rules import DraftView, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
@@ -53,8 +54,8 @@ class RuleDialog(Dialog):
         self.reason.textChanged.connect(lambda _text: self._allow())
         self.main.clicked.connect(self._save)
         self._allow()
-        desk.requests.approvals.policy().while_alive(self).then(self._policy_came).failed(self.refused)
-        desk.requests.approvals.draft(approval_id).while_alive(self).then(self._drafted).failed(self._no_draft)
+        desk.requests.ask(ep.POLICY).while_alive(self).then(self._policy_came).failed(self.refused)
+        desk.requests.ask(ep.DRAFT, approval_id).while_alive(self).then(self._drafted).failed(self._no_draft)
 
     def rules(self) -> list[str]:
         """What stands in the field."""
@@ -103,7 +104,7 @@ class RuleDialog(Dialog):
         if not rules or any(len(rule) > _AT_MOST for rule in rules):
             self.words.say(self.why_not(), "warn", "triangle")
             return
-        asked = self._desk.requests.approvals.try_policy(PolicyTryBody(add=rules, to="allow")).while_alive(self)
+        asked = self._desk.requests.ask(ep.TRY_POLICY, body=PolicyTryBody(add=rules, to="allow")).while_alive(self)
         asked.then(lambda view: self._came(rules, view)).failed(lambda error: self._failed(rules, error))
 
     def _came(self, rules: list[str], view: PolicyTryView) -> None:
@@ -133,7 +134,7 @@ class RuleDialog(Dialog):
             return
         self.main.setEnabled(False)
         body = PolicySaveBody(text=self.tried.text, base_sha256=self._base, reason=self.reason.text().strip())
-        self._desk.requests.approvals.save_policy(body).while_alive(self).then(self._saved).failed(self._not_saved)
+        self._desk.requests.ask(ep.SAVE_POLICY, body=body).while_alive(self).then(self._saved).failed(self._not_saved)
 
     def _not_saved(self, error: ConsoleError) -> None:
         self.refused(error)

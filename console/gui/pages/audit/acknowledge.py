@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.records import AuditVerdict
+from console.api import endpoints as ep
+from console.api.records import AcknowledgeLossBody, AuditVerdict
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
 
@@ -29,7 +30,7 @@ class AcknowledgeDialog(Dialog):
     def _send(self) -> None:
         self.main.setEnabled(False)
         self.problem.hide()
-        asked = self._desk.requests.audit.acknowledge(self.reason.text().strip()).while_alive(self)
+        asked = self._desk.requests.ask(ep.ACKNOWLEDGE, body=AcknowledgeLossBody(reason=self.reason.text().strip())).while_alive(self)
         asked.then(self._acknowledged).failed(self.refused)
 
     def _acknowledged(self, verdict: AuditVerdict) -> None:

@@ -8,11 +8,12 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.records import AuditPage, AuditRow
 from console.domain.errors import ConsoleError
 from console.gui.pages.audit.book import PAGE, Book
 from console.gui.pages.audit.rows import COLUMNS, cell_words, painter_of
-from console.gui.requests import AuditRequests
+from console.gui.requests import Requests
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR, ROW
 from console.gui.timers import once
@@ -74,7 +75,7 @@ class Log(Ground):
 
     def __init__(
         self,
-        requests: AuditRequests,
+        requests: Requests,
         name_of: Callable[[str], str],
         failed: Callable[[ConsoleError], object],
         parent: QWidget | None = None,
@@ -177,7 +178,7 @@ class Log(Ground):
 
     def _ask(self, before: int | None, then: Callable[[AuditPage], None]) -> None:
         serial = self._serial
-        asked = self._requests.page(before=before, limit=PAGE, query=self.book.query).while_alive(self)
+        asked = self._requests.ask(ep.AUDIT, before=before, limit=PAGE, q=self.book.query).while_alive(self)
         asked.then(lambda page: then(page) if serial == self._serial else None)
         asked.failed(lambda error: self._failed(error) if serial == self._serial else None)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import Delta
-from console.api.records import AuditPage, AuditRow, AuditVerdict
+from console.api.records import AuditPage, AuditRow, AuditVerdict, VerifyBody
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.pages.audit.acknowledge import AcknowledgeDialog
@@ -41,7 +42,7 @@ class AuditLogPage(Page):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.chain = ChainBar(self)
-        self.log = Log(desk.requests.audit, self._name_of, self._failed, self)
+        self.log = Log(desk.requests, self._name_of, self._failed, self)
         self.view = self.log.view
         self.pane = DetailPane(self)
         self._stale = True
@@ -180,7 +181,7 @@ class AuditLogPage(Page):
         self.chain.is_verifying = True
         self.chain.failed(None)
         began = self.desk.clock()
-        asked = self.desk.requests.audit.verify().while_alive(self)
+        asked = self.desk.requests.ask(ep.VERIFY_AUDIT, body=VerifyBody()).while_alive(self)
         asked.then(lambda verdict: self._verified(verdict, (self.desk.clock() - began) * 1000)).failed(self._not_verified)
         self._show_chain()
 
@@ -214,7 +215,7 @@ class AuditLogPage(Page):
     def _read_place(self) -> None:
         row = self.pane.row
         if row is not None:
-            asked = self.desk.requests.audit.page(before=row.seq + 2, limit=3).while_alive(self)
+            asked = self.desk.requests.ask(ep.AUDIT, before=row.seq + 2, limit=3).while_alive(self)
             asked.then(lambda page: self._place_came(row, page))
 
     def _place_came(self, row: AuditRow, page: AuditPage) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QLineEdit, QWidget
 
+from console.api import endpoints as ep
 from console.api.budgets import BudgetBody, BudgetChange, BudgetNodeView, BudgetRow, BudgetScope, BudgetSetView
 from console.domain.errors import ConsoleError, UsageProblem
 from console.gui.pages.budgets.words import LABELS, UNITS, amount, cap_words, label, read_cap, typed_cap
@@ -203,7 +204,7 @@ class LimitsDialog(Dialog):
             self._say("Limits can be set before anything of that name runs.", "text2", "")
             return
         number, target = self._asked, self.target
-        asked = self.desk.requests.budgets.node(target.scope, target.key).while_alive(self)
+        asked = self.desk.requests.ask(ep.BUDGET_NODE, scope=target.scope, key=target.key).while_alive(self)
         asked.then(lambda view: self._read(view, number)).failed(lambda error: self._unread(error, number))
 
     def _read(self, view: BudgetNodeView, number: int) -> None:
@@ -249,7 +250,7 @@ class LimitsDialog(Dialog):
 
     def _look(self) -> None:
         number = self._asked
-        asked = self.desk.requests.budgets.change(self._body(_BEFORE, dry_run=True)).while_alive(self)
+        asked = self.desk.requests.ask(ep.CHANGE_BUDGET, body=self._body(_BEFORE, dry_run=True)).while_alive(self)
         asked.then(lambda view: self._seen(view, number)).failed(lambda error: self._unseen(error, number))
 
     def _seen(self, view: BudgetSetView, number: int) -> None:
@@ -289,7 +290,7 @@ class LimitsDialog(Dialog):
         self.problem.hide()
         self.main.allow("In progress.")
         self._say("In progress. You can close this window.", "text2", "ring")
-        self.desk.requests.budgets.change(body).then(self._done).failed(self._failed)
+        self.desk.requests.ask(ep.CHANGE_BUDGET, body=body).then(self._done).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
         self.desk.ask_sync()

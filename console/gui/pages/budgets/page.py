@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.budgets import ROWS, BudgetNodeView, BudgetsView
 from console.api.ladder import MOST
 from console.domain.errors import ConsoleError
@@ -220,7 +221,7 @@ class BudgetsPage(Page):
         self._asking, self._read_at = True, self.desk.clock()
         order = self.list.order if self.list.order == "spend" else "time"
         limit = ROWS if self._all else SOME
-        asked = self.desk.requests.budgets.page(order, limit).while_alive(self)
+        asked = self.desk.requests.ask(ep.BUDGETS, order=order, limit=limit).while_alive(self)
         asked.then(lambda view: self._came(view, order, limit)).failed(self._failed)
 
     def _read_some(self) -> None:
@@ -276,7 +277,7 @@ class BudgetsPage(Page):
             return
         self._node_at = self.desk.clock()
         key = f"{row.scope}:{row.key}"
-        asked = self.desk.requests.budgets.node(row.scope, row.key).while_alive(self)
+        asked = self.desk.requests.ask(ep.BUDGET_NODE, scope=row.scope, key=row.key).while_alive(self)
         asked.then(lambda view: self._node_came(key, view)).failed(lambda error: self.pane.show_problem(key, str(error)))
 
     def _node_came(self, key: str, view: BudgetNodeView) -> None:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.budgets import BudgetPictures, BudgetTotals
 from console.domain.errors import ConsoleError
 from console.gui.pages.budgets.burn_chart import BurnChart
@@ -49,7 +50,7 @@ class Pictures(QWidget):
         if self._asking or (not again and now - self._asked_at < AGAIN_S):
             return
         self._asking, self._asked_at = True, now
-        self._desk.requests.budgets.pictures().while_alive(self).then(self._came).failed(self._failed)
+        self._desk.requests.ask(ep.BUDGET_PICTURES).while_alive(self).then(self._came).failed(self._failed)
 
     def say(self, totals: BudgetTotals) -> None:
         """The moment of the day's cap comes with the header's figures."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
+from console.api import endpoints as ep
 from console.api.budgets import BudgetBody, BudgetRow, BudgetSetView
 from console.api.ladder import ScopeBody
 from console.domain.errors import ConsoleError, UsageProblem
@@ -135,7 +136,9 @@ class SeveralLimitsDialog(Dialog):
     def _look(self) -> None:
         """Asks about the next one; one question at a time."""
         number = self._asked
-        asked = self.desk.requests.budgets.change(self._change(self._rows[len(self.would)], _BEFORE, dry_run=True)).while_alive(self)
+        asked = self.desk.requests.ask(ep.CHANGE_BUDGET, body=self._change(self._rows[len(self.would)], _BEFORE, dry_run=True)).while_alive(
+            self
+        )
         asked.then(lambda view: self._seen(view, number)).failed(lambda error: self._unseen(error, number))
 
     def _seen(self, view: BudgetSetView, number: int) -> None:
@@ -192,7 +195,7 @@ class SeveralLimitsDialog(Dialog):
             self._refused.append((row, error))
             self._send_next(others)
 
-        self.desk.requests.budgets.change(body).then(done).failed(failed)
+        self.desk.requests.ask(ep.CHANGE_BUDGET, body=body).then(done).failed(failed)
 
     def _all_sent(self) -> None:
         self.desk.ask_sync()

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.agents.first_run import HookPreview
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
@@ -116,7 +117,7 @@ class HookDialog(Dialog):
         self._is_installed = False
         self.command_line.setText(self.command)
         asked = self.program
-        pending = self._desk.requests.programs.hook_preview(asked).while_alive(self)
+        pending = self._desk.requests.ask(ep.HOOK_PREVIEW, asked).while_alive(self)
         pending.then(lambda view: self._came(asked, view)).failed(lambda error: self._not_known(asked, error))
 
     def adjustSize(self) -> None:

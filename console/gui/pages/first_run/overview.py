@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.agents.first_run import FirstRunView
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
@@ -137,7 +138,7 @@ class FirstRun(QWidget):
 
     def read(self) -> None:
         """Asks once how the rest of the rows are, and what holds."""
-        self._desk.requests.programs.first_run().while_alive(self).then(self._came).failed(self._not_known)
+        self._desk.requests.ask(ep.FIRST_RUN).while_alive(self).then(self._came).failed(self._not_known)
 
     def _came(self, view: FirstRunView) -> None:
         self._told, self._why = view, ""

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QScrollArea, QVBoxLayout, QWidget
 
 from console.api import budgets as b
+from console.api import endpoints as ep
 from console.api.agents.first_run import FirstRunView, FoundProgram, SelfTestView
 from console.api.messages import SourceView
 from console.api.policy import rules as p
@@ -114,7 +115,7 @@ class FoundStep(Step):
         self._shown: list[ProgramRow] = []
 
     def enter(self) -> None:
-        self.desk.requests.programs.first_run().while_alive(self).then(self._came).failed(self.refused)
+        self.desk.requests.ask(ep.FIRST_RUN).while_alive(self).then(self._came).failed(self.refused)
 
     def _came(self, view: FirstRunView) -> None:
         self.take(view, self.desk.switch.status.sources if self.desk.switch.status is not None else [])
@@ -170,7 +171,7 @@ class ProfileStep(Step):
         self.use.clicked.connect(self._choose)
 
     def enter(self) -> None:
-        self.desk.requests.policy.profiles().while_alive(self).then(self._came).failed(self.refused)
+        self.desk.requests.ask(ep.PROFILES).while_alive(self).then(self._came).failed(self.refused)
 
     def _in_force(self, kind: str) -> str:
         assert self._view is not None
@@ -205,7 +206,7 @@ class ProfileStep(Step):
         if not self._left:
             return
         body = p.ProfileBody(agent_type=self._left.pop(0), profile=self.pills.chosen(), reason=REASON)
-        asked = self.desk.requests.policy.choose_profile(body).while_alive(self)
+        asked = self.desk.requests.ask(ep.CHOOSE_PROFILE, body=body).while_alive(self)
         asked.then(self._came).then(lambda _view: self._next()).failed(self.refused)
 
 
@@ -236,7 +237,7 @@ class LimitStep(Step):
         self.field.returnPressed.connect(self._send)
 
     def enter(self) -> None:
-        self.desk.requests.budgets.page(limit=1).while_alive(self).then(self._came).failed(self.refused)
+        self.desk.requests.ask(ep.BUDGETS, limit=1).while_alive(self).then(self._came).failed(self.refused)
 
     def _came(self, view: b.BudgetsView) -> None:
         self._cap = view.totals.day_cap_usd
@@ -256,7 +257,8 @@ class LimitStep(Step):
             return
         limits, clear = ({"cost": cap}, []) if cap is not None else ({}, ["cost"])
         body = b.BudgetBody(scope="day", limits=limits, clear=clear, reason=REASON, dry_run=cap != self._confirmed)
-        self.desk.requests.budgets.change(body).while_alive(self).then(lambda view: self._answered(cap, view)).failed(self.refused)
+        asked = self.desk.requests.ask(ep.CHANGE_BUDGET, body=body).while_alive(self)
+        asked.then(lambda view: self._answered(cap, view)).failed(self.refused)
 
     def _answered(self, cap: float | None, view: b.BudgetSetView) -> None:
         """A limit that halts nothing is set at once; one that does is set by the second click."""
@@ -293,7 +295,7 @@ class KillStep(Step):
         self.button.setEnabled(False)
         self.result.say("A process was started…", "text2", "ring")
         self.said.say("", "text2", "")
-        self.desk.requests.programs.test_kill_switch().while_alive(self).then(self.take).failed(self.fail)
+        self.desk.requests.ask(ep.SELF_TEST).while_alive(self).then(self.take).failed(self.fail)
 
     def take(self, view: SelfTestView) -> None:
         """How it went."""

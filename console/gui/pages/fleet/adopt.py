@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QCheckBox, QLayout, QLineEdit, QWidget
 
+from console.api import endpoints as ep
 from console.api.agents.adopt import AdoptBody, AdoptedView, Candidate, CandidatesView, OrphanBody
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.models.fleet import Row
@@ -95,7 +96,7 @@ class AdoptDialog(Dialog):
         self._ask()
 
     def _ask(self) -> None:
-        self._desk.requests.adopt.candidates(self._agent_id).while_alive(self).then(self._came).failed(self._unknown)
+        self._desk.requests.ask(ep.CANDIDATES, agent=self._agent_id[:80]).while_alive(self).then(self._came).failed(self._unknown)
 
     def _came(self, view: CandidatesView) -> None:
         if self._sent:
@@ -167,7 +168,7 @@ class AdoptDialog(Dialog):
             agent=self._agent_id, pid=itself.pid, start_ticks=itself.start_ticks, exe=itself.exe, uid=itself.uid, also=also,
             reason=self.reason.text().strip(),
         )  # fmt: skip
-        self._desk.requests.adopt.adopt(body).then(self._done).failed(self._failed)
+        self._desk.requests.ask(ep.ADOPT, body=body).then(self._done).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
         self._desk.ask_sync()

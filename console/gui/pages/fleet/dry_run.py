@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.policy.dry_run import DryRunBody, DryRunView, PlanBody, PlanCallView, PlanDecidedView, PlansView, PlanView
 from console.domain.errors import ConsoleError
@@ -118,7 +119,7 @@ class PlanDialog(Dialog):
 
     def look(self) -> None:
         """Asks for the plan as it is now."""
-        self._desk.requests.dry_run.plans(self._agent_id).while_alive(self).then(self._came).failed(self._not_known)
+        self._desk.requests.ask(ep.PLANS, self._agent_id).while_alive(self).then(self._came).failed(self._not_known)
 
     def _came(self, view: PlansView) -> None:
         self._is_dry = bool(view.head)
@@ -181,7 +182,7 @@ class PlanDialog(Dialog):
             return
         body = PlanBody.read({"plan": plan.id, "sha256": plan.sha256, "verdict": verdict, "reason": self.reason.text().strip()})
         self._begin("It is being decided.")
-        self._desk.requests.dry_run.decide(body).while_alive(self).then(self._decided).failed(self._failed)
+        self._desk.requests.ask(ep.DECIDE_PLAN, body=body).while_alive(self).then(self._decided).failed(self._failed)
 
     def _decided(self, view: PlanDecidedView) -> None:
         approved = view.state == "approved"
@@ -193,7 +194,7 @@ class PlanDialog(Dialog):
             return
         body = DryRunBody(agent=self._agent_id, on=not self._is_dry, reason=self.reason.text().strip())
         self._begin("It is being changed.")
-        self._desk.requests.dry_run.change(body).while_alive(self).then(self._changed).failed(self._failed)
+        self._desk.requests.ask(ep.DRY_RUN, body=body).while_alive(self).then(self._changed).failed(self._failed)
 
     def _changed(self, view: DryRunView) -> None:
         self._end(f"{view.agent} is {'in dry-run' if view.on else 'live'}. {' '.join(view.notes)}".strip())

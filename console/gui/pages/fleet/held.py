@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.agents.agent_types import SourcesFileView, SourcesView
 from console.api.environment import EnvironmentView
 from console.api.messages import AgentDetailView, HardeningView
@@ -132,7 +133,7 @@ class HeldCard(QWidget):
         now = self._desk.clock()
         if self._type and (self._asked_at is None or not 0 <= now - self._asked_at <= READ_EVERY_S):
             self._asked_at = now
-            self._desk.requests.fleet.type_sources().while_alive(self).then(self._came).failed(self._failed)
+            self._desk.requests.ask(ep.SOURCES).while_alive(self).then(self._came).failed(self._failed)
 
     def _came(self, view: SourcesView) -> None:
         self._files, self._folder, self._error = {one.agent_type: one for one in view.types}, view.folder, ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.network import ModeHistoryView
 from console.domain.errors import ConsoleError
@@ -48,7 +49,7 @@ class ModeCard(QWidget):
             self._show_nothing("Reading…" if view.session else "It has no session.", "text2", "")
         self._agent, self._stamp, self._ended_at, self._asked_at = agent, stamp, view.ended_at, now
         if view.session:
-            asked = self._desk.requests.network.modes(*agent).while_alive(self)
+            asked = self._desk.requests.ask(ep.MODES, view.session, agent=view.id).while_alive(self)
             asked.then(lambda found: self._came(found, view.id)).failed(lambda error: self._failed(error, view.id))
 
     def _came(self, view: ModeHistoryView, agent_id: str) -> None:

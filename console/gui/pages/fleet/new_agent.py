@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
 
-from console.api.agents.programs import ProgramPreview, ProgramPreviews, ProgramsStarted, ProgramsView
+from console.api import endpoints as ep
+from console.api.agents.programs import ProgramPreview, ProgramPreviews, ProgramsBody, ProgramsStarted, ProgramsView
 from console.api.agents.sessions import ContextsView
 from console.api.messages import LaunchBody, LaunchedView
 from console.domain.errors import ConsoleError, Denied
@@ -55,14 +56,14 @@ class NewAgentDialog(Dialog):
         self.dangers.changed.connect(self._allow)
         self.main.clicked.connect(self._send)
         self._read()
-        desk.requests.fleet.contexts().while_alive(self).then(self._contexts_came)
+        desk.requests.ask(ep.CONTEXTS).while_alive(self).then(self._contexts_came)
         self._edited()
         self.form.prompt.setFocus()
 
     # --- what is known -----------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        asked = self._desk.requests.programs.listed().while_alive(self)
+        asked = self._desk.requests.ask(ep.PROGRAMS).while_alive(self)
         asked.then(self._programs_came).failed(lambda error: self.reach.memory.say(f"Free memory is not known: {error.what}", "warn"))
 
     def _programs_came(self, view: ProgramsView) -> None:
@@ -105,10 +106,10 @@ class NewAgentDialog(Dialog):
         self._shown = _ASKED
         self.reach.waiting()
         if isinstance(body, LaunchBody):
-            asked = self._desk.requests.programs.preview_command(body).while_alive(self)
+            asked = self._desk.requests.ask(ep.PREVIEW_COMMAND, body=body).while_alive(self)
             asked.then(lambda view: self._came(serial, view)).failed(lambda error: self._failed_look(serial, error))
         else:
-            many = self._desk.requests.programs.preview(body).while_alive(self)
+            many = self._desk.requests.ask(ep.PREVIEW_PROGRAMS, body=ProgramsBody(items=[body]), wait_s=ep.TALK_S).while_alive(self)
             many.then(lambda view: self._came(serial, _first(view))).failed(lambda error: self._failed_look(serial, error))
         self._allow()
 
@@ -161,9 +162,10 @@ class NewAgentDialog(Dialog):
         requests, confirmed = self._desk.requests, self.dangers.confirmed()
         if isinstance(body, LaunchBody):
             body = body.replaced(dangerous_ok=confirmed)
-            requests.fleet.launch(body).then(self._launched).failed(self._failed)
+            requests.ask(ep.LAUNCH, body=body).then(self._launched).failed(self._failed)
         else:
-            requests.programs.start(body, confirmed).then(self._programs_started).failed(self._failed)
+            many = ProgramsBody(items=[body], dangerous_ok=confirmed)
+            requests.ask(ep.START, body=many).then(self._programs_started).failed(self._failed)
 
     def _programs_started(self, view: ProgramsStarted) -> None:
         one = view.items[0] if view.items else None

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import AgentDetailView, Delta, EgressView
 from console.domain.message import Malformed
 from console.gui.actions import ActionSpec
@@ -243,7 +244,7 @@ class FleetPage(Page):
     def _read_detail(self) -> None:
         row = self.view.current()
         if row is not None:
-            self.desk.requests.fleet.agent(row.id).then(self._detail_came)
+            self.desk.requests.ask(ep.AGENT, row.id).then(self._detail_came)
 
     def _detail_came(self, detail: AgentDetailView) -> None:
         row = self.view.current()

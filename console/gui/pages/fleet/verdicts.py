@@ -8,6 +8,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.agents.activity import ActivityEntryView, ActivityPage
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
@@ -155,7 +156,7 @@ class VerdictStream(QWidget):
         if item is None:
             return
         if not self.why_not_explain(item):
-            asked = self._desk.requests.activity.entry(self.agent_id, item.row.seq).while_alive(self)
+            asked = self._desk.requests.ask(ep.ACTIVITY_ENTRY, self.agent_id, item.row.seq).while_alive(self)
             asked.then(partial(self._entry_came, self.agent_id)).failed(self._desk.notices.fail)
         elif item.audit:
             self._desk.goto("audit", f"#{item.audit}")
@@ -185,7 +186,7 @@ class VerdictStream(QWidget):
         self._asked = True
         serial, first = self._serial, not self.loaded
         after = None if first else self.book.newest
-        asked = self._desk.requests.activity.page(self.agent_id, after=after, limit=READ, kinds=_KINDS).while_alive(self)
+        asked = self._desk.requests.ask(ep.ACTIVITY, self.agent_id, after=after, limit=READ, kind=_KINDS).while_alive(self)
         asked.then(lambda page: self._came(page, first) if serial == self._serial else None)
         asked.failed(lambda error: self._failed(error) if serial == self._serial else None)
 

@@ -7,7 +7,8 @@ from typing import Literal
 
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from console.api.agents.sessions import ContextsView, ContextView
+from console.api import endpoints as ep
+from console.api.agents.sessions import ContextActBody, ContextsView, ContextView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -107,7 +108,7 @@ class WorkspaceCard(QWidget):
         now = self._desk.clock()
         if self._asked_at is None or now - self._asked_at > READ_EVERY_S or now < self._asked_at:
             self._asked_at = now
-            self._desk.requests.fleet.contexts().while_alive(self).then(self._came).failed(self._failed)
+            self._desk.requests.ask(ep.CONTEXTS).while_alive(self).then(self._came).failed(self._failed)
         self._session = session
         self._show()
 
@@ -159,7 +160,8 @@ class WorkspaceDialog(Dialog):
     def _send(self) -> None:
         self.main.setEnabled(False)
         self.problem.hide()
-        asked = self._desk.requests.fleet.act_on_context(self._verb, self._id, self.reason.text().strip()).while_alive(self)
+        body = ContextActBody(reason=self.reason.text().strip())
+        asked = self._desk.requests.ask(ep.SESSION_ACT, self._id, self._verb, body=body).while_alive(self)
         asked.then(self._done).failed(self.refused)
 
     def _done(self, view: ContextsView) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.armed import PathView
 from console.api.secrets import RotationView
 from console.domain.words import listed
@@ -163,7 +164,7 @@ class KillSwitchPage(Page):
 
     def _read_rotation(self) -> None:
         self._rotation_asked = self.desk.clock()
-        asked = self.desk.requests.switch.rotation().while_alive(self)
+        asked = self.desk.requests.ask(ep.ROTATION).while_alive(self)
         asked.then(self._rotation_came).failed(lambda _error: self._rotation_came(None))
 
     def _rotation_came(self, view: RotationView | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QLineEdit, QWidget
 
+from console.api import endpoints as ep
 from console.api.rearm import PassphraseBody, PassphraseView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
@@ -63,7 +64,7 @@ class PassphraseDialog(Dialog):
     def _send(self) -> None:
         body = PassphraseBody(action="set", new=self.new.text(), old=self.old.text())
         self._clear()
-        asked = self._desk.requests.switch.change_passphrase(body).while_alive(self)
+        asked = self._desk.requests.ask(ep.CHANGE_PASSPHRASE, body=body).while_alive(self)
         asked.then(self._done).failed(self._refused)
 
     def _clear(self) -> None:

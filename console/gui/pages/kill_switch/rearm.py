@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
-from console.api.messages import KillSwitchView, LaunchedView
+from console.api import endpoints as ep
+from console.api.messages import KillSwitchBody, KillSwitchView, LaunchedView
 from console.api.rearm import AgainView, KilledView, RearmProof, RearmView
 from console.domain.errors import ConsoleError
 from console.domain.verdict import verdict
@@ -88,7 +89,7 @@ class RearmDialog(Dialog):
 
     def _look(self) -> None:
         if not self._is_sent:  # its answer tells what came of it
-            self._desk.requests.switch.rearm_view().while_alive(self).then(self._looked).failed(self._unread)
+            self._desk.requests.ask(ep.REARM).while_alive(self).then(self._looked).failed(self._unread)
 
     def _show_open(self) -> None:
         words = " ".join(still_open(self._desk.switch))
@@ -192,7 +193,8 @@ class RearmDialog(Dialog):
             self.passphrase.clear()
         else:
             proof.via = "console"
-        asked = self._desk.requests.switch.rearm(self.reason.text().strip(), self._kill_id, proof).while_alive(self)
+        body = KillSwitchBody(action="rearm", reason=self.reason.text().strip(), kill_id=self._kill_id, proof=proof)
+        asked = self._desk.requests.ask(ep.SWITCH, body=body).while_alive(self)
         asked.then(self._done).failed(self._refused)
 
     def _refused(self, error: ConsoleError) -> None:
@@ -240,7 +242,7 @@ class AgainDialog(Dialog):
 
     def _start(self, agent_id: str) -> None:
         self.buttons[agent_id].setEnabled(False)
-        asked = self._desk.requests.fleet.again(agent_id).while_alive(self)
+        asked = self._desk.requests.ask(ep.AGAIN, agent_id).while_alive(self)
         asked.then(lambda view: self._started(agent_id, view)).failed(lambda error: self._not_started(agent_id, error))
 
     def _started(self, agent_id: str, view: LaunchedView) -> None:

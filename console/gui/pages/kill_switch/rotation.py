@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.secrets import RotationItemView, RotationView
+from console.api import endpoints as ep
+from console.api.secrets import RotationBody, RotationItemView, RotationView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
@@ -71,7 +72,7 @@ class RotationDialog(Dialog):
         self.view: RotationView | None = None
         self._busy = False
         self._judge()
-        desk.requests.switch.rotation().while_alive(self).then(self._came).failed(self._unread)
+        desk.requests.ask(ep.ROTATION).while_alive(self).then(self._came).failed(self._unread)
 
     def _came(self, view: RotationView) -> None:
         self.view, self._busy = view, False
@@ -110,7 +111,7 @@ class RotationDialog(Dialog):
         self.problem.hide()
         self._judge()
         self.last.say("Old values are replaced and presented to their verifiers…", "text2", "ring")
-        asked = self._desk.requests.switch.rotate(self.reason.text().strip()).while_alive(self)
+        asked = self._desk.requests.ask(ep.ROTATE, body=RotationBody(reason=self.reason.text().strip())).while_alive(self)
         asked.then(self._came).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
+from console.api import endpoints as ep
 from console.api.ladder import LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
 from console.domain.errors import ConsoleError, ExitCode, NotFound, TimedOut, UsageProblem
@@ -87,7 +88,7 @@ class RungDialog(Dialog):
             self._unknown(TimedOut(f"The preview has not come for {AGAIN_MS / 1000:g} s."))
         elif not self._sent:
             self._asking = True
-            self._desk.requests.fleet.preview(self._body()).while_alive(self).then(self._previewed).failed(self._not_previewed)
+            self._desk.requests.ask(ep.PREVIEW, body=self._body()).while_alive(self).then(self._previewed).failed(self._not_previewed)
 
     def _not_previewed(self, error: ConsoleError) -> None:
         self._asking = False
@@ -140,11 +141,11 @@ class RungDialog(Dialog):
         self.main.allow("In progress.")
         self.sentence.say("In progress. You can close this window.", "text2", "ring")
         self.cancel.setText("Close")
-        body, fleet = self._body(self.reason.text().strip()), self._desk.requests.fleet
+        body, fleet = self._body(self.reason.text().strip()), self._desk.requests
         if self._action == "kill":
             fleet.kill(body).then(self._killed).failed(self._failed)
         else:
-            fleet.ladder(body).then(self._acted).failed(self._failed)
+            fleet.ask(ep.STEP, body=body).then(self._acted).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
         self._desk.ask_sync()

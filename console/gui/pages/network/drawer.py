@@ -8,6 +8,7 @@ from enum import Enum
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.allowlist_review import BacktestBody, BacktestView
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, MarkView, UrlTestBody, UrlTestView
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
@@ -204,13 +205,13 @@ class Drawer(SidePane):
             self.test.hide()
             return
         url = probe_url(body.host, body.port, body.paths)
-        network, replaces = self._desk.requests.network, self.draft.entry_id or None
-        asked = network.test_url(UrlTestBody(url=url, entry=body, replaces=replaces, validate_with_envoy=True))
+        network, replaces = self._desk.requests, self.draft.entry_id or None
+        asked = network.ask(ep.TEST_URL, body=UrlTestBody(url=url, entry=body, replaces=replaces, validate_with_envoy=True))
         began = self._desk.clock()
         asked.while_alive(self).then(lambda view: self._answered(text, view, (self._desk.clock() - began) * 1000))
         asked.failed(lambda error: self._judge(Judged.REFUSED, text, str(error)))
         self.test.asking()
-        tested = network.backtest(BacktestBody(entry=body, replaces=replaces)).while_alive(self)
+        tested = network.ask(ep.BACKTEST, body=BacktestBody(entry=body, replaces=replaces)).while_alive(self)
         tested.then(lambda view: self._backtested(text, view)).failed(lambda error: self._backtested(text, error))
 
     def _backtested(self, text: Written, answer: BacktestView | ConsoleError) -> None:
@@ -267,10 +268,10 @@ class Drawer(SidePane):
         if self.why_not_save():
             return
         body = self.form.now().body(self.draft.base_version)
-        network = self._desk.requests.network
+        network = self._desk.requests
         self._saving = True
         self._say()
-        sent = network.change_entry(self.draft.entry_id, body) if self.draft.entry_id else network.add_entry(body)
+        sent = network.ask(ep.CHANGE_ENTRY, self.draft.entry_id, body=body) if self.draft.entry_id else network.ask(ep.ADD_ENTRY, body=body)
         sent.while_alive(self).then(lambda view: self._saved(body, view)).failed(self._refused)
 
     def _saved(self, body: AllowlistEntryBody, view: AllowlistChangedView) -> None:

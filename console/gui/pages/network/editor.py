@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from console.api import endpoints as ep
 from console.api.allowlist_review import BacktestBody
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, EgressView
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
@@ -37,7 +38,7 @@ class RemoveDialog(Dialog):
         self.test = BacktestCard(self)
         self.body.addWidget(self.test)
         self.test.asking()
-        tested = desk.requests.network.backtest(BacktestBody(remove=entry.entry_id)).while_alive(self)
+        tested = desk.requests.ask(ep.BACKTEST, body=BacktestBody(remove=entry.entry_id)).while_alive(self)
         tested.then(self.test.say).failed(self.test.fail)
         self.reason = self.ask_reason(needed=True)
         self.main.clicked.connect(self._send)
@@ -46,7 +47,8 @@ class RemoveDialog(Dialog):
     def _send(self) -> None:
         self.main.setEnabled(False)
         self.problem.hide()
-        asked = self._desk.requests.network.remove_entry(self._entry.entry_id, self.reason.text().strip(), self._version)
+        reason = self.reason.text().strip()
+        asked = self._desk.requests.ask(ep.REMOVE_ENTRY, self._entry.entry_id, reason=reason, base_version=self._version)
         asked.while_alive(self).then(self._done).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:

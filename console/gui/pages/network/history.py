@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.allowlist_review import AllowlistHistoryView, AllowlistVersionView, BacktestBody, RevertBody
 from console.api.messages import AllowlistChangedView
 from console.domain.errors import Conflict, ConsoleError
@@ -28,6 +29,8 @@ COLUMNS = (
     Column("changes", "Changes", share=2, hide_below=520),
     Column("reason", "Reason", share=3),
 )
+_VERSIONS = 100
+"""Versions that are asked for, the newest ones."""
 _SHOWN = 200
 """Lines of one difference; the rest is counted."""
 
@@ -127,7 +130,7 @@ class HistoryView(QWidget):
 
     def read(self) -> None:
         """Asks for the versions again."""
-        self._desk.requests.network.history().while_alive(self).then(self._came).failed(self._failed)
+        self._desk.requests.ask(ep.ALLOWLIST_HISTORY, limit=_VERSIONS).while_alive(self).then(self._came).failed(self._failed)
 
     def _came(self, view: AllowlistHistoryView) -> None:
         self.live = view.live
@@ -191,7 +194,7 @@ class RevertDialog(Dialog):
         self.reason = self.ask_reason(needed=True)
         self.main.clicked.connect(self._send)
         self.test.asking()
-        asked = desk.requests.network.backtest(BacktestBody(version=version.version)).while_alive(self)
+        asked = desk.requests.ask(ep.BACKTEST, body=BacktestBody(version=version.version)).while_alive(self)
         asked.then(self.test.say).failed(self.test.fail)
         self.reason.setFocus()
 
@@ -199,7 +202,7 @@ class RevertDialog(Dialog):
         self.main.setEnabled(False)
         self.problem.hide()
         body = RevertBody(version=self._version, reason=self.reason.text().strip(), base_version=self._live)
-        self._desk.requests.network.revert(body).while_alive(self).then(self._done).failed(self._failed)
+        self._desk.requests.ask(ep.REVERT, body=body).while_alive(self).then(self._done).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
         self.refused(error)

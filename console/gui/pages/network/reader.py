@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from console.api import endpoints as ep
 from console.api.messages import AllowlistView, EgressPage
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
@@ -45,7 +46,7 @@ class NetworkReader(QObject):
         if again:
             self.read_list()
         if not self.has_egress:
-            self._desk.requests.network.egress(READ).while_alive(self).then(self._egress_came).failed(self._failed)
+            self._desk.requests.ask(ep.EGRESS, limit=READ).while_alive(self).then(self._egress_came).failed(self._failed)
         return again
 
     def again(self, now: float) -> None:
@@ -57,7 +58,7 @@ class NetworkReader(QObject):
         """Asks for the allowlist."""
         self.is_stale = False
         self._read_at = self._desk.clock()
-        self._desk.requests.network.allowlist().while_alive(self).then(self._list_came).failed(self._failed)
+        self._desk.requests.ask(ep.ALLOWLIST).while_alive(self).then(self._list_came).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
         self.problem = str(error)

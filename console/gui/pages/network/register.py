@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.network import MeantBody, RegisterDataBody, StricterView
 from console.gui.link.pending import Pending
@@ -75,7 +76,7 @@ class RegisterDialog(RatchetDialog):
             reason=reason,
             dry_run=dry_run,
         )
-        return self.desk.requests.network.register(body)
+        return self.desk.requests.ask(ep.REGISTER_DATA, body=body)
 
     def would(self, view: StricterView) -> str:
         held = f"The session will be {view.sensitivity.capitalize()}, in {mode_words(view.mode)[0]}"

@@ -6,6 +6,7 @@ from typing import Literal
 
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.network import MeantBody, StricterBody, StricterView
 from console.gui.link.pending import Pending
@@ -65,4 +66,4 @@ class StricterDialog(RatchetDialog):
 
     def request(self, reason: str, *, dry_run: bool) -> Pending[StricterView]:
         scope = MeantBody(reach="agent", target=self._agent_id)
-        return self.desk.requests.network.stricter(StricterBody(scope=scope, mode=self.mode, reason=reason, dry_run=dry_run))
+        return self.desk.requests.ask(ep.STRICTER, body=StricterBody(scope=scope, mode=self.mode, reason=reason, dry_run=dry_run))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import AllowlistEntryBody, AllowlistView, EnvoyConfigView
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.egress import EgressLog
@@ -66,7 +67,7 @@ class ConfigView(PlainView):
     def read(self) -> None:
         """Asks for it, unless it was read already."""
         if not self._read:
-            asked = self._desk.requests.network.envoy_config().while_alive(self)
+            asked = self._desk.requests.ask(ep.ENVOY).while_alive(self)
             asked.then(self._came).failed(lambda error: self.say(f"The configuration cannot be shown: {error}"))
 
     def _came(self, view: EnvoyConfigView) -> None:

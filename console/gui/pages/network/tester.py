@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import AllowlistEntryBody, UrlTestBody, UrlTestView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
@@ -65,14 +66,14 @@ class TestLine(Foot):
         """Asks about exactly what stands in the field."""
         text = self.field.text().strip()
         method, url = asked_for(text)
-        network = self._desk.requests.network
-        asked = network.test_url(UrlTestBody(url=url[:2000], method=method)).while_alive(self)
+        network = self._desk.requests
+        asked = network.ask(ep.TEST_URL, body=UrlTestBody(url=url[:2000], method=method)).while_alive(self)
         asked.then(lambda view: self._say(self.live, text, "Live list", view)).failed(lambda error: self._fail(self.live, text, error))
         open_draft = self._draft()
         if open_draft is None:
             return
         entry_id, body = open_draft
-        asked = network.test_url(UrlTestBody(url=url[:2000], method=method, entry=body, replaces=entry_id or None))
+        asked = network.ask(ep.TEST_URL, body=UrlTestBody(url=url[:2000], method=method, entry=body, replaces=entry_id or None))
         asked.while_alive(self).then(lambda view: self._say(self.drafted, text, "With the draft", view)).failed(
             lambda error: self._fail(self.drafted, text, error)
         )

@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.policy.rules import DAYS, ChangedCall, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
 from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
@@ -249,7 +250,7 @@ class Backtest(QWidget):
             return
         base = self._file_base if self.modes.chosen() == "file" else self.policy.sha256
         self._asked = this = (body, base)
-        asked = self._desk.requests.policy.attempt(body).while_alive(self)
+        asked = self._desk.requests.ask(ep.TRY_POLICY, body=body).while_alive(self)
         asked.then(lambda view: self._came(this, view)).failed(lambda error: self._failed(this, error))
 
     def _came(self, this: tuple[PolicyTryBody, str], view: PolicyTryView) -> None:
@@ -305,7 +306,7 @@ class Backtest(QWidget):
         self._saving = True
         self.allow()
         body = PolicySaveBody(text=self.tried.text, base_sha256=self._asked[1], reason=self.reason.text().strip())
-        self._desk.requests.policy.save(body).while_alive(self).then(self._saved).failed(self._not_saved)
+        self._desk.requests.ask(ep.SAVE_POLICY, body=body).while_alive(self).then(self._saved).failed(self._not_saved)
 
     def _saved(self, view: PolicyView) -> None:
         self._saving = False

@@ -6,6 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
+from console.api import endpoints as ep
 from console.api.policy.page import JudgedRow, JudgedView
 from console.api.policy.rules import RuleRow
 from console.domain.errors import ConsoleError
@@ -35,7 +36,7 @@ class RuleCalls(QObject):
         if not self._use.startswith(f"{key_of(row)}\0"):
             self.rows, self.words = [], "Being read…"
         self._use = use
-        asked = self._desk.requests.policy.calls(decided_as(row), row.list).while_alive(self)
+        asked = self._desk.requests.ask(ep.CALLS, rule=decided_as(row), verdict=row.list).while_alive(self)
         asked.then(partial(self._came, use)).failed(partial(self._failed, use))
 
     def _came(self, use: str, view: JudgedView) -> None:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.policy.page import ExplainBody, ExplainedPart, ExplainView
 from console.domain.errors import ConsoleError
 from console.gui.models.fleet import Row
@@ -213,7 +214,7 @@ class Explainer(QWidget):
         if body is None:
             self._nothing(why)
             return
-        asked = self._desk.requests.policy.explain(body).while_alive(self)
+        asked = self._desk.requests.ask(ep.EXPLAIN, body=body).while_alive(self)
         asked.then(lambda view: self._came(body, view)).failed(lambda error: self._failed(body, error))
 
     def _agent(self) -> tuple[str, str]:

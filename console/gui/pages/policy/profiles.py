@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.policy import rules as p
 from console.domain.errors import ConsoleError
 from console.domain.profile import CODING, OBSERVE, OWN
@@ -133,7 +134,7 @@ class ChooseDialog(Dialog):
     def _send(self) -> None:
         self.main.setEnabled(False)
         body = p.ProfileBody(agent_type=self._kind, profile=self._profile, reason=self.reason.text().strip())
-        self._desk.requests.policy.choose_profile(body).while_alive(self).then(self._chosen).failed(self.refused)
+        self._desk.requests.ask(ep.CHOOSE_PROFILE, body=body).while_alive(self).then(self._chosen).failed(self.refused)
 
     def _chosen(self, view: p.ProfilesView) -> None:
         self._then(view)
@@ -198,9 +199,9 @@ class ProfilesTab(QWidget):
 
     def read(self) -> None:
         """Asks for the choices, and for what each profile would have decided."""
-        asks = self._desk.requests.policy
-        asks.profiles().while_alive(self).then(self.take).failed(self._failed)
-        asks.compare_profiles().while_alive(self).then(self._tried).failed(self._failed)
+        asks = self._desk.requests
+        asks.ask(ep.PROFILES).while_alive(self).then(self.take).failed(self._failed)
+        asks.ask(ep.COMPARE_PROFILES).while_alive(self).then(self._tried).failed(self._failed)
 
     def choose(self, profile: str) -> None:
         """Asks for the reason."""

@@ -6,6 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
+from console.api import endpoints as ep
 from console.api.policy.page import LintView, SequencesView, ToolsView
 from console.api.policy.rules import PolicyView
 from console.domain.errors import ConsoleError
@@ -37,17 +38,17 @@ class PolicyReader(QObject):
 
     def read(self, tab: str) -> None:
         """Asks for what ``tab`` shows, and for rules and lint unless they are still on their way."""
-        asks = self._desk.requests.policy
+        asks = self._desk.requests
         if tab == "matrix":
-            asks.tools().while_alive(self).then(self._tools_came).failed(partial(self._failed, tab))
+            asks.ask(ep.TOOLS).while_alive(self).then(self._tools_came).failed(partial(self._failed, tab))
         elif tab == "sequences":
-            asks.sequences().while_alive(self).then(self._sequences_came).failed(partial(self._failed, tab))
+            asks.ask(ep.SEQUENCES).while_alive(self).then(self._sequences_came).failed(partial(self._failed, tab))
         if self.reading:
             self._again = tab
             return
         self.read_at = self._desk.clock()
         self.reading = 2
-        rules, lint = asks.rules().while_alive(self), asks.lint().while_alive(self)
+        rules, lint = asks.ask(ep.POLICY).while_alive(self), asks.ask(ep.LINT).while_alive(self)
         rules.then(self.take).then(self._arrived).failed(partial(self._failed, "rules")).failed(self._arrived)
         lint.then(self._lint_came).then(self._arrived).failed(partial(self._failed, "lint")).failed(self._arrived)
 

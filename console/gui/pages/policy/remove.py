@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QWidget
 
+from console.api import endpoints as ep
 from console.api.policy.rules import ExactRemoveBody, ExactRule, PolicyView
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
@@ -26,7 +27,7 @@ class RemoveDialog(Dialog):
     def _send(self) -> None:
         self.main.setEnabled(False)
         body = ExactRemoveBody(id=self._rule.id, reason=self.reason.text().strip())
-        self._desk.requests.policy.remove_exact(body).while_alive(self).then(self._removed).failed(self.refused)
+        self._desk.requests.ask(ep.REMOVE_RULE, body=body).while_alive(self).then(self._removed).failed(self.refused)
 
     def _removed(self, view: PolicyView) -> None:
         self._then(view)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.persistence import PersistenceReport, PersistenceView
 from console.domain.kill import Outcome, Receipt, receipt_from_json
@@ -87,7 +88,7 @@ class ReceiptReader(QObject):
         if self._asking == kill_id:
             return
         self._asking, self._read_at = kill_id, self._desk.clock()
-        self._desk.requests.switch.receipt(kill_id).while_alive(self).then(self._came).failed(lambda _error: self._failed(kill_id))
+        self._desk.requests.receipt(kill_id).while_alive(self).then(self._came).failed(lambda _error: self._failed(kill_id))
 
     def read_again(self, kill_id: str, receipt: Receipt | None, now: float) -> None:
         """Asks when the last answer is old."""
@@ -103,7 +104,7 @@ class ReceiptReader(QObject):
 
     def read_hunt(self) -> None:
         """Asks what could bring an agent back."""
-        asked = self._desk.requests.switch.persistence().while_alive(self)
+        asked = self._desk.requests.ask(ep.PERSISTENCE).while_alive(self)
         asked.then(self.hunt_came.emit).failed(lambda _error: self.hunt_came.emit(None))
 
     def _came(self, receipt: Receipt) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.records import RestoreBody, RollbackDetailView, RollbackRow
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
@@ -125,7 +126,7 @@ class ConfirmBar(Foot):
         self.judge()
         detail = self._queue.pop(0)
         body = RestoreBody(reason=self._reason, expect_now_sha256=detail.now_sha256)
-        sent = self._desk.requests.rollback.restore(detail.row.record_id, body).while_alive(self)
+        sent = self._desk.requests.ask(ep.RESTORE, detail.row.record_id, body=body).while_alive(self)
         sent.then(self._restored_one).failed(lambda error: self._failed(detail, error))
 
     def _restored_one(self, _row: RollbackRow) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.records import RollbackDetailView, RollbackPage, RollbackRow
 from console.domain.errors import ConsoleError
@@ -288,7 +289,7 @@ class RollbackRecordsPage(Page):
     def _read(self) -> None:
         self._stale = False
         self._read_at = self.desk.clock()
-        self.desk.requests.rollback.records().while_alive(self).then(self._came).failed(self._failed)
+        self.desk.requests.ask(ep.ROLLBACK).while_alive(self).then(self._came).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
         self._stale = True
@@ -324,7 +325,7 @@ class RollbackRecordsPage(Page):
         row = self.list.current()
         ids = self._chosen_ids()
         for record_id in dict.fromkeys([*([row.record_id] if row is not None else []), *ids]):
-            asked = self.desk.requests.rollback.detail(record_id).while_alive(self)
+            asked = self.desk.requests.ask(ep.ROLLBACK_DETAIL, record_id).while_alive(self)
             asked.then(self._detail_came).failed(partial(self._detail_failed, record_id))
         self._details = {i: d for i, d in self._details.items() if i in ids or (row is not None and i == row.record_id)}
         self._show_plan()

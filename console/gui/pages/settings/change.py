@@ -7,6 +7,7 @@ from typing import Any
 
 from PySide6.QtWidgets import QLineEdit, QWidget
 
+from console.api import endpoints as ep
 from console.api.settings import SettingBody, SettingRow, SettingsView
 from console.domain.errors import ConsoleError, UsageProblem
 from console.gui.pages.interface import Desk
@@ -106,7 +107,7 @@ class ChangeDialog(Dialog):
         body = SettingBody(key=self.row.key, value=value, reset=self.is_reset, reason=reason)
         self.problem.hide()
         self.main.allow("In progress.")
-        self.desk.requests.settings.change(body).then(self._done).failed(self._failed)
+        self.desk.requests.ask(ep.CHANGE_CONFIG, body=body).then(self._done).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
         if self.is_open:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from console.api import endpoints as ep
 from console.api.settings import SettingRow, SettingsView
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
@@ -151,7 +152,7 @@ class SettingsPage(Page):
 
     def _read(self) -> None:
         self._asked_at = self.desk.clock()
-        self.desk.requests.settings.view().while_alive(self).then(self._came).failed(self._failed)
+        self.desk.requests.ask(ep.CONFIG).while_alive(self).then(self._came).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
         self._say_trouble(f"Load failed: shows stale values. {error}")
