@@ -16,11 +16,10 @@ from pytestqt.qtbot import QtBot
 
 from console.api.messages import Delta
 from console.api.records import AuditVerdict
-from console.gui.pages.audit.acknowledge import AcknowledgeDialog
-from console.gui.pages.audit.book import PAGE, TRIMMED, Book
+from console.gui.kit.paged import PAGE, TRIMMED, Book
 from console.gui.pages.audit.chain import Known, chain_words
 from console.gui.pages.audit.detail import as_json, checks
-from console.gui.pages.audit.page import AuditLogPage
+from console.gui.pages.audit.page import AcknowledgeDialog, AuditLogPage
 from console.gui.pages.audit.rows import verdict_look
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.rollback.page import RollbackRecordsPage
@@ -294,7 +293,7 @@ def test_keys_lead_to_agent_and_rollback(make_house: House, open_window: Opener,
     page = page_of(window)
     row = next(row for row in page.log.model.rows if row.what.startswith("file_write etl"))
     page.view.choose(str(row.seq))
-    assert page.pane.agent.isEnabled() and page.pane.rollback.isEnabled()
+    assert page.pane.offers["audit.agent"].isEnabled() and page.pane.offers["audit.rollback"].isEnabled()
     key(page.view, Qt.Key.Key_O)
     rollback = window.pages["rollback"]
     assert window.page is rollback and isinstance(rollback, RollbackRecordsPage)

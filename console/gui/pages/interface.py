@@ -95,6 +95,8 @@ class Page(QWidget):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.desk = desk
+        self.handlers: dict[str, Callable[[], object]] = {}
+        """What each of ``verbs`` does. An action that a widget carries out by itself, such as moving in a list, is not in it."""
         self.setObjectName("ground")
         self.setAccessibleName(self.spec.title)
 
@@ -132,7 +134,12 @@ class Page(QWidget):
         return ""
 
     def do(self, action_id: str) -> None:
-        """Carries out one of ``verbs``."""
+        """Carries out one of ``verbs``; why it cannot be done now is told."""
+        why_not = self.why_not(action_id)
+        if why_not:
+            self.desk.notices.say("info", why_not)
+        elif action_id in self.handlers:
+            self.handlers[action_id]()
 
     def is_ready(self) -> bool:
         """Whether what the page shows has been read (a screenshot waits for it)."""

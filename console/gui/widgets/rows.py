@@ -258,7 +258,7 @@ class RowView(QTreeView):
         self._look: Look | None = None
         self._exposed = QRegion()
         self.setObjectName("rows")
-        self._model, self._key, self._row_height = model, key, row_height
+        self.row_model, self._key, self._row_height = model, key, row_height
         self._quiet = False
         self._several: frozenset[int] = frozenset()
         """Places of the selected rows, while there are more than one."""
@@ -289,12 +289,12 @@ class RowView(QTreeView):
     def current(self) -> Any:
         """The current row's object, or None."""
         index = self.currentIndex()
-        return self._model.rows[index.row()] if index.isValid() and index.row() < len(self._model.rows) else None
+        return self.row_model.rows[index.row()] if index.isValid() and index.row() < len(self.row_model.rows) else None
 
     def picked(self) -> list[int]:
         """Places of the selected rows, from the top: the current one, or several."""
         places = sorted(self._several) or [self.currentIndex().row()]
-        return [number for number in places if 0 <= number < len(self._model.rows)]
+        return [number for number in places if 0 <= number < len(self.row_model.rows)]
 
     def show_rows(self, rows: list[Any], given: list[Any] | None = None) -> None:
         """Swaps the list; the selected row stays selected while it is in it. ``chosen`` is emitted only when it left or came.
@@ -307,7 +307,7 @@ class RowView(QTreeView):
         wanted = self._key(before) if before is not None else ""
         place = self.verticalScrollBar().value()
         self._quiet = True
-        self._model.replace(rows)
+        self.row_model.replace(rows)
         found = self.choose(wanted, scroll=False) if wanted else False
         if before is not None and not found:
             self.setCurrentIndex(QModelIndex())  # Qt keeps the place: whoever stands there now was chosen by nobody
@@ -319,18 +319,18 @@ class RowView(QTreeView):
 
     def choose(self, key: str, *, scroll: bool = True) -> bool:
         """Makes the row of that key current; False when it is not in the list."""
-        for number, row in enumerate(self._model.rows):
+        for number, row in enumerate(self.row_model.rows):
             if self._key(row) == key:
                 self.setAutoScroll(scroll)
-                self.selectionModel().setCurrentIndex(self._model.index(number, 0), _ALONE)
+                self.selectionModel().setCurrentIndex(self.row_model.index(number, 0), _ALONE)
                 self.setAutoScroll(True)
                 return True
         return False
 
     def retitle(self, key: str, title: str) -> None:
         """Another title for a column: the list shows something else now."""
-        columns = tuple(replace(c, title=title) if c.key == key else c for c in self._model.columns)
-        self._model.columns = self.titles.columns = columns
+        columns = tuple(replace(c, title=title) if c.key == key else c for c in self.row_model.columns)
+        self.row_model.columns = self.titles.columns = columns
         self.titles.viewport().update()
 
     def lie_on(self, ground: str) -> None:
@@ -344,12 +344,12 @@ class RowView(QTreeView):
         if not self._brush.keeps or first < 0:
             self.viewport().update()
             return
-        look, rows, marked = self._frame(), self._model.rows, self._several or {self.currentIndex().row()}
+        look, rows, marked = self._frame(), self.row_model.rows, self._several or {self.currentIndex().row()}
         for number in range(first, min(len(rows), first + self.viewport().height() // self._row_height + 2)):
             sign = self._brush.sign(rows[number], number in marked, look)
             if self._shown.get(number) != sign:
                 self._shown[number] = sign
-                self.viewport().update(0, self.visualRect(self._model.index(number, 0)).y(), look.width, look.height)
+                self.viewport().update(0, self.visualRect(self.row_model.index(number, 0)).y(), look.width, look.height)
 
     def _frame(self) -> Look:
         colours = ink()
@@ -361,7 +361,7 @@ class RowView(QTreeView):
         self._shown.clear()
         self._places = tuple(
             (column.key, self.columnViewportPosition(number) + lead(number), max(0, self.columnWidth(number) - 10 - lead(number)))
-            for number, column in enumerate(self._model.columns)
+            for number, column in enumerate(self.row_model.columns)
             if not self.isColumnHidden(number)
         )
         self.viewport().update()
@@ -387,7 +387,7 @@ class RowView(QTreeView):
         super().mousePressEvent(event)
         index = self.indexAt(event.position().toPoint())
         if index.isValid() and event.button() is Qt.MouseButton.LeftButton:
-            self.pressed_at.emit(self._model.rows[index.row()], event.position())
+            self.pressed_at.emit(self.row_model.rows[index.row()], event.position())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -402,11 +402,11 @@ class RowView(QTreeView):
 
     def drawRow(self, painter: QPainter, options: QStyleOptionViewItem, index: Index) -> None:
         number = index.row()
-        if number >= len(self._model.rows):
+        if number >= len(self.row_model.rows):
             return
         look = self._look or self._frame()
         strip: QRect = options.rect
-        row, selected = self._model.rows[number], number in self._several if self._several else self.currentIndex().row() == number
+        row, selected = self.row_model.rows[number], number in self._several if self._several else self.currentIndex().row() == number
         sign = self._brush.sign(row, selected, look)
         if self._brush.keeps and self._shown.get(number) != sign:
             if number in self._shown and not QRegion(strip).subtracted(self._exposed).isEmpty():
@@ -424,28 +424,28 @@ class ManyRowView(RowView):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        for moved in (self._model.rowsInserted, self._model.rowsRemoved):  # Qt moves the selection with the rows and does not tell
+        for moved in (self.row_model.rowsInserted, self.row_model.rowsRemoved):  # Qt moves the selection with the rows and does not tell
             moved.connect(lambda *_places: self._count())
 
     def picked_rows(self) -> list[Any]:
         """The selected rows, from the top."""
-        return [self._model.rows[number] for number in self.picked()]
+        return [self.row_model.rows[number] for number in self.picked()]
 
     def show_rows(self, rows: list[Any], given: list[Any] | None = None) -> None:
         keys = {self._key(row) for row in self.picked_rows()} if self._several else set()
         super().show_rows(rows, given)
         if keys:
-            self._pick([number for number, row in enumerate(self._model.rows) if self._key(row) in keys])
+            self._pick([number for number, row in enumerate(self.row_model.rows) if self._key(row) in keys])
 
     def _pick(self, numbers: list[int]) -> None:
         """Selects the rows at these places; when the current one has left, the first of them takes its part."""
-        chosen, last = QItemSelection(), len(self._model.columns) - 1
+        chosen, last = QItemSelection(), len(self.row_model.columns) - 1
         starts = [number for at, number in enumerate(numbers) if not at or numbers[at - 1] != number - 1]
         ends = [number for at, number in enumerate(numbers) if at + 1 == len(numbers) or numbers[at + 1] != number + 1]
         for start, end in zip(starts, ends, strict=True):
-            chosen.select(self._model.index(start, 0), self._model.index(end, last))
+            chosen.select(self.row_model.index(start, 0), self.row_model.index(end, last))
         if numbers and self.currentIndex().row() not in numbers:
-            self.selectionModel().setCurrentIndex(self._model.index(numbers[0], 0), QItemSelectionModel.SelectionFlag.NoUpdate)
+            self.selectionModel().setCurrentIndex(self.row_model.index(numbers[0], 0), QItemSelectionModel.SelectionFlag.NoUpdate)
         self.selectionModel().select(chosen, _ALONE)
 
     def _count(self) -> frozenset[int]:
@@ -458,7 +458,7 @@ class ManyRowView(RowView):
         found = self._count()
         super().selectionChanged(selected, deselected)
         if len(found) == 1 and self.currentIndex().row() not in found:
-            left = self._model.index(next(iter(found)), 0)  # the other of two was taken out by Ctrl and a click: this one is meant now
+            left = self.row_model.index(next(iter(found)), 0)  # the other of two was taken out by Ctrl and a click: this one is meant now
             self.selectionModel().setCurrentIndex(left, QItemSelectionModel.SelectionFlag.NoUpdate)
         self.refresh()
         self.picked_changed.emit()

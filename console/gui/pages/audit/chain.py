@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.messages import StatusView
 from console.api.records import AuditVerdict
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import fill_bar
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ink
+from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
@@ -92,14 +93,10 @@ class ChainBar(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedHeight(FILTER_BAR)
         self.known = Known()
         self.is_verifying = False
         self._role = "text2"
         self._problem = ""
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(10)
         self.words = Text("", 13, fonts.SEMIBOLD)
         self.more = Text("", 12, fonts.REGULAR, "text2")
         self.took = Text("", 11, fonts.REGULAR, "text2", right=True)
@@ -108,12 +105,7 @@ class ChainBar(QWidget):
         self.acknowledge = Button("Acknowledge…", kind="danger", keys="A", small=True, parent=self)
         self.acknowledge.hide()
         self.verify = Button("Verify", "shield", keys="V", small=True, parent=self)
-        row.addWidget(self.words)
-        row.addWidget(self.more, 1)
-        row.addWidget(self.took)
-        row.addWidget(self.jump)
-        row.addWidget(self.acknowledge)
-        row.addWidget(self.verify)
+        fill_bar(self, self.words, (self.more, 1), self.took, self.jump, self.acknowledge, self.verify)
 
     def say(self, known: Known, total: int, now: float, *, silent: bool) -> None:
         """``silent``: the supervisor does not answer, so everything is stale and nothing is green."""

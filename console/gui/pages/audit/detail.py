@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 
-from PySide6.QtCore import QPointF, QRectF, Signal
+from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.records import AuditRow
-from console.gui.pages.audit.rows import actor_look, moment, short_hash, verdict_look
+from console.gui.kit.layout import PANE, STRETCH, column, row
+from console.gui.kit.pane import Offer, Pane
+from console.gui.kit.table import LOUD
+from console.gui.pages.audit.rows import actor_look, record_moment, short_hash, verdict_look
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, Rule
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import PlainView
-from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import day_clock
 
-WIDTH = 388
 GENESIS = "0" * 64
 _ICONS = {"ban": "ban", "triangle": "warning", "check": "check"}
-_KINDS = {"danger": "danger", "warn": "warn"}
+OFFERS = (
+    Offer("audit.agent", "Agent", "fleet", "J"),
+    Offer("audit.rollback", "Rollback", "rollback"),
+    Offer("audit.copy", "Copy", "copy", "C"),
+)
 
 
 def as_json(row: AuditRow) -> str:
@@ -105,78 +108,41 @@ class Place(QWidget):
         painter.end()
 
 
-class DetailPane(SidePane):
-    """``asked`` carries an action id of the page."""
-
-    asked = Signal(str)
+class RecordPane(Pane):
+    """One record and its neighbours, each as far as it was read."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.row: AuditRow | None = None
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        body = QVBoxLayout()
-        body.setContentsMargins(19, 12, 20, 12)
-        body.setSpacing(0)
         self._crumb = Text("", 11, fonts.REGULAR, "text2")
         self._what = Text("", 14, fonts.MEDIUM, mono=True)
         self._chips = Chips()
         self._place = Place()
         self.checks = Facts(24)
         self.json = PlainView("The record as JSON", parent=self)
-        title = Text("Place in the chain", 13, fonts.SEMIBOLD)
-        for part, room in (
-            (self._crumb, 4),
-            (self._what, 7),
-            (self._chips, 0),
-            (Rule(9), 0),
-            (title, 6),
-            (self._place, 4),
-            (self.checks, 0),
-        ):
-            body.addWidget(part)
-            body.addSpacing(room)
-        body.addWidget(Rule(9))
-        line = QHBoxLayout()
-        line.addWidget(Text("Raw, canonical JSON", 13, fonts.SEMIBOLD))
-        line.addStretch(1)
-        line.addWidget(Text("C copies it", 11, fonts.REGULAR, "text2", right=True))
-        body.addLayout(line)
-        body.addSpacing(7)
-        body.addWidget(self.json, 1)
-        column.addLayout(body, 1)
-        column.addLayout(self._build_foot())
+        place = (Text("Place in the chain", 13, fonts.SEMIBOLD), 6, self._place, 4, self.checks)
+        hint = Text("C copies it", 11, fonts.REGULAR, "text2", right=True)
+        raw = (row(Text("Raw, canonical JSON", 13, fonts.SEMIBOLD), STRETCH, hint, spacing=-1), 7, (self.json, 1))
+        body = column(self._crumb, 4, self._what, 7, self._chips, Rule(9), *place, Rule(9), *raw, margins=PANE)
+        self.lay((body, 1), offers=OFFERS)
 
-    def _build_foot(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setContentsMargins(19, 12, 20, 12)
-        row.setSpacing(8)
-        self.agent = Button("Agent", "fleet", keys="J", parent=self)
-        self.rollback = Button("Rollback", "rollback", parent=self)
-        self.copy = Button("Copy", "copy", keys="C", parent=self)
-        for button, action in ((self.agent, "audit.agent"), (self.rollback, "audit.rollback"), (self.copy, "audit.copy")):
-            button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))
-            row.addWidget(button, 1)
-        return row
-
-    def show_row(self, row: AuditRow) -> None:
+    def show_row(self, record: AuditRow) -> None:
         """The record; its neighbours come with ``show_place``."""
-        if self.row is not None and self.row == row:
+        if self.row is not None and self.row == record:
             return
-        self.row = row
-        self._crumb.setText(f"Record {row.seq:,}  ·  {row.kind}  ·  {day_clock(row.at)[:6]} {moment(row.at)}")
-        self._what.setText(row.what or "—")
-        word, shape, role = verdict_look(row.verdict)
-        name, icon, _ = actor_look(row.actor)
-        chips = [ChipSpec(word, _ICONS[shape], _KINDS.get(role, "plain"))] if shape else []
+        self.row = record
+        self._crumb.setText(f"Record {record.seq:,}  ·  {record.kind}  ·  {record_moment(record)}")
+        self._what.setText(record.what or "—")
+        word, shape, role = verdict_look(record.verdict)
+        name, icon, _ = actor_look(record.actor)
+        chips = [ChipSpec(word, _ICONS[shape], role if role in LOUD else "plain")] if shape else []
         self._chips.say([*chips, ChipSpec(name, icon)])
-        self.json.say(as_json(row))
-        self.show_place(row, None, None, read=False)
+        self.json.say(as_json(record))
+        self.show_place(record, None, None, read=False)
 
-    def show_place(self, row: AuditRow, before: AuditRow | None, after: AuditRow | None, *, read: bool) -> None:
+    def show_place(self, record: AuditRow, before: AuditRow | None, after: AuditRow | None, *, read: bool) -> None:
         """The neighbours of the record that is shown; another's are ignored."""
-        if self.row is None or row.seq != self.row.seq:
+        if self.row is None or record.seq != self.row.seq:
             return
-        self._place.say(row, before, after)
-        self.checks.say(checks(row, before, after, read=read))
+        self._place.say(record, before, after)
+        self.checks.say(checks(record, before, after, read=read))

@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
-from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import Delta
-from console.api.records import AuditPage, AuditRow, AuditVerdict, VerifyBody
+from console.api.records import AcknowledgeLossBody, AuditPage, AuditRow, AuditVerdict, VerifyBody
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
-from console.gui.pages.audit.acknowledge import AcknowledgeDialog
+from console.gui.kit.asking import ReasonDialog
+from console.gui.kit.paged import PagedList, Wording
+from console.gui.link.pending import Pending
 from console.gui.pages.audit.chain import ChainBar, known_of, newer
-from console.gui.pages.audit.detail import WIDTH, DetailPane
-from console.gui.pages.audit.log import Log
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.audit.detail import RecordPane
+from console.gui.pages.audit.rows import cells
+from console.gui.pages.interface import Badge, Desk, PageSpec
+from console.gui.pages.list_page import ListPage
 from console.gui.timers import once
-from console.gui.widgets.split import beside
 
 _LOOK_MS = 60
 _ON_A_ROW = ("audit.agent", "audit.rollback", "audit.copy")
+_WORDING = Wording(
+    title="Audit",
+    filtered="Actor, kind, what or agent",
+    noun="record",
+    order="The newest record comes first: each one holds the hash of the one before.",
+    empty="No record yet. Every launch, decision, change and kill is written here before it takes effect. "
+    "Each record holds the hash of the one before.",
+    none="No records match the filter.",
+)
+_WHAT = (
+    "Records of before are lost, or an older copy of the log was put in its place. Until a person acknowledges that, the log is shown as "
+    "not intact in the window, in status and in every export. Your reason is recorded, and nothing is restored."
+)
 
 
-class AuditLogPage(Page):
+class AcknowledgeDialog(ReasonDialog):
+    """The question before a loss of records is acknowledged. The page changes with the next status."""
+
+    def __init__(self, desk: Desk, why: str, parent: QWidget) -> None:
+        super().__init__("Acknowledge the loss of records?", "Acknowledge", "primary", parent, width=560)
+        self.desk = desk
+        self.paragraph(_WHAT)
+        self.paragraph(why or "What was lost is not known.", "warn", "triangle")
+        self.ask("What you found out about it, for the record")
+
+    def send(self, reason: str) -> Pending[AuditVerdict]:
+        return self.desk.requests.ask(ep.ACKNOWLEDGE, body=AcknowledgeLossBody(reason=reason))
+
+    def answered(self, answer: AuditVerdict) -> None:
+        self.desk.ask_sync()
+        left = "" if answer.whole else " The log is still not intact."
+        self.desk.notices.say("info" if answer.whole else "amber", f"The loss is acknowledged.{left}")
+
+
+class AuditLogPage(ListPage):
     """Reads everything, and changes nothing but the acknowledgement of a loss."""
 
     spec = PageSpec("audit", "Audit", "audit", "Investigate", help="how-to/auditor.md")
@@ -39,30 +73,35 @@ class AuditLogPage(Page):
         ActionSpec("audit.detail", "Show or hide the detail pane", "", "", cap="Enter"),
     )
 
+    pane: RecordPane
+
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.chain = ChainBar(self)
-        self.log = Log(desk.requests, self._name_of, self._failed, self)
+        self.log = PagedList(self._ask, cells(self._name_of), _WORDING, self)
         self.view = self.log.view
-        self.pane = DetailPane(self)
         self._stale = True
         self._problem: ConsoleError | None = None
-        self._pane_wanted = False
-        """Turned by Enter: hidden when wide, shown over the table when narrow."""
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.chain)
-        column.addWidget(beside(self.log, self.pane, self, WIDTH), 1)
+        self.lay(self.log, RecordPane(self), 388, self.chain)
         self._look = once(self, _LOOK_MS, self._read_place)
+        self.handlers = {
+            "audit.newest": self.log.to_newest,
+            "audit.filter": self.log.search.setFocus,
+            "audit.copy": self._copy,
+            "audit.agent": lambda: self.desk.goto("fleet", self._agent_of(self.current())),
+            "audit.verify": self._verify,
+            "audit.rollback": lambda: self.desk.goto("rollback", self._rollback_of(self.current())),
+            "audit.acknowledge": lambda: AcknowledgeDialog(self.desk, self.chain.known.why, self.window()).open(),
+            "audit.bad": lambda: self.log.go_to(self.chain.known.first_bad or 1),
+            "audit.detail": self.turn_pane,
+        }
         self.chain.verify.clicked.connect(lambda: self.do("audit.verify"))
         self.chain.acknowledge.clicked.connect(lambda: self.do("audit.acknowledge"))
         self.chain.jump.clicked.connect(lambda: self.do("audit.bad"))
-        self.pane.asked.connect(self.do)
         self.log.chosen.connect(lambda _row: self._chose())
         self.log.changed.connect(self._chose)
-        self.view.opened.connect(lambda _row: self.do("audit.detail"))
-        self.pane.hide()
+        self.log.failed.connect(self._failed)
+        self.view.opened.connect(lambda _row: self.turn_pane())
 
     # --- what the window tells -----------------------------------------------------------------------------------
 
@@ -85,7 +124,7 @@ class AuditLogPage(Page):
         if status is not None:
             self.log.know(status.audit_records)
         self._show_chain()
-        self._show_pane()
+        self.show_pane()
 
     def on_tick(self, now: float) -> None:
         if self._problem is not None and not self.log.book.rows:
@@ -114,12 +153,12 @@ class AuditLogPage(Page):
     # --- actions ---------------------------------------------------------------------------------------------------
 
     def why_not(self, action_id: str) -> str:
-        row: AuditRow | None = self.view.current()
+        row = self.current()
         if action_id in _ON_A_ROW and row is None:
             return "No record is selected."
-        if action_id == "audit.agent" and row is not None and self._agent_of(row) not in self.desk.fleet.rows:
+        if action_id == "audit.agent" and self._agent_of(row) not in self.desk.fleet.rows:
             return "This record names no agent that is in the fleet."
-        if action_id == "audit.rollback" and row is not None and not self._rollback_of(row):
+        if action_id == "audit.rollback" and not self._rollback_of(row):
             return "This record has no rollback."
         if action_id == "audit.verify" and self.chain.is_verifying:
             return "It is being verified."
@@ -130,34 +169,10 @@ class AuditLogPage(Page):
             return "The log is not intact, not at one record: see the red bar." if broken else "No bad record is known."
         return ""
 
-    def do(self, action_id: str) -> None:
-        row: AuditRow | None = self.view.current()
-        if self.why_not(action_id):
-            self.desk.notices.say("info", self.why_not(action_id))
-        elif action_id == "audit.newest":
-            self.log.to_newest()
-        elif action_id == "audit.filter":
-            self.log.search.setFocus()
-        elif action_id == "audit.verify":
-            self._verify()
-        elif action_id == "audit.acknowledge":
-            AcknowledgeDialog(self.desk, self.chain.known.why, self.window()).open()
-        elif action_id == "audit.bad":
-            self.log.go_to(self.chain.known.first_bad or 1)
-        elif action_id == "audit.detail":
-            self._pane_wanted = not self._pane_wanted
-            self._show_pane()
-        elif row is not None:
-            self._do_on_row(action_id, row)
-
-    def _do_on_row(self, action_id: str, row: AuditRow) -> None:
-        if action_id == "audit.copy":
-            QGuiApplication.clipboard().setText(self.pane.json.toPlainText())
-            self.desk.notices.say("info", f"Record {row.seq:,} copied as JSON.")
-        elif action_id == "audit.agent":
-            self.desk.goto("fleet", self._agent_of(row))
-        elif action_id == "audit.rollback":
-            self.desk.goto("rollback", self._rollback_of(row))
+    def current(self) -> AuditRow | None:
+        """The selected record."""
+        found: AuditRow | None = self.view.current()
+        return found
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -165,12 +180,20 @@ class AuditLogPage(Page):
         row = self.desk.fleet.rows.get(agent_id)
         return row.name if row is not None else agent_id
 
-    def _agent_of(self, row: AuditRow) -> str:
-        return row.agent_id or row.actor.removeprefix("agent:")
+    def _agent_of(self, row: AuditRow | None) -> str:
+        return (row.agent_id or row.actor.removeprefix("agent:")) if row is not None else ""
 
-    def _rollback_of(self, row: AuditRow) -> str:
-        named = row.data.get("rollback_id", "")
+    def _rollback_of(self, row: AuditRow | None) -> str:
+        named = row.data.get("rollback_id", "") if row is not None else ""
         return named if isinstance(named, str) else ""
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.pane.json.toPlainText())
+        if self.pane.row is not None:
+            self.desk.notices.say("info", f"Record {self.pane.row.seq:,} copied as JSON.")
+
+    def _ask(self, before: int | None, limit: int, query: str) -> Pending[AuditPage]:
+        return self.desk.requests.ask(ep.AUDIT, before=before, limit=limit, q=query)
 
     def _failed(self, error: ConsoleError) -> None:
         self._problem = error
@@ -206,11 +229,11 @@ class AuditLogPage(Page):
         self.chain.say(newer(self.chain.known, status), total, now, silent=silent)
 
     def _chose(self) -> None:
-        row: AuditRow | None = self.view.current()
+        row = self.current()
         if row is not None:
             self.pane.show_row(row)
             self._look.start()
-        self._show_pane()
+        self.show_pane()
 
     def _read_place(self) -> None:
         row = self.pane.row
@@ -221,14 +244,3 @@ class AuditLogPage(Page):
     def _place_came(self, row: AuditRow, page: AuditPage) -> None:
         found = {r.seq: r for r in page.rows}
         self.pane.show_place(row, found.get(row.seq - 1), found.get(row.seq + 1), read=True)
-
-    def _show_pane(self) -> None:
-        row: AuditRow | None = self.view.current()
-        wanted = row is not None and (self._pane_wanted if self.is_narrow else not self._pane_wanted)
-        self.pane.setVisible(wanted)
-        for action, button in (("audit.agent", self.pane.agent), ("audit.rollback", self.pane.rollback)):
-            button.allow(self.why_not(action))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._show_pane()

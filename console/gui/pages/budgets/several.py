@@ -136,9 +136,8 @@ class SeveralLimitsDialog(Dialog):
     def _look(self) -> None:
         """Asks about the next one; one question at a time."""
         number = self._asked
-        asked = self.desk.requests.ask(ep.CHANGE_BUDGET, body=self._change(self._rows[len(self.would)], _BEFORE, dry_run=True)).while_alive(
-            self
-        )
+        body = self._change(self._rows[len(self.would)], _BEFORE, dry_run=True)
+        asked = self.desk.requests.ask(ep.CHANGE_BUDGET, body=body).while_alive(self)
         asked.then(lambda view: self._seen(view, number)).failed(lambda error: self._unseen(error, number))
 
     def _seen(self, view: BudgetSetView, number: int) -> None:

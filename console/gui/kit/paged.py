@@ -1,21 +1,24 @@
-"""The table of records: reads pages as they are needed, lets new ones wait while a person reads, filters on the supervisor's side."""
+"""A list of numbered rows of any length, newest first: pages are read as they are needed, and new ones wait while a person reads.
+
+The filter is the supervisor's: it is asked for the pages of what is typed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
-from console.api import endpoints as ep
-from console.api.records import AuditPage, AuditRow
 from console.domain.errors import ConsoleError
-from console.gui.pages.audit.book import PAGE, Book
-from console.gui.pages.audit.rows import COLUMNS, cell_words, painter_of
-from console.gui.requests import Requests
+from console.gui.kit.layout import STRETCH, bar, column
+from console.gui.kit.table import Cell, painter_of, sorts_of, words_of
+from console.gui.link.pending import Pending
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, ROW
+from console.gui.theme.tokens import ROW
 from console.gui.timers import once
 from console.gui.widgets.buttons import Button, SearchField
 from console.gui.widgets.reading import empty_note
@@ -28,30 +31,126 @@ TYPED_MS = 200
 NEWS_MS = 5_000
 """How long new rows are announced beside the count."""
 NEWER_MS = 500
-"""New records are read at most twice a second."""
-_EMPTY = (
-    "No record yet. Every launch, decision, change and kill is written here before it takes effect. "
-    "Each record holds the hash of the one before."
-)
-_NONE = "No records match the filter."
+"""New rows are read at most twice a second."""
 
 
-class LogModel(RowModel):
+class Numbered(Protocol):
+    """A row. Numbers begin with 1 and have no gaps."""
+
+    seq: int
+
+
+class RowsPage(Protocol):
+    """An answer: rows below one, newest first, and how far the list goes."""
+
+    @property
+    def rows(self) -> Sequence[Any]:
+        """The rows."""
+
+    newest: int
+    total: int
+
+
+Ask = Callable[[int | None, int, str], Pending[Any]]
+"""(below which number, or None: the newest; how many; the filter) -> a RowsPage"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """What a list says of itself."""
+
+    title: str
+    filtered: str
+    """What can be typed into the filter."""
+    noun: str
+    """One row: ``record``."""
+    order: str
+    """Why the newest comes first."""
+    empty: str
+    none: str
+    """Nothing matches the filter."""
+
+
+PAGE = 200
+TRIMMED = 2000
+"""While following, what lies further back is dropped; scrolling reads it again."""
+
+
+class Book:
+    """Rows of one query. ``newest`` is the number of the newest record there is, shown or not."""
+
+    def __init__(self) -> None:
+        self.rows: list[Numbered] = []
+        self.query = ""
+        self.newest = 0
+        self.total = 0
+        self.seen = 0
+        """Up to which number the list has been read at the upper end."""
+        self.at_end = False
+        """There is nothing older."""
+
+    def clear(self, query: str) -> None:
+        """Another query: nothing of the old one holds."""
+        self.rows, self.query, self.at_end, self.seen = [], query, False, 0
+
+    def know(self, newest: int, total: int) -> None:
+        """How far the list goes."""
+        self.newest, self.total = max(self.newest, newest), max(self.total, total)
+
+    @property
+    def waiting(self) -> int:
+        """Rows written since the upper end was read."""
+        return max(0, self.newest - self.seen) if self.seen else 0
+
+    def oldest(self) -> int | None:
+        """Where the next older page begins; None for the newest page."""
+        return self.rows[-1].seq if self.rows else None
+
+    def take_older(self, page: Sequence[Numbered]) -> list[Numbered]:
+        """A further page; returns the rows that were added."""
+        before = self.oldest()
+        fresh = [row for row in page if before is None or row.seq < before]
+        self.rows.extend(fresh)
+        self.at_end = _is_last(page)
+        if self.rows and not self.seen:
+            self.seen = self.rows[0].seq
+        return fresh
+
+    def take_newest(self, page: Sequence[Numbered], newest: int) -> None:
+        """The newest page: joined to what is there, or in its place when it does not reach it."""
+        top = self.rows[0].seq if self.rows else 0
+        fresh = [row for row in page if row.seq > top]
+        if len(fresh) == PAGE or not self.rows:
+            self.rows = list(page)
+            self.at_end = _is_last(page)
+        else:
+            self.rows = [*fresh, *self.rows]
+            if len(self.rows) > TRIMMED:
+                self.rows, self.at_end = self.rows[:TRIMMED], False
+        self.know(newest, newest)
+        self.seen = max(newest, self.rows[0].seq if self.rows else 0)
+
+
+def _is_last(page: Sequence[Numbered]) -> bool:
+    """Numbers begin with 1 and have no gaps."""
+    return len(page) < PAGE or page[-1].seq <= 1
+
+
+class GrowingModel(RowModel):
     """A list that can grow at its end without a rebuild."""
 
-    def grow(self, rows: list[AuditRow]) -> None:
+    def grow(self, rows: list[Any]) -> None:
         """``rows`` were appended to the list already."""
-        if not rows:
-            return
-        self.insertRows(len(self.rows) - len(rows), len(rows))
+        if rows:
+            self.insertRows(len(self.rows) - len(rows), len(rows))
 
 
 class NewRows(QObject):
     """Announces rows that came at the top: in words for a while, and to a screen reader."""
 
-    def __init__(self, view: RowView, changed: Callable[[], None]) -> None:
+    def __init__(self, view: RowView, noun: str, changed: Callable[[], None]) -> None:
         super().__init__(view)
-        self._view, self._changed = view, changed
+        self._view, self._noun, self._changed = view, noun, changed
         self.words = ""
         self._quiet = once(self, NEWS_MS, lambda: self._set(""))
 
@@ -60,28 +159,23 @@ class NewRows(QObject):
         if number > 0:
             self._set(f"{number:,} new · ")
             self._quiet.start()
-            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self._view, plural(number, "new audit record")))
+            QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self._view, plural(number, f"new {self._noun}")))
 
     def _set(self, words: str) -> None:
         self.words = words
         self._changed()
 
 
-class Log(Ground):
-    """``chosen`` with the current record or None; ``changed`` when counts did; ``failed`` in the supervisor's words."""
+class PagedList(Ground):
+    """``chosen`` with the current row or None; ``changed`` when counts did; ``failed`` with a ConsoleError."""
 
     chosen = Signal(object)
     changed = Signal()
+    failed = Signal(object)
 
-    def __init__(
-        self,
-        requests: Requests,
-        name_of: Callable[[str], str],
-        failed: Callable[[ConsoleError], object],
-        parent: QWidget | None = None,
-    ) -> None:
+    def __init__(self, ask: Ask, cells: Sequence[Cell[Any]], wording: Wording, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._requests, self._failed_door = requests, failed
+        self._ask_page, self._wording = ask, wording
         self.book = Book()
         self.loaded = False
         self._serial = 0
@@ -91,35 +185,22 @@ class Log(Ground):
         self._to_top = False
         self.is_asking = False
         """The first page of another question is on its way; what stands there answers the one before."""
-        self.bar = QWidget(self)
-        self.bar.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(self.bar)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(10)
-        row.addWidget(Text("Audit", 17, fonts.SEMIBOLD))
-        self.search = SearchField("Actor, kind, what or agent", "/", parent=self.bar)
+        self.search = SearchField(wording.filtered, "/", parent=self)
         self.search.setMaximumWidth(300)
-        row.addWidget(self.search, 2)
-        self.newer = Button("0 new", "arrow", keys="Home", small=True, parent=self.bar)
+        self.newer = Button("0 new", "arrow", keys="Home", small=True, parent=self)
         self.newer.clicked.connect(self.to_newest)
         self.newer.hide()
-        row.addWidget(self.newer)
-        row.addStretch(1)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
-        row.addWidget(self.shown)
-        self.model = LogModel(COLUMNS, cell_words, self)
-        self.view = ManyRowView(self.model, painter_of(name_of), lambda record: str(record.seq), self)
-        self.view.setAccessibleName("Audit records")
-        self.view.order.keep("seq", "The newest record comes first: each one holds the hash of the one before.", descending=True)
-        self.empty = empty_note(self.view, _EMPTY)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self.view, 1)
+        self.model = GrowingModel(cells, words_of(cells), self)
+        self.view = ManyRowView(self.model, painter_of(cells), lambda row: str(row.seq), self, sorts=sorts_of(cells))
+        self.view.setAccessibleName(f"{wording.title} {plural(2, wording.noun)[2:]}")
+        self.view.order.keep("seq", wording.order, descending=True)
+        self.empty = empty_note(self.view, wording.empty)
+        title = Text(wording.title, 17, fonts.SEMIBOLD)
+        column(bar(self, title, (self.search, 2), self.newer, STRETCH, self.shown), (self.view, 1), on=self)
         self._typed = once(self, TYPED_MS, self._filter)
         self._pace = once(self, NEWER_MS, self._read_newer)
-        self._news = NewRows(self.view, self._say)
+        self._news = NewRows(self.view, wording.noun, self._say)
         self.search.textChanged.connect(lambda _text: self._typed.start())
         self.search.left.connect(self.view.setFocus)
         self.view.chosen.connect(self.chosen)
@@ -127,20 +208,20 @@ class Log(Ground):
 
     @property
     def is_following(self) -> bool:
-        """The newest record is in sight."""
+        """The newest row is in sight."""
         at_top = self.view.verticalScrollBar().value() == 0
         return at_top and self._wanted is None and (not self.book.rows or self.book.seen >= self.book.newest or self.book.waiting < PAGE)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def read(self, query: str | None = None, *, to_top: bool = False) -> None:
-        """The newest page, from nothing; ``query`` None keeps the filter; ``to_top`` selects the newest record."""
+        """The newest page, from nothing; ``query`` None keeps the filter; ``to_top`` selects the newest row."""
         self._wanted, self._to_top = None, to_top
         self._begin(self.book.query if query is None else query)
         self._ask(None, self._first_came)
 
     def go_to(self, seq: int) -> None:
-        """Shows a record by its number, whatever filter hides it."""
+        """Shows a row by its number, whatever filter hides it."""
         self.set_query_silently("")
         self._wanted = seq
         self._begin("")
@@ -153,14 +234,14 @@ class Log(Ground):
         self.search.blockSignals(False)
 
     def know(self, newest: int) -> None:
-        """How far the log goes now; reads on when the newest record is in sight."""
+        """How far the list goes now; reads on when the newest row is in sight."""
         self.book.know(newest, newest)
         if self.loaded and self.book.newest > self.book.seen and not self._pace.isActive() and self.is_following:
             self._pace.start()
         self._say()
 
     def to_newest(self) -> None:
-        """Home: the newest record, and what waits."""
+        """Home: the newest row, and what waits."""
         if self._wanted is not None or self.book.waiting:
             self.read(to_top=True)
             return
@@ -176,17 +257,17 @@ class Log(Ground):
         self.book.clear(query)
         self._say()
 
-    def _ask(self, before: int | None, then: Callable[[AuditPage], None]) -> None:
+    def _ask(self, before: int | None, then: Callable[[RowsPage], None]) -> None:
         serial = self._serial
-        asked = self._requests.ask(ep.AUDIT, before=before, limit=PAGE, q=self.book.query).while_alive(self)
+        asked = self._ask_page(before, PAGE, self.book.query).while_alive(self)
         asked.then(lambda page: then(page) if serial == self._serial else None)
-        asked.failed(lambda error: self._failed(error) if serial == self._serial else None)
+        asked.failed(lambda error: self._refused(error) if serial == self._serial else None)
 
-    def _failed(self, error: ConsoleError) -> None:
+    def _refused(self, error: ConsoleError) -> None:
         self._older_asked = self._newer_asked = self.is_asking = False
-        self._failed_door(error)
+        self.failed.emit(error)
 
-    def _first_came(self, page: AuditPage) -> None:
+    def _first_came(self, page: RowsPage) -> None:
         self.loaded, self.is_asking = True, False
         self.book.know(page.newest, page.total)
         self.book.take_older(page.rows)
@@ -213,7 +294,7 @@ class Log(Ground):
             self.know(self.book.newest)
         self._say()
 
-    def _older_came(self, page: AuditPage) -> None:
+    def _older_came(self, page: RowsPage) -> None:
         self._older_asked = False
         self.book.know(page.newest, page.total)
         self.model.grow(self.book.take_older(page.rows))
@@ -224,7 +305,7 @@ class Log(Ground):
             self._newer_asked = True
             self._ask(None, self._newer_came)
 
-    def _newer_came(self, page: AuditPage) -> None:
+    def _newer_came(self, page: RowsPage) -> None:
         self._newer_asked = False
         if not self.is_following:
             self.book.know(page.newest, page.total)
@@ -249,7 +330,7 @@ class Log(Ground):
         self.newer.setText(f"{waiting:,} newer" if self._wanted is not None else f"{waiting:,} new")
         self.newer.setVisible(waiting > 0 and not self.is_following)
         more = "" if book.at_end else "+"
-        found = f"{len(book.rows):,}{more} of {book.total:,}" if book.query else f"{book.total:,} records"
+        found = f"{len(book.rows):,}{more} of {book.total:,}" if book.query else plural(book.total, self._wording.noun)
         self.shown.setText("Reading…" if self.is_asking else f"{self._news.words}{found}")
-        self.empty.setText(_NONE if book.query else _EMPTY)
+        self.empty.setText(self._wording.none if book.query else self._wording.empty)
         self.empty.setVisible(self.loaded and not self.is_asking and not book.rows)
