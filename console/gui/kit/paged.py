@@ -80,7 +80,7 @@ class Book:
     """Rows of one query. ``newest`` is the number of the newest record there is, shown or not."""
 
     def __init__(self) -> None:
-        self.rows: list[Numbered] = []
+        self.rows: list[Any] = []
         self.query = ""
         self.newest = 0
         self.total = 0
@@ -106,7 +106,7 @@ class Book:
         """Where the next older page begins; None for the newest page."""
         return self.rows[-1].seq if self.rows else None
 
-    def take_older(self, page: Sequence[Numbered]) -> list[Numbered]:
+    def take_older(self, page: Sequence[Numbered]) -> list[Any]:
         """A further page; returns the rows that were added."""
         before = self.oldest()
         fresh = [row for row in page if before is None or row.seq < before]
