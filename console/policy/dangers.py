@@ -64,17 +64,17 @@ def _danger(found: Any, where: str) -> Danger:
     return Danger(found["name"], found["why"], frozenset(found["program"].split("|")), words, patterns, kind)
 
 
-def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[str], words: Sequence[str] | None = None) -> Danger | None:
+def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[str], verb: str = "") -> Danger | None:
     """The worst danger that a command is, or may be; the first of those of one class.
 
-    ``words``: the subcommand and what follows it, where that is certain: then the danger's own first word is the subcommand.
+    ``verb``: the subcommand, where that is certain. A danger whose first word is another subcommand is not meant.
     """
     rest = list(argv[1:])
     found: Danger | None = None
     for danger in dangers:
         if danger.programs.isdisjoint(names) or not _in_order(danger.words, rest):
             continue
-        if words and danger.words and words[0] not in danger.words[0]:
+        if verb and danger.words and verb not in danger.words[0]:
             continue
         is_one = not danger.any or any(pattern.match(word) for pattern in danger.any for word in rest)
         if is_one and (found is None or rank_of(danger.kind) < rank_of(found.kind)):

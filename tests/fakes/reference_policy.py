@@ -73,17 +73,22 @@ class Reference:
             if any(covers(glob, one, folder) for glob in globs for one in (flat, real)):
                 return max(least, verdict)
             deep = folder and use not in ("make", "look")
-            if deep and any(covers(glob, one, self.real(one, {}) in self.folders) for glob in globs for one in below):
-                least = max(least, ASK if verdict == ASK or use == "read" else DENY)
-            if deep and verdict == DENY and use != "read":  # a place below holds though nothing is there
-                stems = [glob.rstrip("*").rstrip("/") for glob in globs]
-                least = DENY if any(self.lies(stem, one) for stem in stems for one in (flat, real)) else least
+            for act, glob in self.globs(kind) if deep else []:
+                # To remove is to change, too.
+                if act in acts and any(covers(glob, one, self.real(one, {}) in self.folders) for one in below):
+                    least = max(least, ASK if verdict == ASK or use == "read" or act != action else DENY)
+                if act == action and verdict == DENY and use != "read":  # a place below holds though nothing is there
+                    least = DENY if any(self.lies(glob.rstrip("*").rstrip("/"), one) for one in (flat, real)) else least
         if least == DENY:
             return DENY
-        if action != "read" and (self.protected.search(flat + "\n" + real) or (folder and use != "make")):
+        if action == "delete" and any(re.search(r"/\.git(/|$)", one) for one in (flat, real, *(below if folder else []))):
             return ASK
-        mine = [glob for act, glob in self.globs("allow") if act == action and (glob.endswith("/**") or not folder or use != "read")]
-        return max(least, ALLOW if all(any(covers(glob, one, folder) for glob in mine) for one in (flat, real)) else ASK)
+        if action == "write" and (self.protected.search(flat + "\n" + real) or (folder and use != "make")):
+            return ASK
+        entire = folder and use in ("read", "delete")
+        mine = [glob for act, glob in self.globs("allow") if act == action and (glob.endswith("/**") or not entire)]
+        alone = folder and action != "delete"
+        return max(least, ALLOW if all(any(covers(glob, one, alone) for glob in mine) for one in (flat, real)) else ASK)
 
     def lies(self, name: str, folder: str) -> bool:
         return name != "/" and name.startswith(folder.rstrip("/") + "/")

@@ -28,6 +28,8 @@ _DEEP = ("read", "write", "delete")
 """Uses of a folder that mean all that lies below it."""
 _LINKS_MAX = 200
 """Links out of a folder that are looked at, where a program follows them."""
+_KEPT = ("**/.git", "**/.git/**")
+"""Of what is protected, what cannot be had again once it is removed. To remove another file makes no program run anything."""
 _PROBED = (1, 2, 3, 8)
 """Depths below a folder at which a name that no rule can know must be covered, for all of the folder to be."""
 
@@ -150,7 +152,8 @@ class FileRules:
         self._stems = {key: tuple((rule, rule.stem, rule.stem.rstrip("/")) for rule in rules) for key, rules in self._lists.items()}
         self._denying = frozenset(rule.text for rule in settings.of("deny", Family.FILE))
         self._protected = tuple(protected)
-        self._any_protected = _sieve(self._protected)
+        self._kept = tuple(rule for rule in self._protected if rule.pattern in _KEPT)
+        self._any_protected, self._any_kept = _sieve(self._protected), _sieve(self._kept)
 
     def judge(self, use: str, path: str, cwd: str, files: Files, way: Way = WHOLE) -> Part:
         """A verdict on one use (``read list write make delete``) of a path as an agent wrote it; ``way``: how a folder is gone through."""
@@ -170,12 +173,16 @@ class FileRules:
         text = f"{use} {facts.real}" if flat == facts.real else f"{use} {flat} -> {facts.real}"
         is_folder = facts.kind == "folder"
         names = tuple(f"{path.rstrip('/')}/" for path in candidates) if is_folder and use in _DEEP else candidates
-        verdict, rule, why = self._by_rules(use, candidates, is_folder, files)
+        if use == "delete" and way.only and is_folder:  # the folder itself stays
+            inside = tuple(f"{one.rstrip('/')}{_unknown(depth)}" for one in candidates for depth in _PROBED)
+            verdict, rule, why = self._by_rules(use, inside, False, files)
+        else:
+            verdict, rule, why = self._by_rules(use, candidates, is_folder, files)
         if verdict is not Verdict.DENY and is_folder and use in _DEEP:
             below = self._below(use, candidates, files, way)
             if below is not None and (_worse(below[0], verdict) or rule == NO_RULE):  # what was found says more than that no rule is there
                 verdict, rule, why = below
-        danger = DangerClass.PERSISTS.value if rule.startswith("protected ") else ""
+        danger = (DangerClass.DESTROYS if use == "delete" else DangerClass.PERSISTS).value if rule.startswith("protected ") else ""
         return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names, danger)
 
     def judge_device(self, path: str, cwd: str, files: Files) -> Part:
@@ -210,8 +217,9 @@ class FileRules:
             for one in _bound_by(action):
                 if rule := self._first(kind, one, spellings):
                     return verdict, rule.text, BY_RULE[kind]
-        if action != "read" and (caught := self._is_protected(candidates, is_folder and use in _DEEP, files)):
-            return Verdict.ASK, caught, "persists: other programs run what is written there"
+        if action != "read" and (caught := self._is_protected(action, candidates, is_folder and use in _DEEP, files)):
+            why = _REMOVES if action == "delete" else "persists: other programs run what is written there"
+            return Verdict.ASK, caught, why
         return self._allowed(action, use, candidates, is_folder)
 
     def _below(self, use: str, candidates: tuple[str, ...], files: Files, way: Way) -> tuple[Verdict, str, str] | None:
@@ -240,10 +248,11 @@ class FileRules:
 
         A read of a denied entry is a question only, since the call did not name that entry.
         """
-        if use != "read" and (named := self._place_below(use, here)):
+        action = ACTIONS[use]
+        if use != "read" and (named := self._place_below(action, here)):
             return (Verdict.DENY, named.text, "a rule blocks something below this folder"), ()
         for kinds in (("deny", "ask"),) if use == "read" else (("deny",), ("ask",)):
-            rules = [rule for kind in kinds for one in _bound_by(ACTIONS[use]) for rule in self._lying_below(kind, one, here)]
+            rules = [rule for kind in kinds for rule in self._lying_below(kind, action, here)]
             if not rules and not way.follows:
                 continue
             found = walk(here, watch_of(tuple(rules), here), files, way)
@@ -255,13 +264,27 @@ class FileRules:
                 return (Verdict.ASK, "recursive read" if use == "read" else "recursive change", found.limit), ()
             if use == "read":
                 return None, found.links
-        return None, ()
+        return self._removed(here, files, way) if action == "delete" else None, ()
 
-    def _place_below(self, use: str, folders: Sequence[str]) -> Rule | None:
+    def _removed(self, here: tuple[str, ...], files: Files, way: Way) -> tuple[Verdict, str, str] | None:
+        """What asks below a folder that is removed: what git keeps, and what may not be written, since to remove it is a change as well.
+
+        A tree that is too large to look at is removed without a question, like any other build output: the nearest was looked at.
+        """
+        rules = [rule for kind in ("deny", "ask") for rule in self._lying_below(kind, "write", here)]
+        rules += [rule for rule in self._kept if any(rule.may_lie_below(one) for one in here)]
+        found = walk(here, watch_of(tuple(rules), here), files, way)
+        if found.rule is None:
+            return None
+        if found.rule in self._kept:
+            return Verdict.ASK, found.rule.text, f"{_REMOVES}: {found.path} lies below"
+        return Verdict.ASK, found.rule.text, f"{found.path} lies below: {BY_RULE['deny' if found.rule.text in self._denying else 'ask']}"
+
+    def _place_below(self, action: str, folders: Sequence[str]) -> Rule | None:
         """Return a deny rule for a place below a folder that is changed. It holds whether that place exists or not, and if it cannot be
         listed."""
         inside = tuple(folder.rstrip("/") + "/" for folder in folders)
-        return next((r for one in _bound_by(ACTIONS[use]) for r, stem, _ in self._stems["deny", one] if stem.startswith(inside)), None)
+        return next((rule for rule, stem, _ in self._stems["deny", action] if stem.startswith(inside)), None)
 
     def _led(self, link: str, facts: Facts, files: Files) -> tuple[Verdict, str, str] | None:
         """Why a link below a folder may not be followed without a question; None: what it leads to may be read."""
@@ -281,14 +304,15 @@ class FileRules:
                 where = "" if path == candidates[0] else ", where the link leads"
                 return Verdict.ASK, NO_RULE, f"no rule says whether {path} may be {_PAST[action]}{where}"
             named = rule.text
-        if is_folder and use == "read" and (open_below := next((path for path in candidates if not self._covers_below(path)), "")):
-            return Verdict.ASK, NO_RULE, f"no rule says whether all that may lie below {open_below} may be read"
+        below = candidates if is_folder and use in ("read", "delete") else ()
+        if open_below := next((path for path in below if not self._covers_below(action, path)), ""):
+            return Verdict.ASK, NO_RULE, f"no rule says whether all that may lie below {open_below} may be {_PAST[action]}"
         return Verdict.ALLOW, named, "allowed by rule"
 
-    def _covers_below(self, folder: str) -> bool:
-        """Whether whatever may lie below a folder may be read: names that no rule can mean by themselves, at several depths."""
+    def _covers_below(self, action: str, folder: str) -> bool:
+        """Whether whatever may lie below a folder may be read, or removed: names that no rule can mean by themselves, at several depths."""
         stem = folder.rstrip("/")
-        return all(self._first("allow", "read", (stem + "/\x01" * depth,)) is not None for depth in _PROBED)
+        return all(self._first("allow", action, (stem + _unknown(depth),)) is not None for depth in _PROBED)
 
     def _first(self, kind: str, action: str, spellings: Sequence[str]) -> Rule | None:
         """The first rule of a list that covers one of the spellings of a path."""
@@ -303,18 +327,23 @@ class FileRules:
             if any((stem.startswith(one) or one.startswith(flat)) and rule.may_lie_below(one) for one in inside)
         ]
 
-    def _is_protected(self, candidates: Sequence[str], deep: bool, files: Files) -> str:
-        if rule := self._any_protected.first(candidates):
+    def _is_protected(self, action: str, candidates: Sequence[str], deep: bool, files: Files) -> str:
+        if rule := (self._any_kept if action == "delete" else self._any_protected).first(candidates):
             return rule.text
         if self._protected and (folder := next((found for one in candidates if (found := repository_around(one, files))), "")):
             return f"protected {folder}/** (git takes it for a repository)"
-        return self._protected[0].text if deep and self._protected else ""
+        return self._protected[0].text if deep and action != "delete" and self._protected else ""
 
 
 @functools.lru_cache(maxsize=64)
 def _sieve(rules: tuple[Rule, ...]) -> Sieve:
     """The same for every policy that has the same rules."""
     return Sieve(rules)
+
+
+def _unknown(depth: int) -> str:
+    """A path below a folder that no rule can know by its names."""
+    return "/\x01" * depth
 
 
 def _bound_by(action: str) -> tuple[str, ...]:
@@ -325,6 +354,7 @@ def _worse(one: Verdict, other: Verdict) -> bool:
     return one is Verdict.DENY or (one is Verdict.ASK and other is Verdict.ALLOW)
 
 
+_REMOVES = "destroys: it removes what git keeps of the work"
 _PAST = {"read": "read", "write": "written", "delete": "deleted"}
 
 

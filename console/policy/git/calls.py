@@ -73,6 +73,40 @@ def judge_git(folder: str, home: str, files: Files, known: Known, shown: str) ->
     return found
 
 
+def judge_discard(argv: Sequence[str], words: Sequence[str], folder: str, files: Files, shown: str) -> list[Part]:
+    """A question about a call that puts files back as they were committed: ``checkout PATH``, ``restore PATH``.
+
+    ``words``: subcommand and operands. ``restore --staged`` alone changes no file; ``checkout NAME`` goes to a branch where there is one.
+    """
+    if not _discards(argv, words, folder, files):
+        return []
+    why = f"{DangerClass.DESTROYS}: it throws away changes of files that were not committed"
+    return [Part(shown, Verdict.ASK, "danger: throw away changes", "danger", why, danger=DangerClass.DESTROYS.value)]
+
+
+def _discards(argv: Sequence[str], words: Sequence[str], folder: str, files: Files) -> bool:
+    verb, operands = words[0] if words else "", words[1:]
+    end = argv.index("--") if "--" in argv else len(argv)
+    options = [word for word in argv[1:end] if word.startswith("-")]
+    letters = {letter for word in options if not word.startswith("--") for letter in word[1:]}
+    if verb == "restore":
+        is_staged, is_worktree = "--staged" in options or "S" in letters, "--worktree" in options or "W" in letters
+        return bool(operands) and (is_worktree or not is_staged)
+    if verb != "checkout" or letters & {"b", "B", "t"} or {"--orphan", "--track"} & set(options):
+        return False
+    return end < len(argv) - 1 or len(operands) > 1 or any(_names_files(operand, folder, files) for operand in operands)
+
+
+def _names_files(operand: str, folder: str, files: Files) -> bool:
+    """Whether git takes an operand of ``checkout`` for files, not for a branch."""
+    if operand[:1] == ":" or any(sign in operand for sign in "*?["):
+        return True
+    if operand == "-" or files.look(absolute(operand, folder)).kind == "missing":
+        return False
+    repository = repository_of(folder, files)
+    return repository is None or operand in (".", "..") or files.look(f"{repository.common}/refs/heads/{operand}").kind != "file"
+
+
 def triggers(folder: str, home: str, files: Files) -> Iterator[Trigger]:
     """Whatever makes git run a program in a folder. ``home``: where an agent of ours has its own settings; empty: none."""
     home = files.look(home).real if home else ""

@@ -52,6 +52,8 @@ class Reading:
     """An option makes it walk through folders that it would only look at."""
     words: tuple[str, ...] = ()
     """Subcommand and operands, without options: what a rule's words are compared with."""
+    verb: str = ""
+    """The subcommand, where it is one that is described, so that no other word can be it."""
 
     def ask(self, why: str, value: str = "") -> None:
         self.uses.append(Use("ask", value, why))
@@ -136,7 +138,7 @@ class _Options:
             self._operands += self._words[self._at :]
             self._at = len(self._words)
             return
-        self._described = inner
+        self._described, self._made.verb = inner, self._made.verb or word
 
     def _long(self, word: str) -> None:
         name, glued, value = word.partition("=")

@@ -16,18 +16,18 @@ from __future__ import annotations
 
 import functools
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from console.domain.calls.permission import Verdict
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
-from console.policy.git.calls import Known, NothingKnown, judge_git, overrides
+from console.policy.git.calls import Known, NothingKnown, judge_discard, judge_git, overrides
 from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
 from console.policy.rules.loading import Settings
 from console.policy.rules.mcp import McpRules
-from console.policy.rules.profiles import NOT_CONTAINED, WORK, Profile
+from console.policy.rules.profiles import NOT_CONTAINED, PATTERN, WORK, Profile
 from console.policy.rules.rule import Rule, read_rule
 from console.policy.rules.verdicts import BY_RULE, NO_RULE, Judgement, Part, Redirect, Step, denied, worst
 from console.policy.shell.argv import HERE, Reading, Use, read_argv
@@ -133,15 +133,17 @@ class ShellJudge:
                 place = _folder(self._policy, self._files, simple, following, place, parts)
                 before = before or simple.joined
                 continue
-            found, program = self._command(simple.argv, place, _source(text, simple))
+            argv = self._work.expanded(simple.words, place.cwd)
+            found, program = self._command(argv or simple.argv, place, _source(text, simple))
             redirects: list[Redirect] = []
             for target in simple.targets:
                 part, moved = judge_redirect(target, place.cwd, self._policy.files, self._files)
                 found.append(part)
                 redirects += moved
-            parts += found + _oddities(simple, found, place, self._work)
+            parts += found + _oddities(simple, found, place, self._work, is_expanded=argv is not None)
             # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
-            steps.append(self._steps.made(simple.argv, program, place.cwd, (before or simple.joined) if steps else "", tuple(redirects)))
+            joined = (before or simple.joined) if steps else ""
+            steps.append(self._steps.made(argv or simple.argv, program, place.cwd, joined, tuple(redirects)))
             before = ""
         return worst(parts, tuple(steps))
 
@@ -162,7 +164,7 @@ class ShellJudge:
         described = self._policy.catalogue.of(program.name) or Description()
         reading = read_argv(argv, described) if described.is_described else Reading()
         words = reading.words if described.is_described else None
-        if rule := self._policy.commands.forbidding("deny", program, argv, words, place.cwd, self._files):
+        if rule := self._policy.commands.forbidding("deny", program, argv, words, place.cwd, self._files, reading.verb):
             return [Part(shown, Verdict.DENY, rule.text, "program", "blocked by rule")], program
         if why := _never(program, argv, place, self._policy.catalogue.builtins):
             return [Part(shown, Verdict.DENY, "never", "program", why)], program
@@ -171,14 +173,15 @@ class ShellJudge:
         started = self._work.started(argv, program, place.cwd)
         own = self._allowed(argv, program, described, reading, place, shown)
         parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
-        if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files):
+        if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files, reading.verb):
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "a rule asks a person"))
-        if danger := self._danger(argv, program, started.words or (words if described.commands else None)):
+        if danger := self._danger(argv, program, started.verb or reading.verb):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
         if "git" in program.names and program.path:
-            home = self._policy.settings.workspace
-            parts += judge_git(absolute(reading.base or ".", place.cwd), home, self._files, self._known, shown)
+            folder = absolute(reading.base or ".", place.cwd)
+            parts += judge_git(folder, self._policy.settings.workspace, self._files, self._known, shown)
+            parts += judge_discard(argv, reading.words, folder, self._files, shown)
         parts += self._named(argv, program, described, reading, place)
         if own.rule == WORK:
             parts += outside(self._uses, self._files, argv, place.cwd)
@@ -207,10 +210,10 @@ class ShellJudge:
             parts += self._command(started.inner, place)[0]
         return parts + [part for text in started.texts for part in self._text(text, place).parts]
 
-    def _danger(self, argv: tuple[str, ...], program: Program, words: Sequence[str] | None) -> Danger | None:
+    def _danger(self, argv: tuple[str, ...], program: Program, verb: str) -> Danger | None:
         """The danger that a command is, or that the program is which it fetches or starts by name (``npx wrangler deploy``)."""
         dangers = self._policy.dangers
-        return danger_of(dangers, program.names, argv, words) or danger_started(dangers, program.names, argv)
+        return danger_of(dangers, program.names, argv, verb) or danger_started(dangers, program.names, argv)
 
     def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
         """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
@@ -337,11 +340,13 @@ def _flat(folder: str, cwd: str) -> str:
     return "/" + "/".join(pieces)
 
 
-def _oddities(simple: Simple, found: list[Part], place: Place, work: WorkspacePrograms) -> list[Part]:
+def _oddities(simple: Simple, found: list[Part], place: Place, work: WorkspacePrograms, *, is_expanded: bool) -> list[Part]:
     """What the shell would put in place of words, and what it would not wait for."""
     parts = []
     for word in simple.words:
-        if word.pattern or word.tilde:
+        if word.pattern and is_expanded:
+            parts.append(Part(word.value, Verdict.ASK, PATTERN, "parse", "each name that it means now was judged"))
+        elif word.pattern or word.tilde:
             why = "the shell would put names in its place; as an argument it stays as it is written"
             asked = Part(word.value, Verdict.ASK, "static shell only", "parse", why)
             parts.append(work.names(word, found, place.cwd) or asked)

@@ -129,9 +129,12 @@ class CommandRules:
                     self._by_name.setdefault((kind, rule.words[0]), []).append(rule)
 
     def forbidding(
-        self, kind: str, program: Program, argv: Sequence[str], words: Sequence[str] | None, cwd: str, files: Files
+        self, kind: str, program: Program, argv: Sequence[str], words: Sequence[str] | None, cwd: str, files: Files, verb: str = ""
     ) -> Rule | None:
-        """The first ``deny`` or ``ask`` rule that may be meant. ``words``: subcommands and operands; None: not known which they are."""
+        """The first ``deny`` or ``ask`` rule that may be meant. ``words``: subcommands and operands; None: not known which they are.
+
+        ``verb``: the subcommand, where no other word can be it.
+        """
         rules = [*self._any.get(kind, ()), *(rule for name in program.names for rule in self._by_name.get((kind, name), ()))]
         rules += [r for r in self._paths.get(kind, ()) if self._is_file(r, program, cwd, files)]
         rules += self._same_file(kind, program, files)
@@ -140,7 +143,9 @@ class CommandRules:
             return None
         spelled = min((name for name in program.names if name in self._spellings), default="")
         said = _Said.of(argv, words, self._spellings.get(spelled, _SAME), short_too=True)
-        return next((rule for rule in rules if _may_mean(rule, said, self._wanted(rule.words, spelled))), None)
+        wanted = ((rule, self._wanted(rule.words, spelled)) for rule in rules)
+        # Of another subcommand a rule says nothing, whatever its operands are: `git stash push` is no push.
+        return next((rule for rule, one in wanted if (not verb or one.operands[:1] in ((), (verb,))) and _may_mean(rule, said, one)), None)
 
     def _wanted(self, words: tuple[str, ...], spelled: str) -> _Said:
         found = self._asked.get((spelled, words))

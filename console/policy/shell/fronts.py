@@ -18,6 +18,8 @@ _FIELDS = {
     *("texts", "assigns", "lenient"),
 }
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_NAMING = frozenset({"run", "run-script", "rum", "urn", "task"})
+"""Subcommands whose first word is the name of a script."""
 _NEVER = re.compile(r"(?!)")
 
 
@@ -66,8 +68,8 @@ class Started:
     texts: tuple[str, ...] = ()
     asks: str = ""
     """Why a human is asked; empty: it runs or reads what lies in the workspace."""
-    words: tuple[str, ...] = ()
-    """The subcommand and what follows it, where that is certain."""
+    verb: str = ""
+    """The subcommand, or the script that ``run`` names, where that is certain."""
 
 
 def read_front(front: Front, argv: Sequence[str]) -> Started:
@@ -122,8 +124,8 @@ def _by_subcommand(front: Front, called: str, rest: tuple[str, ...]) -> Started:
     if inner := (front.starts or {}).get(verb):
         return read_front(inner, (f"{called} {verb}", *rest[1:]))
     if both in front.local or verb in front.local or (front.open and verb not in front.asks and both not in front.asks):
-        return Started(words=rest)
-    return Started(asks=f"{called} {verb} may reach a registry, or change what is installed or published", words=rest)
+        return Started(verb=rest[1] if verb in _NAMING and len(rest) > 1 else verb)
+    return Started(asks=f"{called} {verb} may reach a registry, or change what is installed or published", verb=verb)
 
 
 def read_fronts(found: Mapping[str, Any]) -> dict[str, Front]:

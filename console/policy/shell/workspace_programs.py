@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
@@ -19,6 +21,8 @@ from console.policy.shell.programs import Catalogue
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
 _BEFORE_MAGIC = re.compile(r"((?:[^*?\[\\/]*/)*)[^/\\]*[*?\[]")
 """The folder before the first component of a path that is a pattern."""
+_NAMES_MAX = 200
+"""Words of a command after names took the place of patterns."""
 _ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_./:,@%+=-]* +)+(?=\S)")
 """Variables with plain values before a program. They bound nothing of a program that runs what the agent can write."""
 _LITERAL = re.compile(
@@ -58,6 +62,34 @@ class WorkspacePrograms:
         if started.fetched and started.inner and not self._holds(started.inner[0], cwd):
             return replace(started, inner=(), asks=f"{program.called} may fetch {started.inner[0]} from a registry, and runs it")
         return started
+
+    def expanded(self, words: Sequence[Word], cwd: str) -> tuple[str, ...] | None:
+        """The words with the names in place of each pattern, as the shell would put them now; None: there are none, or too many.
+
+        All that lies in the workspace (``*``) is not put in place: who removes that is asked.
+        """
+        if not self.programs or not any(word.pattern for word in words):
+            return None
+        made: list[str] = []
+        for word in words:
+            names = self._meant(word, cwd) if word.pattern else [word.value]
+            if names is None or len(made) + len(names) > _NAMES_MAX:
+                return None
+            made += names
+        return tuple(made)
+
+    def _meant(self, word: Word, cwd: str) -> list[str] | None:
+        folder, _, pattern = word.value.rpartition("/")
+        place = absolute(f"{folder}/" if folder or word.value[:1] == "/" else ".", cwd)
+        unsure = word.tilde or word.quoted or _BEFORE_MAGIC.match(word.value) is None or re.search(r"[*?\[\\]", folder) or "\\" in pattern
+        if unsure or not pattern or (pattern == "*" and self._files.look(place).real == self._files.look(self._workspace).real):
+            return None
+        listing = self._files.listing(place)
+        if listing.state:
+            return None
+        shown = sorted(one for one in listing.names if one[0] != "." or pattern[0] == ".")
+        found = [one for one in shown if fnmatchcase(one, pattern.replace("[^", "[!"))]
+        return [f"{folder}/{one}" if folder or word.value[:1] == "/" else one for one in found] or None
 
     def names(self, word: Word, found: list[Part], cwd: str) -> Part | None:
         """A pattern of names that are only read: all of them lie below its folder. None: it may be more than that."""

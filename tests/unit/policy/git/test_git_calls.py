@@ -14,9 +14,10 @@ import pytest
 from console.api.policy.policy_data import default_rules
 from console.domain.calls.permission import Verdict
 from console.policy.files.disk import Disk
-from console.policy.git.calls import Trigger
+from console.policy.git.calls import Trigger, judge_discard
 from console.policy.rules.loading import read_settings
 from console.policy.rules.verdicts import Judgement
+from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import context, told
 
 ORDINARY = (
@@ -400,3 +401,28 @@ def test_what_is_executed_here_runs_no_program_of_the_repository(repository: Pat
         assert not ran.exists(), text
     subprocess.run(["git", "status"], cwd=repository, env=PLAIN, capture_output=True, check=False, timeout=60)
     assert ran.exists(), "the control: without the variables they run"
+
+
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("git checkout .", True),
+        ("git checkout a.txt", True),
+        ("git checkout main a.txt", True),
+        ("git checkout main -- a.txt", True),
+        ("git checkout '*.py'", True),
+        ("git restore a.txt", True),
+        ("git restore -SW a.txt", True),
+        ("git checkout main", False),
+        ("git checkout -b a.txt", False),
+        ("git checkout -", False),
+        ("git restore --staged a.txt", False),
+        ("git restore -S .", False),
+        ("git commit -m restore", False),
+    ],
+)
+def test_what_throws_away_files_that_were_not_committed_asks_as_destroying(line: str, asks: bool) -> None:
+    argv = line.split()
+    words = [argv[1], *(word for word in argv[2:] if not word.startswith("-") or word == "-")]
+    found = judge_discard(argv, words, "/workspace", PolicyDisk(), line)
+    assert [(part.verdict, part.danger) for part in found] == [(Verdict.ASK, "destroys")] * asks

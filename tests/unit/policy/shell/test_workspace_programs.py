@@ -7,6 +7,8 @@ import pytest
 from console.policy.files.paths import FileRules, Once
 from console.policy.rules.profiles import Profile
 from console.policy.shell.commands import find_program
+from console.policy.shell.fronts import Started
+from console.policy.shell.lines import simple_commands
 from console.policy.shell.workspace_programs import WorkspacePrograms, script_of
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import catalogue, rules
@@ -49,3 +51,22 @@ def test_a_text_is_made_plainer_only_where_it_means_the_same(text: str, plain: t
 
 def test_the_script_of_a_shell() -> None:
     assert script_of(("sh", "-ec", "ls")) == "ls" and script_of(("sh", "x.sh")) == ""
+
+
+def test_the_names_that_a_pattern_means_take_its_place_but_never_all_of_the_workspace() -> None:
+    def expanded(text: str, cwd: str = "/workspace") -> tuple[str, ...] | None:
+        return made().expanded(simple_commands(text)[0].words, cwd)
+
+    assert expanded("rm logs/* data/x.*") == ("rm", "logs/app.log", "data/x.csv")
+    assert expanded("rm *", "/workspace/logs") == ("rm", "app.log") and expanded("rm [ab].txt") == ("rm", "a.txt", "b.txt")
+    for text in ("rm *", "rm ./*", "rm none*", "rm */x", "rm 'a'*", "rm a.txt"):
+        assert expanded(text) is None, text
+    assert made(None).expanded(simple_commands("rm logs/*")[0].words, "/workspace") is None
+
+
+def test_a_program_that_would_be_fetched_is_started_where_it_is_known_or_installed() -> None:
+    def started(line: str) -> Started:
+        return made().started(tuple(line.split()), find_program("npx", "/workspace", PolicyDisk()), "/workspace")
+
+    assert started("npx make all").inner == ("make", "all")
+    assert started("npx cowsay").asks and started("npx make@1").asks
