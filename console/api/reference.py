@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from console.api.agent_endpoints import AGENT_ENDPOINTS
 from console.api.endpoints import ENDPOINTS, ByWord, Endpoint
 from console.domain.roles.rights import GIVEN_BY, Right
 
@@ -15,21 +16,36 @@ What `operator.sock` of a supervisor answers, over HTTP. [JSON](json.md) describ
 Everywhere else the owner of the instance may ask for everything.
 *While killed* says whether it is served between a panic and the rearm. What is not served then answers 503.
 
-A program makes this page from the table of endpoints: `python -m console.api.reference > docs/reference/endpoints.md`.
+A program makes this page from the two tables of endpoints: `python -m console.api.reference > docs/reference/endpoints.md`.
 
 | endpoint | needs | while killed | takes | what it is |
 |---|---|---|---|---|
 """
 
+_AGENTS = """
+## What an agent can ask
+
+Each started agent has a socket of its own, in its variable `WATCHFLOOR_AGENT_SOCKET`.
+`console/integrations/client.py` speaks to it in Python.
+None of these endpoints grants, approves, releases or stops anything. While killed, and once the agent has ended, each one answers 503.
+
+| endpoint | takes | what it is |
+|---|---|---|
+"""
+
 
 def page() -> str:
     """All of it, as Markdown."""
-    return _HEAD + "".join(_row(row) for row in ENDPOINTS)
+    agents = "".join(f"| `{row.name}` | {_takes(row.body)} | {row.what} |\n" for row in AGENT_ENDPOINTS)
+    return _HEAD + "".join(_row(row) for row in ENDPOINTS) + _AGENTS + agents
 
 
 def _row(row: Endpoint[Any, Any]) -> str:
-    takes = "-" if row.body is type(None) else ", ".join(f"`{name}`" for name in row.body.field_names()) or "`{}`"
-    return f"| `{row.name}` | {_needs(row.right)} | {'served' if row.is_open else '-'} | {takes} | {row.what} |\n"
+    return f"| `{row.name}` | {_needs(row.right)} | {'served' if row.is_open else '-'} | {_takes(row.body)} | {row.what} |\n"
+
+
+def _takes(body: type[Any]) -> str:
+    return "-" if body is type(None) else ", ".join(f"`{name}`" for name in body.field_names()) or "`{}`"
 
 
 def _needs(right: Right | ByWord) -> str:

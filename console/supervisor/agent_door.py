@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from console.api import agent_endpoints as api
 from console.api import messages as m
 from console.api.policy.hooks import HookBody, HookVerdict
 from console.api.secrets import TokenView
@@ -49,8 +50,6 @@ from console.supervisor.http.token_watch import watched
 
 SWITCH_S = 30.0
 RATE = 100
-USAGE = "/v1/usage"
-"""What agents ask most: it goes to its route without a router."""
 CONNECTIONS = 16
 """Of one agent at once."""
 
@@ -83,7 +82,7 @@ class AgentDoors:
         path = folder / "agent.sock"
         routes = AgentRoutes(agent_id, self._core, self._scribe, self._trespasses, self._tokens, self.hooks, self._execute)
         routes.revoked = await secret_call(self._tokens.is_barred, agent_id)
-        app = hidden(watched(quick(routes.app(), USAGE), routes.is_own), self._tokens.store.redactor)
+        app = hidden(watched(quick(routes.app(), api.USAGE.path), routes.is_own), self._tokens.store.redactor)
         door = Door(
             path,
             app,
@@ -164,21 +163,25 @@ class AgentRoutes:
 
     def app(self) -> Starlette:
         """The routes as an ASGI app."""
-        routes = [
-            self._route("GET", "/v1/self", self._self),
-            self._route("GET", "/v1/notices", self._notices),
-            self._route("POST", "/v1/spawn", self._spawn),
-            *(self._route("POST", path, handler) for path, handler in self._spending.handlers()),
-            self._route("POST", "/v1/permission", self._asking.permission),
-            self._route("GET", "/v1/approvals/{approval_id}", self._asking.asked),
-            self._route("POST", "/v1/execute", self._executing.execute),
-            self._route("POST", "/v1/hook", self._hook),
-            self._route("POST", "/v1/private-data", self._private_data),
-            self._route("POST", "/v1/token", self._token),
-        ]
+        spending, asking = self._spending, self._asking
+        handlers: dict[api.AgentEndpoint, Handler] = {
+            api.SELF: self._self,
+            api.NOTICES: self._notices,
+            api.SPAWN: self._spawn,
+            api.USAGE: spending.usage,
+            api.RESERVE: spending.reserve,
+            api.SETTLE: spending.settle,
+            api.PERMISSION: asking.permission,
+            api.APPROVAL: asking.asked,
+            api.EXECUTE: self._executing.execute,
+            api.HOOK: self._hook,
+            api.PRIVATE_DATA: self._private_data,
+            api.TOKEN: self._token,
+        }
+        routes = [self._route(row, handlers[row]) for row in api.AGENT_ENDPOINTS]
         return Starlette(routes=routes, exception_handlers={**refusals(), HTTPException: self._no_route})
 
-    def _route(self, method: str, path: str, handler: Handler) -> Route:
+    def _route(self, row: api.AgentEndpoint, handler: Handler) -> Route:
         async def served(request: Request) -> Response:
             self._turn()
             self._alive()
@@ -188,18 +191,14 @@ class AgentRoutes:
             self._not_revoked()
             return done
 
-        return Route(path, served, methods=[method])
+        return Route(row.path, served, methods=[row.method])
 
     async def _no_route(self, request: Request, _error: Exception) -> Response:
         """Answer a route that does not exist here. Nothing on this socket can approve, grant or release; a try is recorded."""
         self._turn()
         self._trespasses.note(f"agent:{self._id}", f"{request.method} {request.url.path}")
-        return refusal(
-            NotFound(
-                "There is no such route.",
-                "An agent's socket has spawn, usage, reserve, settle, permission, execute, private-data, notices and self.",
-            )
-        )
+        *most, last = (row.word for row in api.AGENT_ENDPOINTS)
+        return refusal(NotFound("There is no such route.", f"An agent's socket has {', '.join(most)} and {last}."))
 
     def _turn(self) -> None:
         """Allow at most RATE requests a second of one agent, so that its flood delays no other agent."""

@@ -19,7 +19,7 @@ from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
 from console.services.fleet.views import agent_view
 from console.services.records.record_writer import Scribe
-from console.services.routes.responses import Handler, answer, body_of
+from console.services.routes.responses import answer, body_of
 
 
 class AgentSpending:
@@ -30,11 +30,8 @@ class AgentSpending:
     def __init__(self, agent_id: AgentId, core: Core, scribe: Scribe) -> None:
         self._id, self._core, self._scribe = agent_id, core, scribe
 
-    def handlers(self) -> list[tuple[str, Handler]]:
-        """Paths of POST routes."""
-        return [("/v1/usage", self._usage), ("/v1/reserve", self._reserve), ("/v1/settle", self._settle)]
-
-    async def _usage(self, request: Request) -> Response:
+    async def usage(self, request: Request) -> Response:
+        """POST /v1/usage."""
         try:
             body = await body_of(request, m.UsageBody)
         except UsageProblem as error:  # what is no number at all is as much on record as one that may not be
@@ -51,7 +48,8 @@ class AgentSpending:
         )
         return await self._kept()
 
-    async def _reserve(self, request: Request) -> Response:
+    async def reserve(self, request: Request) -> Response:
+        """POST /v1/reserve."""
         body = await body_of(request, ReserveBody)
         estimate = self._checked(body)
         if estimate == Usage():
@@ -73,7 +71,8 @@ class AgentSpending:
         held = self._core.state.budget.reservations.get(reservation.reservation_id, reservation)
         return answer(ReservedView(id=reservation.reservation_id, expires_in_s=max(0.0, held.expires_boot - boot)))
 
-    async def _settle(self, request: Request) -> Response:
+    async def settle(self, request: Request) -> Response:
+        """POST /v1/settle."""
         body = await body_of(request, SettleBody)
         used, errors = self._checked(body), self._errors(body.errors)
         held = self._core.state.budget.reservations.get(body.id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from console.api.agent_endpoints import AGENT_ENDPOINTS
 from console.api.endpoints import ENDPOINTS
 from console.api.reference import page
 
@@ -15,6 +16,6 @@ def test_the_page_is_made_from_the_table() -> None:
 
 
 def test_every_endpoint_has_a_sentence_of_its_own() -> None:
-    said = [row.what for row in ENDPOINTS]
+    said = [*(row.what for row in ENDPOINTS), *(row.what for row in AGENT_ENDPOINTS)]
     assert all(text.endswith(".") and text[0].isupper() for text in said)
     assert len(said) == len(set(said))

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from console.api import endpoints as ep
+from console.api.agent_endpoints import HOOK
 from console.api.endpoints import ENDPOINTS
 from console.domain.agent import AgentId
 from console.domain.engine.command import Record
@@ -285,7 +286,7 @@ async def test_an_answer_that_crosses_with_a_kill_is_not_handed_out() -> None:
         return Response("allow")
 
     with pytest.raises(Killed):
-        await routes._route("POST", "/v1/x", slipped).endpoint(request("POST", "/v1/x"))
+        await routes._route(HOOK, slipped).endpoint(request("POST", HOOK.path))
 
 
 async def test_who_looks_for_a_way_out_on_an_agents_socket_finds_none_and_is_recorded() -> None:
