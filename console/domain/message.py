@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from types import NoneType, UnionType
@@ -61,6 +62,7 @@ class Message(msgspec.Struct, kw_only=True):
     @classmethod
     def read(cls, data: Any) -> Self:
         """A message of what JSON holds. Raises Malformed."""
+        prepare(cls)
         try:
             return msgspec.convert(data, cls)
         except msgspec.ValidationError as error:
@@ -74,6 +76,7 @@ class Message(msgspec.Struct, kw_only=True):
     @classmethod
     def read_json(cls, raw: bytes | str) -> Self:
         """A message of JSON. Raises Malformed."""
+        prepare(cls)
         try:
             return msgspec.json.decode(raw, type=cls)
         except msgspec.ValidationError as error:
@@ -97,6 +100,21 @@ class Message(msgspec.Struct, kw_only=True):
     def field_names(cls) -> tuple[str, ...]:
         """The names of its fields."""
         return cls.__struct_fields__
+
+
+_PREPARED = set[Any]()
+_PREPARING = threading.Lock()
+
+
+def prepare(kind: Any) -> None:
+    """To be called before anything is read as ``kind``: the library works out a type at its first use.
+
+    A second thread that came upon a type half worked out crashed the process (msgspec 0.22).
+    """
+    if kind not in _PREPARED:
+        with _PREPARING:
+            msgspec.json.Decoder(kind)
+        _PREPARED.add(kind)
 
 
 @cache

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import fields
 
 from console.api.messages import AgentView
+from console.domain.message import prepare
 
 CHUNK = 500
 """Agents in one message at most, so that reading one never takes long."""
@@ -52,11 +53,13 @@ class FleetChanges:
 
 def read_changes(seq: int, text: bytes | str) -> FleetChanges:
     """Of a delta's data as it came. Raises ValueError."""
+    prepare(_Data)
     return _sorted_out(seq, msgspec.json.decode(text, type=_Data))
 
 
 def changes_of(seq: int, data: dict[str, Any]) -> FleetChanges:
     """The same of what was read already."""
+    prepare(_Data)
     return _sorted_out(seq, msgspec.convert(data, _Data))
 
 
