@@ -1,14 +1,13 @@
-"""The three packages as nfpm wants them described: names, dependencies, scripts, and each file's place."""
+"""The three packages: names, texts and dependencies, as Debian calls them, and the version and moment of a build."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 HOME = "opt/watchfloor"
 GUARD_HOME = "usr/lib/watchfloor-guard"
@@ -83,71 +82,6 @@ def moment(root: Path, commit: str) -> int:
     return int(said)
 
 
-def contents(tree: Path) -> list[dict[str, Any]]:
-    """One entry per file and link, and per folder that is ours alone. Files below /etc are configuration."""
-    found: list[dict[str, Any]] = []
-    for one in sorted(tree.rglob("*")):
-        place = "/" + str(one.relative_to(tree))
-        if one.is_symlink():
-            found.append({"src": str(one.readlink()), "dst": place, "type": "symlink"})
-        elif one.is_dir():
-            if place.startswith(("/opt/watchfloor", f"/{GUARD_HOME}", "/etc/watchfloor")):
-                found.append({"dst": place, "type": "dir", "file_info": {"mode": 0o755}})
-        else:
-            is_program = one.stat().st_mode & 0o111 and not LIBRARY.search(one.name)
-            mode = 0o755 if is_program else 0o644
-            kind = {"type": "config|noreplace"} if place.startswith("/etc/") else {}
-            found.append({"src": str(one), "dst": place, "file_info": {"mode": mode}, **kind})
-    return found
-
-
-def description(root: Path, package: Package, tree: Path, needed: list[str], number: str, compression: str = "xz") -> dict[str, Any]:
-    """What nfpm reads for one package."""
-    scripts = root / "packaging" / "packages" / "scripts"
-    named = {key: scripts / f"{package.name}.{name}" for key, name in SCRIPTS.items()}
-    depends = [d.format(version=number) for d in package.depends]
-    return {
-        "name": package.name,
-        "arch": "all" if package.is_for_all else ARCHITECTURES[os.uname().machine],
-        "platform": "linux",
-        "version": number,
-        "version_schema": "none",
-        "section": package.section,
-        "priority": "optional",
-        "maintainer": MAINTAINER,
-        "description": f"{package.summary}\n{package.words}",
-        "license": "Apache-2.0",
-        "depends": depends + [n for n in needed if n.split()[0] not in {d.split()[0] for d in depends}],
-        "recommends": list(package.recommends),
-        "mtime": _utc(int(os.environ["SOURCE_DATE_EPOCH"])),
-        "contents": contents(tree),
-        "scripts": {key: str(file) for key, file in named.items() if file.is_file()},
-        "deb": {"compression": compression},
-        "rpm": {"compression": "zstd"},
-    }
-
-
-def _utc(seconds: int) -> str:
-    from datetime import UTC, datetime
-
+def utc(seconds: int) -> str:
+    """That moment as nfpm and CycloneDX write it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def run_nfpm(
-    root: Path,
-    tools: Path,
-    package: Package,
-    tree: Path,
-    needed: list[str],
-    number: str,
-    kind: str,
-    compression: str,
-    out: Path,
-    work: Path,
-) -> None:
-    """Writes one package in one format. CannotBuild for a format that nfpm does not know."""
-    if kind not in ("deb", "rpm", "archlinux"):
-        raise CannotBuild(f"format {kind[:20]!r} is not deb, rpm or archlinux")
-    file = work / f"{package.name}.{kind}.json"
-    file.write_text(json.dumps(description(root, package, tree, needed, number, compression), indent=1))
-    subprocess.run([str(tools / "nfpm"), "package", "--config", str(file), "--packager", kind, "--target", str(out)], check=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from packages import describe, documents, elf, libraries, sbom, stage  # noqa: E402
+from packages import describe, documents, elf, formats, nfpm, sbom, stage  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,7 +35,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="watchfloor-build-") as temporary:
             work = (given.work or Path(temporary)).absolute()
             shutil.rmtree(work, ignore_errors=True)
-            build(work, given.out.absolute(), given.format.split(","), given.version, given.compression, given.commit)
+            formats.check(kinds := given.format.split(","))
+            build(work, given.out.absolute(), kinds, given.version, given.compression, given.commit)
     except subprocess.CalledProcessError as error:
         print(f"packaging/build: this failed: {' '.join(map(str, error.cmd))[:400]}", file=sys.stderr)
         return 1
@@ -45,7 +46,7 @@ def main() -> int:
     return 0
 
 
-def build(work: Path, out: Path, formats: list[str], version: str, compression: str, commit: str) -> None:
+def build(work: Path, out: Path, kinds: list[str], version: str, compression: str, commit: str) -> None:
     """Every step in its order; ``out`` receives files only when all of them are there."""
     tools = stage.make_tools(ROOT, work / "tools")
     wheel = stage.make_wheel(ROOT, commit, tools, work / "wheel")
@@ -56,10 +57,11 @@ def build(work: Path, out: Path, formats: list[str], version: str, compression: 
     made.mkdir()
     shutil.copy2(wheel, made)
     for package in describe.PACKAGES:
-        needed = libraries.packages_of(elf.needed_outside(trees[package.name], *trees.values()))
+        sonames = elf.needed_outside(trees[package.name], *trees.values())
         sbom.write(made / f"{package.name}_{version}.cdx.json", package.name, version, trees[package.name])
-        for kind in formats:
-            describe.run_nfpm(source, tools, package, trees[package.name], needed, version, kind, compression, made, work)
+        for kind in kinds:
+            needed, form = formats.needed(kind, sonames), nfpm.Form(kind, work, compression)
+            nfpm.run_nfpm(source, tools, package, trees[package.name], needed, version, form, made)
     (made / "SIZES.txt").write_text(stage.sizes(trees))
     lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}" for file in sorted(made.iterdir())]
     (made / "SHA256SUMS").write_text("\n".join(lines) + "\n")

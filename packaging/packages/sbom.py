@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from packages.describe import _utc
+from packages.describe import utc
 
 NAMESPACE = uuid.UUID("6f1b1f6e-2a35-5d4f-9c59-3f5a1cf6f0d7")
 
@@ -24,7 +24,7 @@ def write(file: Path, name: str, version: str, tree: Path) -> None:
         "specVersion": "1.6",
         "version": 1,
         "metadata": {
-            "timestamp": _utc(int(os.environ["SOURCE_DATE_EPOCH"])),
+            "timestamp": utc(int(os.environ["SOURCE_DATE_EPOCH"])),
             "component": {"type": "application", "bom-ref": name, "name": name, "version": version, "licenses": _license("Apache-2.0")},
         },
         "components": sorted(parts, key=lambda p: p["bom-ref"]),

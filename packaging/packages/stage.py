@@ -22,7 +22,22 @@ GUARD_ENTRIES = ("console.killswitch.service", "console.killswitch.helpers.unloc
 """The guard, and the helpers that it starts by name."""
 NOT_OF_PYTHON = ("test", "idlelib", "tkinter", "turtledemo", "turtle.py", "ensurepip", "lib2to3", "pydoc_data", "distutils", "config-*")
 NOT_OF_PYTHON += ("dist-packages", "site-packages", "sitecustomize.py", "EXTERNALLY-MANAGED", "__pycache__", "venv")
-NOT_LOADED = ("readline", "_curses*", "_dbm", "_gdbm", "nis", "ossaudiodev", "_tkinter", "_test*", "_ctypes_test", "_xx*", "xx*")
+# _bz2 and _crypt: nothing of ours loads them, and Fedora's libraries for them have other names than Debian's.
+NOT_LOADED = (
+    "_bz2",
+    "_crypt",
+    "readline",
+    "_curses*",
+    "_dbm",
+    "_gdbm",
+    "nis",
+    "ossaudiodev",
+    "_tkinter",
+    "_test*",
+    "_ctypes_test",
+    "_xx*",
+    "xx*",
+)
 OF_SOURCES = ("*.pyi", "*.pyx", "*.pxd", "*.c", "*.h", "*.cpp", "*.hpp", "py.typed")
 """What wheels bring for compilers and type checkers."""
 OF_CONSOLE = ("PySide6", "pyside6_*.dist-info", "shiboken6*", "console/gui", "console/_assets/resources/fonts")

@@ -11,6 +11,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -145,14 +146,65 @@ def test_desktop_entries_and_metadata_name_what_is_installed() -> None:
         assert (share / "icons/hicolor/scalable/apps" / f"{read['Desktop Entry']['Icon']}.svg").is_file()
 
 
+def described(tree: Path, kind: str, needed: list[str], package: int = 1) -> dict[str, Any]:
+    """What nfpm reads of one of the three packages."""
+    form = part("nfpm").Form(kind, tree.parent)
+    told: dict[str, Any] = part("nfpm").description(ROOT, part("describe").PACKAGES[package], tree, needed, "1.2.3", form)
+    return told
+
+
+@pytest.mark.parametrize(
+    ("kind", "python", "guard", "library"),
+    [
+        ("rpm", "python3 >= 3.11", "watchfloor-guard = 1.2.3", "libz.so.1()(64bit)"),
+        ("archlinux", "python>=3.11", "watchfloor-guard=1.2.3", "zlib"),
+    ],
+)
+def test_other_formats_name_what_they_need_in_their_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, python: str, guard: str, library: str
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
+    tree = tmp_path / "tree"
+    (tree / "usr/share/lintian/overrides").mkdir(parents=True)
+    (tree / "usr/share/lintian/overrides/watchfloor").write_text("")
+    assert python in described(tree, kind, [], package=0)["depends"]
+    needed = part("formats").needed(kind, {"libz.so.1", "libstdc++.so.6", "ld-linux-x86-64.so.2"})
+    told = described(tree, kind, needed)
+    assert {guard, library} <= set(told["depends"]) and not [d for d in told["depends"] if "ld-linux" in d or " (" in d]
+    assert told["contents"] == [], "what only Debian reads stays out"
+    assert told["archlinux"]["scripts"]["postupgrade"] == told["scripts"]["postinstall"]
+    assert told["rpm"]["buildhost"] == "localhost", "two machines build the same"
+    with pytest.raises(part("describe").CannotBuild, match="no package of Arch"):
+        part("formats").needed("archlinux", {"libnew.so.1"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "script", "word", "step"),
+    [
+        ("rpm", "postinstall", "1", "configure"),
+        ("rpm", "preremove", "0", "remove"),
+        ("rpm", "preremove", "1", "upgrade"),
+        ("rpm", "postremove", "0", "remove"),
+        ("archlinux", "postinstall", "1.2.3-1", "configure"),
+        ("archlinux", "preremove", "1.2.3-1", "remove"),
+    ],
+)
+def test_a_script_of_another_format_is_told_what_dpkg_would_say(tmp_path: Path, kind: str, script: str, word: str, step: str) -> None:
+    suffix = part("describe").SCRIPTS[script]
+    written = tmp_path / f"watchfloor.{suffix}"
+    written.write_text('#!/bin/sh\necho "told $1"\n')
+    made = part("formats").scripts(kind, {script: written}, tmp_path)
+    done = subprocess.run(["sh", made[script], word], capture_output=True, text=True, check=True)
+    assert done.stdout == f"told {step}\n"
+
+
 def test_a_package_is_described_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795000000")
     (tmp_path / "opt/watchfloor/bin").mkdir(parents=True)
     (tmp_path / "opt/watchfloor/bin/python3.11").write_text("")
     (tmp_path / "opt/watchfloor/bin/python3.11").chmod(0o700)
     (tmp_path / "opt/watchfloor/bin/python3").symlink_to("python3.11")
-    describe = part("describe")
-    told = describe.description(ROOT, describe.PACKAGES[1], tmp_path, ["libc6 (>= 2.36)", "procps"], "1.2.3")
+    told = described(tmp_path, "deb", ["libc6 (>= 2.36)", "procps"])
     assert told["depends"].count("procps") == 1 and {"watchfloor-guard (= 1.2.3)", "libc6 (>= 2.36)"} <= set(told["depends"])
     assert told["mtime"] == "2026-11-18T13:46:40Z" or told["mtime"].startswith("2026-11-")
     kinds = {one["dst"]: one.get("type", "file") for one in told["contents"]}
@@ -165,7 +217,7 @@ def test_a_package_is_described_in_full(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_settings_of_the_administrator_are_shipped_as_a_conffile_that_changes_nothing() -> None:
     tree = HERE / "files" / "watchfloor"
     shipped = tree / "etc" / "watchfloor"
-    told = {one["dst"]: one for one in part("describe").contents(tree)}
+    told = {one["dst"]: one for one in part("nfpm").contents(tree)}
     main, folder = told["/etc/watchfloor/watchfloor.toml"], told["/etc/watchfloor/conf.d"]
     assert main["type"] == "config|noreplace" and main["file_info"]["mode"] == 0o644
     assert folder["type"] == "dir" and folder["file_info"]["mode"] == 0o755
