@@ -61,7 +61,7 @@ def _one_is_there(places: Places) -> bool:
             return answers(places, ANSWER_S)
     except TimedOut as error:
         raise TimedOut(
-            f"The supervisor of {folder} listens but did not answer within {ANSWER_S:g} s; nothing was started.",
+            f"The supervisor of {folder} listens but did not answer in time; nothing was started.",
             "It is busy or hangs: try again, then watchfloor status. watchfloor panic needs no supervisor.",
         ) from error
 

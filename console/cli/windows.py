@@ -147,7 +147,7 @@ def supervisor(rest: Rest, state_dir: StateDir = None) -> int:
     if rest and not rest[0].startswith("-"):
         raise UsageProblem(
             f"supervisor runs the daemon in the foreground and takes no word such as {plain(rest[0], 40)!r}.",
-            "Its service: systemctl stop watchfloor, systemctl restart watchfloor. Its state: watchfloor status.",
+            "Its service: systemctl restart watchfloor. To stop it: systemctl stop watchfloor.socket watchfloor-members.socket watchfloor",
         )
     only_root(find_places(state_dir, create=False), "supervisor", "Its service: systemctl start watchfloor")
     return become("console.supervisor", "serve", *folder_arguments(state_dir), *rest)

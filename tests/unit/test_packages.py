@@ -76,6 +76,23 @@ def test_units_are_watched_delegated_and_spared(unit: Path) -> None:
     assert [tree for tree in HERE.glob("files/*") if (tree / program[1:]).is_file()], f"no package brings {program}"
 
 
+def test_each_socket_starts_its_service_and_is_enabled_and_stopped_with_it() -> None:
+    sockets = sorted(HERE.glob("files/*/usr/lib/systemd/system/*.socket"))
+    listened = {line.removeprefix("ListenStream=") for one in sockets for line in one.read_text().splitlines() if "ListenStream" in line}
+    assert listened == {f"/var/lib/watchfloor/run/{name}.sock" for name in ("operator", "hooks")} | {
+        f"/run/watchfloor/{name}.sock" for name in ("operator", "guard")
+    }
+    for one in sockets:
+        package = one.parents[4].name
+        service = (one.parent / f"{package}.service").read_text()
+        for key in ("Sockets", "Also"):
+            [names] = [line for line in service.splitlines() if line.startswith(f"{key}=")]
+            assert one.name in names.partition("=")[2].split(), f"{key} of {package}.service"
+        assert one.name in (HERE / "scripts" / f"{package}.prerm").read_text(), "it would start the service again during a removal"
+        is_members = "/run/watchfloor/" in one.read_text().replace("/lib/watchfloor/run/", "")
+        assert f"SocketMode={'0666' if is_members else '0600'}" in one.read_text().splitlines()
+
+
 def test_nothing_of_a_unit_binds_the_agents_in_the_cgroups_below_it() -> None:
     """IPAddressDeny of the guard's unit took the network from every agent of the host's instance."""
     bounds = re.compile(

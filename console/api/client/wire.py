@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shlex
 import socket
+import struct
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 
@@ -41,11 +44,14 @@ V = TypeVar("V", bound="Message")
 
 CONNECT_S = 2.0
 CONNECT_PAUSE_S = 0.01
+NOT_STARTED = "Ask root to run: systemctl status watchfloor. It says why. watchfloor panic works without it."
 BUSY = "Try again in a moment; watchfloor panic does not need it."
 CHANGE_S = 60.0
 """Longest wait in seconds for a change: Envoy validates before it applies, agents may be halted."""
 ANSWER_LIMIT = 64 * 1024 * 1024
 """Bytes of one answer or one event; a fleet of 10,000 agents is about 8 MB."""
+STARTS_S = 60.0
+"""Longest wait in seconds for the answer of a service that systemd is starting because we connected."""
 SILENCE_S = 60.0
 """A stream of events this long without even a heartbeat counts as broken."""
 _KINDS: dict[int, type[ConsoleError]] = {
@@ -110,6 +116,8 @@ class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str, timeout_s: float) -> None:
         super().__init__("watchfloor", timeout=timeout_s)
         self._path = path
+        self.is_starting = False
+        """Whether it was systemd that listened: it starts the service for us."""
 
     def connect(self) -> None:
         """Connect within the time-out. TimeoutError when the backlog stays full for so long: the server is there, but busy."""
@@ -125,7 +133,8 @@ class _UnixConnection(http.client.HTTPConnection):
                     if time.monotonic() > until:
                         raise TimeoutError from error
                     time.sleep(CONNECT_PAUSE_S)
-            made.settimeout(self.timeout)
+            self.is_starting = _is_systemds(made)
+            made.settimeout(max(STARTS_S, self.timeout or 0.0) if self.is_starting else self.timeout)
         except OSError:
             made.close()
             raise
@@ -136,6 +145,20 @@ class _UnixConnection(http.client.HTTPConnection):
         with suppress(BrokenPipeError):
             self.request(method, target, content, headers)
         return self.getresponse()
+
+
+def _is_systemds(connection: socket.socket) -> bool:
+    """Whether systemd (sd_booted(3)) alone keeps this socket open: no service listened yet, or the one that did has ended."""
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))  # of who listened last (unix(7))
+    pid = int(struct.unpack("3i", raw)[0])
+    if pid < 1 or not Path("/run/systemd/system").is_dir():
+        return False
+    with suppress(PermissionError):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+    return pid == 1
 
 
 class Wire:
@@ -186,6 +209,8 @@ class Wire:
                     "The supervisor did not answer in time; whether it acted is not known.", "watchfloor status shows its state."
                 ) from error
             except (OSError, http.client.HTTPException) as error:
+                if connection.is_starting:
+                    raise Unreachable("The service watchfloor did not start.", NOT_STARTED) from error
                 raise Unreachable(
                     "The connection to the supervisor broke before it answered; whether it acted is not known.",
                     "watchfloor status shows its state.",

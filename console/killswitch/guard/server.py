@@ -23,7 +23,7 @@ from console.killswitch.guard.operations import MEMBERS_MAY, Desk, Op
 from console.killswitch.guard.relocation import Relocation
 from console.killswitch.guard.state import FAULTS, Guard, monotonic, note_fault
 from console.killswitch.kernel.peers import Peer, Standing, find_peer, inside_an_agent, judge, may_command, peer_groups
-from console.killswitch.kernel.systemd_notify import ALIVE, notify
+from console.killswitch.kernel.systemd_notify import ALIVE, notify, passed_socket
 
 MOST_CONNECTIONS = 128
 KEPT_FOR_PRESSES = 8
@@ -83,6 +83,19 @@ class Connection:
         return self.standing is Standing.OPERATOR and self.door != "member"
 
 
+def _bind(listener: socket.socket, path: Path, mode: int, uid: int | None) -> None:
+    """Gives it the name ``path`` in place of what is there; nobody else may connect before mode and owner are set."""
+    path.unlink(missing_ok=True)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+    finally:
+        os.umask(before)
+    path.chmod(mode)
+    if uid is not None and uid != os.geteuid():
+        os.chown(path, uid, -1)
+
+
 class Members:
     """What accounts in the roles' groups may ask. What is refused is on record, once for each account and operation."""
 
@@ -140,17 +153,12 @@ class Doors:
         self._noticed = 0.0
 
     def listen(self, path: Path, door: str, mode: int, uid: int | None = None) -> None:
-        """Opens one socket in place of a dead guard's. OSError when it cannot."""
-        path.unlink(missing_ok=True)
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        before = os.umask(0o177)
-        try:
-            listener.bind(str(path))
-        finally:
-            os.umask(before)
-        path.chmod(mode)
-        if uid is not None and uid != os.geteuid():
-            os.chown(path, uid, -1)
+        """Opens one socket in place of a dead guard's, or takes over systemd's. OSError when it cannot."""
+        passed = passed_socket(path)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=passed)
+        listener.setblocking(False)
+        if passed is None:
+            _bind(listener, path, mode, uid)
         listener.listen(128)
         self._selector.register(listener, selectors.EVENT_READ, door)
         if door != "member":  # that folder stays where it is

@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 
 import console
 from console.domain.errors import ExitCode, TooMany
+from console.killswitch.kernel.systemd_notify import passed_socket
 from console.services.routes.request_identity import GROUPS, PID, UID
 from console.supervisor.http.keepalive_pool import Resting
 from console.supervisor.http.peers import Peer, cgroups_of, peer_at, peer_of
@@ -96,17 +97,22 @@ class Door:
         self._mode, self._owner = mode, owner
         self._server: asyncio.AbstractServer | None = None
         self._listener: NamedListener | None = None
+        self._is_passed = False
 
     async def open(self) -> None:
-        """Binds and listens; an old socket file of a dead supervisor is replaced."""
-        with suppress(FileNotFoundError):
-            self.path.unlink()
-        self._listener = sock = NamedListener()
-        sock.bind(str(self.path))
-        self.path.chmod(self._mode)
-        if self._owner is not None:
-            os.chown(self.path, self._owner, -1)
-        self._server = await asyncio.get_running_loop().create_unix_server(self._protocol, sock=sock, backlog=128)
+        """Binds and listens; an old socket file of a dead supervisor is replaced. A socket of systemd's is used as it is."""
+        passed = passed_socket(self.path)
+        self._is_passed = passed is not None
+        self._listener = sock = NamedListener(passed)
+        if passed is None:
+            with suppress(FileNotFoundError):
+                self.path.unlink()
+            sock.bind(str(self.path))
+            self.path.chmod(self._mode)
+            if self._owner is not None:
+                os.chown(self.path, self._owner, -1)
+        # Not create_unix_server: from Python 3.13 on that removes the file at the end, also systemd's.
+        self._server = await asyncio.get_running_loop().create_server(self._protocol, sock=sock, backlog=128)
 
     def _protocol(self) -> asyncio.Protocol:
         assert self._listener is not None
@@ -120,15 +126,16 @@ class Door:
         return len(connections)
 
     async def close(self) -> None:
-        """Stops listening, cuts connections, removes the file."""
+        """Stops listening, cuts connections, removes the file. systemd goes on to listen on a socket of its own."""
         if self._server is not None:
             self._server.close()
         for connection in list(self._state.connections):
             connection.shutdown()
         for task in list(self._state.tasks):
             task.cancel()
-        with suppress(FileNotFoundError):
-            self.path.unlink()
+        if not self._is_passed:
+            with suppress(FileNotFoundError):
+                self.path.unlink()
 
 
 def _whole(status: str, error: str, remedy: str, exit_code: int) -> bytes:
@@ -391,8 +398,9 @@ class NamedSocket(socket.socket):
 class NamedListener(socket.socket):
     """A listening unix socket whose connections are such."""
 
-    def __init__(self) -> None:
-        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM)
+    def __init__(self, descriptor: int | None = None) -> None:
+        """``descriptor``: of a socket that listens already."""
+        super().__init__(socket.AF_UNIX, socket.SOCK_STREAM, fileno=descriptor)
         self.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # connections have it from here, before anything is written to them
         self._made: WeakValueDictionary[int, NamedSocket] = WeakValueDictionary()
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -54,6 +57,54 @@ def test_a_socket_nobody_listens_on_is_the_same(wire: Wire, places: Places) -> N
         dead.bind(str(places.operator_sock))
     with pytest.raises(Unreachable):
         wire.ask(ep.FLEET)
+
+
+STARTED_LATE = """
+import os, socket, subprocess, sys, time
+folder, first, has_ended, script = sys.argv[1:]
+subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
+os.makedirs(f"/run/{first}/system")
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(folder)
+if has_ended == "yes":
+    child = os.fork()
+    if not child:
+        listener.listen()  # as a service does that takes the socket over
+        os._exit(0)
+    os.waitpid(child, 0)
+else:
+    listener.listen()
+asks = subprocess.Popen([sys.executable, "-c", script])
+time.sleep(2)
+made, _ = listener.accept()
+try:
+    made.recv(4096)
+    made.sendall(b"HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\n\\r\\n{}")
+except OSError:
+    pass
+sys.exit(asks.wait())
+"""
+ASKS = """
+from pathlib import Path
+from console.api.client.wire import Wire
+from console.settings.places import Places
+try:
+    print(Wire(Places(Path("/x"), Path({folder!r}), "0a1b2c3d", False), 0.3)._sent("GET", "/api/status", None)[0])
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a namespace in which a process of ours is the first one")
+@pytest.mark.parametrize("has_ended", ["no", "yes"])
+@pytest.mark.parametrize(("first", "heard"), [("systemd", "b'{}'"), ("another", "TimedOut")])
+def test_a_service_that_systemd_starts_for_us_is_waited_for_and_no_other(tmp_path: Path, first: str, heard: str, has_ended: str) -> None:
+    """``has_ended``: one listened before us, and systemd starts its successor."""
+    asks = ASKS.format(folder=str(tmp_path))
+    namespace = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "--mount-proc"]
+    command = [*namespace, sys.executable, "-c", STARTED_LATE, str(tmp_path / "operator.sock"), first, has_ended, asks]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.strip() == heard, done.stderr
 
 
 def test_a_supervisor_that_hangs_is_a_time_out_and_never_a_success(api: CannedApi, wire: Wire) -> None:

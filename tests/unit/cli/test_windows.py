@@ -61,7 +61,7 @@ def test_a_word_that_looks_like_a_sub_command_of_the_supervisor_starts_none_and_
 ) -> None:
     assert main(["supervisor", "stop", "--state-dir", "/state"]) == 2
     said = capsys.readouterr().err
-    assert "takes no word such as 'stop'" in said and "systemctl stop watchfloor" in said and not opened
+    assert "takes no word such as 'stop'" in said and "systemctl stop watchfloor.socket" in said and not opened
 
 
 def test_ctrl_d_at_a_hidden_question_is_an_empty_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from console.killswitch.guard import server
 from console.killswitch.guard.server import ALWAYS, Doors
 from console.killswitch.kernel.peers import Peer, Standing
 from tests.fakes.guard_room import Room
+from tests.fakes.passed_sockets import passed_to_us
 
 
 class Hall:
@@ -564,3 +565,15 @@ def test_a_hold_let_go_in_time_kills_nothing_however_slow_the_disk(hall: Hall) -
     hall.room.clerk.work()
     hall.turn()
     assert decode(hall.heard(end))["thawed"] == 1 and not hall.room.is_frozen("one")
+
+
+def test_a_press_that_came_before_the_guard_started_is_answered(hall: Hall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd listens for a guard that does not run yet; a member's panic starts it."""
+    with passed_to_us(tmp_path / "passed", monkeypatch) as systemds, socket.socket(socket.AF_UNIX) as early:
+        early.connect(str(tmp_path / "passed"))
+        early.sendall(encode({"op": "status"}))
+        early.setblocking(False)
+        hall.doors.listen(tmp_path / "passed", "operator", 0o600)
+        hall.turn()
+        assert decode(hall.heard(early))["ok"]
+        systemds.detach()

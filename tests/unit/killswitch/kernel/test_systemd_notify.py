@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from console.killswitch.kernel.systemd_notify import ALIVE, READY, notify, watchdog_s
+from console.killswitch.kernel.systemd_notify import ALIVE, READY, notify, passed_socket, watchdog_s
+from tests.fakes.passed_sockets import passed_to_us
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -37,3 +39,33 @@ def test_the_watchdog_is_ours_alone(monkeypatch: pytest.MonkeyPatch, period: str
     monkeypatch.setattr(os, "getpid", lambda: 4242)
     monkeypatch.setenv("WATCHDOG_PID", "4242" if pid == "own" else pid)
     assert watchdog_s() == seconds
+
+
+@pytest.fixture
+def passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """A socket on which somebody listens for this process, at tmp_path/s.sock."""
+    with passed_to_us(tmp_path / "s.sock", monkeypatch) as sock:
+        yield sock
+
+
+def test_a_socket_that_systemd_listens_on_is_found_by_its_path(tmp_path: Path, passed: socket.socket) -> None:
+    assert passed_socket(tmp_path / "s.sock") == passed.fileno()
+    assert not passed.get_inheritable(), "what this process starts must not hold it open"
+    assert passed_socket(tmp_path / "other.sock") is None
+
+
+def test_a_socket_that_was_meant_for_another_process_is_left_alone(
+    tmp_path: Path, passed: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LISTEN_PID", "1")
+    assert passed_socket(tmp_path / "s.sock") is None
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_socket_whose_file_was_taken_away_or_restored_is_not_used(tmp_path: Path, passed: socket.socket, restored: bool) -> None:
+    """Behind a copy of the file nobody listens."""
+    (tmp_path / "s.sock").rename(tmp_path / "old.sock")
+    if restored:
+        with socket.socket(socket.AF_UNIX) as copy:
+            copy.bind(str(tmp_path / "s.sock"))
+    assert passed_socket(tmp_path / "s.sock") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import tempfile
 from contextlib import ExitStack, suppress
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from console.supervisor.http.asgi import MAX_BODY, BrokenOff, Door, Message, Scope, bounded
+from tests.fakes.passed_sockets import passed_to_us
 
 
 async def answer_of(method: str, chunks: list[bytes], headers: dict[str, str] | None = None) -> tuple[int, bytes, bytes]:
@@ -96,6 +98,28 @@ async def test_who_finds_a_door_full_is_told_so_and_who_is_not_served_hears_no_m
             if status == b"403":
                 assert json.loads(body) == {"error": "This socket does not serve you.", "remedy": "", "exit_code": 4}
         await door.close()
+
+
+async def test_who_came_before_the_start_is_served_and_the_socket_outlives_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd listens first, and again afterwards: a command meanwhile waits in the queue."""
+
+    async def app(scope: Scope, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+        await send({"type": "http.response.body", "body": b"served"})
+
+    with passed_to_us(tmp_path / "d.sock", monkeypatch) as systemds:
+        kept = os.dup(systemds.fileno())  # what systemd itself holds
+        early = asyncio.create_task(asyncio.to_thread(asked, tmp_path / "d.sock"))
+        await asyncio.sleep(0.05)
+        door = Door(tmp_path / "d.sock", app, lambda _peer: True)
+        await door.open()
+        made, answer = await early
+        made.close()
+        assert answer.endswith(b"served")
+        await door.close()
+        systemds.detach()
+    with socket.socket(fileno=kept), socket.socket(socket.AF_UNIX) as late:
+        late.connect(str(tmp_path / "d.sock"))
 
 
 async def test_whoever_asks_for_a_web_socket_is_answered_as_anybody() -> None:
