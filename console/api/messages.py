@@ -9,6 +9,7 @@ from msgspec import Meta, field
 from console.api.alerts import AlertsView
 from console.api.armed import ArmedView, PathView
 from console.api.environment import EnvironmentView
+from console.api.installing import InstallingView
 from console.api.message import SCHEMA_VERSION, Id, Name, Reason, Request, View
 from console.api.rearm import RearmProof
 from console.api.start import StartBody
@@ -490,7 +491,6 @@ class StatusView(View, kw_only=True):
     audit_records: int = 0
     audit_whole: bool | None = None
     audit_why: str = ""
-    """Why the record is not intact, or empty."""
     audit_lost: bool = False
     """Records of before are lost, and no operator acknowledged it yet: POST /api/audit/acknowledge."""
     audit_checked_at: float | None = None
@@ -507,7 +507,7 @@ class StatusView(View, kw_only=True):
     armed: ArmedView | None = None
     """The armed light, path by path."""
     alerts: AlertsView = field(default_factory=AlertsView)
-    """Where alerts go."""
+    installing: InstallingView | None = None
 
 
 class ErrorView(View, kw_only=True):

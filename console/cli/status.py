@@ -163,6 +163,7 @@ def _print_status(
         out.say_folded(f"supervisor: {plain(supervisor_why, 400)}")
     else:
         out.say_folded(f"supervisor: pid {supervisor.pid}, {mode_words(supervisor.mode)}{_detail(supervisor.mode_note)}")
+        _print_gains(supervisor)
         if supervisor.audit_whole is False:
             out.say_folded(f"log NOT INTACT: {plain(supervisor.audit_why, 600)}")
         if supervisor.configuration:
@@ -171,6 +172,15 @@ def _print_status(
             out.say_folded(f"  {plain(words, 300)}")
     if switch is not None:
         _print_switch(switch)
+
+
+def _print_gains(supervisor: StatusView) -> None:
+    if (installing := supervisor.installing) is None:
+        return
+    out.say_folded(f"the host's own instance would change this; root runs: {plain(installing.how, 400)}")
+    for gain in installing.gains:
+        agents = f" (now of {', '.join(plain(agent, 40) for agent in gain.agents)})" if gain.agents else ""
+        out.say_folded(f"  {plain(gain.name)}: {plain(gain.now)}{agents}; then {plain(gain.then)}")
 
 
 def _detail(words: str) -> str:

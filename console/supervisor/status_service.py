@@ -22,6 +22,7 @@ from console.services.records.audit_log import AuditDesk
 from console.services.stop.service import StopDesk
 from console.settings.places import Places
 from console.supervisor.follow import Follower
+from console.supervisor.installing import installing
 
 if TYPE_CHECKING:  # its module loads the client of the bucket
     from console.services.remote.service import RemoteDesk
@@ -126,6 +127,7 @@ class StatusService:
             configuration=self._settings.trouble,
             notices=self._notices.lines(10) + [str(n) for n in guard.get("notices", [])],
             armed=self._follower.armed(),
+            installing=installing(i for i in self._core.state.live if self._core.state.best_effort.get(i)),
             alerts=AlertsView(desktop_off=list(options.alerts.desktop_off), webhook=self._webhook()),
         )
 

@@ -16,3 +16,6 @@ def test_the_list_of_agents_starts_the_instance_which_sees_the_accounts_own_agen
     assert told["hook"][0] == told["run"][0] == 0, told
     assert told["seen"] == ["my session"]
     assert told["session"] is None, told["panic"]
+    status, agent = told["status"][1], told["run"][1].split()[0]
+    assert f"kill of an agent without a sandbox: best effort (now of {agent}); then confirmed" in status, status
+    assert "root runs: sudo " in status and "guard: an agent of your account can end it; then no agent can end it" in status

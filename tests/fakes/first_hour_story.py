@@ -52,6 +52,7 @@ def first_hour() -> dict[str, Any]:
     out["run"] = watchfloor("run", "--name", "ours", "--", "/bin/sleep", "600")
     until(seen, f"the session is in the fleet: {out}")
     out["seen"] = seen()
+    out["status"] = watchfloor("status")
     out["panic"] = watchfloor("panic", "--reason", "the story ends")
     out["session"] = session.poll()
     return out

@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
+from console.api.installing import GainView, InstallingView
 from console.api.messages import AgentView, SourceView
 from console.gui.app import show_lines
 from console.gui.notices import Notices
@@ -40,6 +41,20 @@ def test_the_page_tells_where_it_looks_and_what_each_source_can_see_and_stop(
     assert "Looks in remote.bucket" in table.accessibleName()
     assert page.first_run._tally.text() == "4 watching · 3 not found · 2 need you"
     assert table.height() == HEAD + 9 * ROW
+
+
+def test_a_persons_own_instance_shows_what_the_hosts_would_change(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    supervisor = make_house("0").supervisor
+    kill = GainView(name="kill of an agent without a sandbox", now="best effort", then="confirmed")
+    own = {"mode_note": "user mode: best effort", "installing": InstallingView(how="sudo true", gains=[kill])}
+    supervisor.status = supervisor.status.replaced(**own)
+    page = open_window("fleet").page
+    assert isinstance(page, FleetPage)
+    shown = page.first_run.mode.gains
+    qtbot.waitUntil(lambda: shown[0].isVisible() and "best effort → confirmed" in shown[0].text())
+    assert not shown[1].isVisible()
 
 
 def test_while_the_demo_is_prepared_the_page_says_what_is_done_and_not_that_nothing_runs(qtbot: QtBot) -> None:

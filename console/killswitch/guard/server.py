@@ -84,7 +84,7 @@ class Connection:
 
 
 def _bind(listener: socket.socket, path: Path, mode: int, uid: int | None) -> None:
-    """Gives it the name ``path`` in place of what is there; nobody else may connect before mode and owner are set."""
+    """Gives it the name ``path`` in place of what is there. Until mode and owner are set, only this account may connect."""
     path.unlink(missing_ok=True)
     before = os.umask(0o177)
     try:

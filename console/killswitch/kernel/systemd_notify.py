@@ -37,7 +37,7 @@ def watchdog_s() -> float:
 def passed_socket(path: Path) -> int | None:
     """The descriptor of the socket at ``path`` on which systemd listens for this process (sd_listen_fds(3)). None: bind one there.
 
-    A socket whose file was replaced, for example by a restored backup, is none: nobody could reach this process through it.
+    A socket whose file was replaced, for example by a restored backup, is not used: no client could reach this process through it.
     """
     count = os.environ.get(PASSED, "") if os.environ.get(MEANT_FOR) == str(os.getpid()) else ""
     for descriptor in range(FIRST, FIRST + (int(count) if count.isdigit() else 0)):

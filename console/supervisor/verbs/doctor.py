@@ -23,6 +23,7 @@ from console.sources.home_dirs import read_foreign
 from console.sources.hook_settings import FILE_MAX
 from console.sources.kinds import HOOKS
 from console.supervisor.adapters import sandboxes_of, sources_of
+from console.supervisor.installing import GAINS, services
 from console.wording.agent_kinds import GOES_ON
 
 NO_INSTANCE = "00000000"
@@ -78,7 +79,7 @@ def diagnose(places: Places | None, options: Options) -> Diagnosis:
     else:
         checks["sources"] = "not looked at: there is no instance here yet (watchfloor, or watchfloor supervisor, makes it)"
     checks |= _hooks()
-    checks["services"] = services()
+    checks["services"] = _services()
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     checks["display"] = "available" if shown else "not available, because neither DISPLAY nor WAYLAND_DISPLAY is set"
     return Diagnosis(checks, ladder)
@@ -107,14 +108,11 @@ def _cannot() -> str:
     return "what a mode may lack (watchfloor sandbox show AGENT says what one does, because of what): " + " | ".join(words)
 
 
-def services(root: Path = Path("/")) -> str:
-    """Whether the host's own instance runs, and what it adds to a user's own. ``root``: the folder that is looked in."""
-    adds = "It adds a guard that agents cannot stop, agents under another account than yours, and kills confirmed without a sandbox"
-    if (root / "var/lib/watchfloor/run/guard.sock").is_socket():
-        return "available: this host's own instance has a guard; root is its operator"
-    if any((root / folder / "systemd/system/watchfloor-guard.service").exists() for folder in ("usr/lib", "lib")):
-        return f"not available, because they were not started: sudo systemctl enable --now watchfloor-guard watchfloor. {adds}"
-    return f"not available, because the package watchfloor-guard is not installed. {adds}"
+def _services() -> str:
+    """Whether the host's own instance runs, and what it adds to a user's own."""
+    why, how = services()
+    adds = "; ".join(f"{gain.name}: {gain.then}" for gain in GAINS)
+    return f"not available, because {why}: {how}. It adds: {adds}" if why else f"available: root is its operator; for a role: {how}"
 
 
 def _hooks() -> dict[str, str]:

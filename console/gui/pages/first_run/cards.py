@@ -49,11 +49,24 @@ class ModeCard(Card):
         self.words = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
         self.column.addWidget(self.words)
         self.column.addSpacing(4)
-        self.column.addWidget(Text("What would raise it: watchfloor doctor", 12, fonts.MEDIUM, "text"))
+        self._head = Text("The host's own instance would change this", 12, fonts.MEDIUM, "text")
+        self.gains = [Text("", 12, fonts.REGULAR, "text2", wrap=True) for _ in range(MOST)]
+        for text in (self._head, *self.gains):
+            self.column.addWidget(text)
+        self.column.addSpacing(4)
+        self.column.addWidget(Text("How: watchfloor status. Part by part: watchfloor doctor", 12, fonts.MEDIUM, "text", wrap=True))
 
     def say(self, switch: Switch) -> None:
         note = (switch.view.mode_note if switch.view else "") or (switch.status.mode_note if switch.status else "")
         self.words.setText(note)
+        installing = switch.status.installing if switch.status else None
+        gains = installing.gains[:MOST] if installing else []
+        self._head.setVisible(bool(gains))
+        for number, text in enumerate(self.gains):
+            text.setVisible(number < len(gains))
+            if number < len(gains):
+                gain = gains[number]
+                text.setText(f"{gain.name.capitalize()}: {gain.now} → {gain.then}")
         self.setVisible(bool(note))
 
 

@@ -10,6 +10,7 @@ import pytest
 from console.settings.options import Options
 from console.settings.places import find_places
 from console.sources.hook_settings import HookCommand, with_hook, written
+from console.supervisor.installing import services
 from console.supervisor.verbs import doctor
 
 
@@ -45,13 +46,16 @@ def test_what_no_hook_can_hold_is_said_of_an_installed_one(tmp_path: Path, monke
 
 
 def test_a_user_reads_what_the_services_would_add(tmp_path: Path) -> None:
-    assert "not installed. It adds a guard that agents cannot stop" in doctor.services(tmp_path)
+    assert services(tmp_path)[0] == "the package watchfloor-guard is not installed"
+    assert "apt install ./watchfloor-guard_" in services(tmp_path)[1]
+    assert "no agent can end it" in doctor._services() or doctor._services().startswith("available")
     unit = tmp_path / "lib" / "systemd" / "system" / "watchfloor-guard.service"
     unit.parent.mkdir(parents=True)
     unit.touch()
-    assert "systemctl enable --now watchfloor-guard" in doctor.services(tmp_path)
+    why, how = services(tmp_path)
+    assert why == "they were not started" and how.startswith("sudo systemctl enable --now watchfloor-guard")
     run = tmp_path / "var" / "lib" / "watchfloor" / "run"
     run.mkdir(parents=True)
     with socket.socket(socket.AF_UNIX) as guard:
         guard.bind(str(run / "guard.sock"))
-    assert doctor.services(tmp_path).startswith("available")
+    assert services(tmp_path) == ("", "sudo usermod --append --groups watchfloor-operator $USER, then log in again")
