@@ -8,23 +8,20 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from console.domain.errors import Conflict, ConsoleError, NotRecorded
-from console.domain.process.durable import sync_folder
 from console.domain.process.failpoints import failpoint
+from console.domain.process.schema_copy import keep_copy, way_back
 from console.ledger.migrations import MIGRATIONS, VERSION_TABLE, Migration
 from console.ledger.tables import SCHEMA_VERSION
 
 BUSY_MS = 5000
-KEPT = ".schema-"
-"""Between the ledger's name and a schema's number: the copy from before the migration of that schema."""
 
 # https://www.sqlite.org/pragma.html; WAL with synchronous=FULL syncs at every commit, so what was acknowledged survives power loss.
 _PRAGMAS = (
@@ -99,7 +96,9 @@ class Database:
             connection.exec_driver_sql(VERSION_TABLE)
             found = connection.execute(select(func.max(SCHEMA_VERSION.c.version))).scalar() or 0
         if found > newest:
-            raise Conflict(f"The ledger {self.path} has schema {found}; this version knows {newest}.", self._way_back(newest))
+            raise Conflict(
+                f"The ledger {self.path} has schema {found}; this version knows {newest}.", way_back(self.path, newest, "The ledger")
+            )
         if found < newest:
             with self._alone():
                 self._upgrade(migrations, newest)
@@ -108,7 +107,8 @@ class Database:
         with self.reading() as connection:
             found = connection.execute(select(func.max(SCHEMA_VERSION.c.version))).scalar() or 0
         if 0 < found < newest:
-            self._keep_copy(found)
+            keep_copy(self.path, found, "The ledger")
+            failpoint("ledger.copied")
         for migration in sorted(migrations, key=lambda m: m.version):
             self._apply(migration)
 
@@ -121,42 +121,6 @@ class Database:
             yield
         finally:
             os.close(folder)
-
-    def _way_back(self, newest: int) -> str:
-        """What to do with a program that knows schemas up to ``newest``: the newer one, or the copy from before its migration."""
-        copies = [
-            (int(end), file)
-            for file in self.path.parent.glob(f"{self.path.name}{KEPT}*")
-            if (end := file.name.rpartition("-")[2]).isdecimal()
-        ]
-        known = [(version, file) for version, file in copies if version <= newest]
-        if not known:
-            return "Start the newer version again: no copy from before the upgrade is here."
-        wal, shm, ledger, file = (quote(str(one)) for one in (f"{self.path}-wal", f"{self.path}-shm", self.path, max(known)[1]))
-        return (
-            "Start the newer version again. To go back instead: end every supervisor of this instance, then "
-            f"rm -f {wal} {shm}; cp {file} {ledger}. The ledger then lacks what came after the upgrade."
-        )
-
-    def _keep_copy(self, version: int) -> None:
-        """Writes a copy beside the ledger, as it is before its migration: whole and on disk when this returns. Raises ConsoleError."""
-        copy = self.path.with_name(f"{self.path.name}{KEPT}{version}")
-        draft = copy.with_name(f".{copy.name}")
-        try:
-            draft.unlink(missing_ok=True)  # of a start that ended in between
-            os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            with closing(sqlite3.connect(self.path)) as source, closing(sqlite3.connect(draft)) as target:
-                source.backup(target)  # https://www.sqlite.org/backup.html: a snapshot, with what is only in the write-ahead log
-            with draft.open("rb") as file:
-                os.fsync(file.fileno())
-            draft.replace(copy)
-            sync_folder(copy.parent)
-        except (sqlite3.Error, OSError) as error:
-            draft.unlink(missing_ok=True)
-            raise ConsoleError(
-                f"The ledger was not migrated: a copy of it could not be kept as {copy.name} ({error}).", f"Make room in {copy.parent}."
-            ) from error
-        failpoint("ledger.copied")
 
     def _apply(self, migration: Migration) -> None:
         with self.writing() as connection:

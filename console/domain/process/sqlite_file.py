@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from console.domain.errors import ConsoleError
+from console.domain.errors import Conflict, ConsoleError
+from console.domain.process.schema_copy import keep_copy, way_back
 
 WAIT_S = 20.0
 """Longest wait in seconds for another connection's transaction."""
@@ -26,7 +27,8 @@ def open_or_begin_anew(
     """Return (the file, made with mode 0600 where there was none and brought to ``version``; why a new one was started, or empty).
 
     ``upgrades``: SQL by the version it starts from, 0 for a new file. Each step is done whole or not at all. ``look`` reads what must be
-    there. Raises ConsoleError when the disk refuses or a later version wrote the file: neither is damage.
+    there. A copy from before an upgrade is kept beside the file. Raises ConsoleError when the disk refuses, and Conflict when a later
+    version wrote the file: neither is damage.
     """
     try:
         try:
@@ -57,7 +59,9 @@ def _opened(
         found = db.execute("pragma user_version").fetchone()[0]
         if found != version:
             if found not in upgrades:
-                raise ConsoleError(f"{file.name} is of version {found}.", "It was written by a later Watchfloor: use that one.")
+                raise Conflict(f"{file.name} has schema {found}; this version knows {version}.", way_back(file, version, file.name))
+            if found:
+                keep_copy(file, found, file.name)
             db.executescript(f"begin immediate; {upgrades[found]} pragma user_version = {version}; commit;")
         look(db)
     except BaseException:

@@ -55,7 +55,7 @@ def test_a_file_of_another_version_is_left_as_it_is(tmp_path: Path, version: int
     with closing(sqlite3.connect(file)) as db:
         db.execute(f"pragma user_version = {version}")
     before = file.read_bytes()
-    with pytest.raises(ConsoleError, match=f"version {version}"):
+    with pytest.raises(ConsoleError, match=f"schema {version}"):
         open_or_begin_anew(file, 1, {0: SCHEMA})
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("pragma user_version").fetchone() == (version,)

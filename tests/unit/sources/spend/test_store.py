@@ -106,7 +106,7 @@ def test_a_store_of_a_later_version_is_not_touched(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "cost.db") as db:
         db.execute("pragma user_version = 99")
     db.close()
-    with pytest.raises(ConsoleError, match="version 99"):
+    with pytest.raises(ConsoleError, match="schema 99"):
         SpendStore(tmp_path / "cost.db")
 
 

@@ -98,7 +98,7 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "cost.db") as db:
         db.execute("pragma user_version = 99")
     db.close()
-    with pytest.raises(ConsoleError, match="later Watchfloor"):
+    with pytest.raises(ConsoleError, match="schema 99; this version knows"):
         SpendStore(tmp_path / "cost.db")
 
 
