@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from console.api.client.reading import ReadingClient
 from console.cli.options import seek_places
-from console.domain.errors import Unreachable, UsageProblem
+from console.domain.errors import UsageProblem
 from console.settings.places import Places, choose_state_dir
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ B = TypeVar("B", bound="Message")
 
 
 def connect(state_dir: str | None, timeout_s: float = 10) -> ApiClient:
-    """A client of the instance. Raises Unreachable when there is none; the first request tells whether it answers."""
+    """A client of the instance. Raises NotFound when there is none; the first request tells whether it answers."""
     from console.api.client.api_client import ApiClient
 
     return ApiClient(_served(state_dir), timeout_s)
@@ -32,14 +31,9 @@ def look(state_dir: str | None) -> ReadingClient:
 def _served(state_dir: str | None) -> Places:
     places = seek_places(state_dir)
     if places is None:
-        from console.killswitch.client.moved_instance import found_for, why_no_instance
+        from console.killswitch.client.moved_instance import why_no_instance
 
-        folder, _ = choose_state_dir(state_dir)
-        if any(found_for(folder)):
-            raise why_no_instance(folder)
-        raise Unreachable(
-            f"No supervisor runs for {folder}.", f"Start one with: watchfloor supervisor --state-dir {shlex.quote(str(folder))}"
-        )
+        raise why_no_instance(choose_state_dir(state_dir)[0])
     return places
 
 

@@ -156,7 +156,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`` Did you mean X?`` with the nearest of the known words; empty when none is near."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    # One wrong letter of a short word is much of it; of a long one, half a word in common is chance ("restart" is no "rearm").
+    near = get_close_matches(word, list(known), n=1, cutoff=0.6 if len(word) < 5 else 0.7)
     return f" Did you mean {near[0]}?" if near else ""
 
 

@@ -71,8 +71,13 @@ OPTIONS = [
 ]
 NOUNS: dict[str, tuple[str, dict[str, str]]] = {
     "agent": (
-        "One agent: what it is, and what it would do.",
-        {"show": "agents.fleet:show_agent", "dry-run": "agents.dry_run:dry_run", "plan": "agents.dry_run:plan"},
+        "One agent: what it is, what it wrote, and what it would do.",
+        {
+            "show": "agents.fleet:show_agent",
+            "output": "agents.output:output",
+            "dry-run": "agents.dry_run:dry_run",
+            "plan": "agents.dry_run:plan",
+        },
     ),
     "agent-type": ("Agent types: what each has and is seen by.", {"list": "agents.agent_type:sources"}),
     "sandbox": ("Sandboxes of agents.", {"show": "agents.agent_type:hardening"}),
@@ -103,7 +108,7 @@ PAGED = frozenset(
         *("fleet", "activity", "cost", "status", "doctor", "logs", "agent show", "receipt list", "receipt show", "mcp list", "hooks list"),
         *("approval list", "approval show", "approval grants", "budget list", "budget history", "network sandboxes", "network history"),
         *("allowlist list", "allowlist history", "policy rules", "policy sequences", "policy lint", "audit tail", "config show"),
-        *("rollback list", "rollback show", "session list", "session show"),
+        *("rollback list", "rollback show", "session list", "session show", "agent output"),
     )
 )
 """Verbs that only show something and ask nothing: a person reads what is longer than the screen in a pager."""

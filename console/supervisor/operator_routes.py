@@ -16,7 +16,7 @@ from console.api import messages as m
 from console.api.message import SCHEMA_VERSION
 from console.api.rearm import RearmProof
 from console.credentials.tokens import Tokens
-from console.domain.agent import AgentId
+from console.domain.agent import Agent, AgentId
 from console.domain.engine.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
@@ -152,7 +152,7 @@ class OperatorRoutes:
         at, _ = now()
         meter = self.core.meters.by_agent.get(agent_id)
         view = m.AgentDetailView(
-            agent=agent_view(agent, self.core.state, self.core.meters, at),
+            agent=agent_view(agent, self.core.state, self.core.meters, at).replaced(cwd=agent.cwd or _folder(self.places, agent)),
             argv=list(agent.argv),
             events=[m.AgentEventView(at=x.at, kind=x.kind, text=x.text) for x in events],
             egress=[egress_view(x.record, agent) for x in egress],
@@ -230,12 +230,13 @@ class OperatorRoutes:
         agent_id = await self.core.ask_launch(request_from(body), asked_by(request))
         agent = self.core.state.agents[agent_id]
         why, doubt = ("", "") if body.wait_output else await self._not_begun(agent_id)
+        said = (f"its folder is {_folder(self.places, agent)}", agent.network_note, *self.launcher.words(agent_id), doubt)
         view = m.LaunchedView(
             id=agent_id,
             control_level=agent.control_level,
             network_mode=agent.network_mode,
             network_enforced=agent.network_enforced,
-            notes=[words for words in (agent.network_note, *self.launcher.words(agent_id), doubt) if words],
+            notes=[words for words in said if words],
             not_begun=why,
         )
         return answer(view)
@@ -276,3 +277,8 @@ class OperatorRoutes:
         await asyncio.to_thread(self.scribe.record_first, record)
         asyncio.get_running_loop().call_later(0.2, self.end.set)
         return Response(json.dumps({"schema_version": SCHEMA_VERSION, "ending": True}), media_type="application/json")
+
+
+def _folder(places: Places, agent: Agent) -> str:
+    """Where it works: what Watchfloor starts runs in the workspace of its session. Empty: not known."""
+    return str(places.workspaces_dir / agent.context_id) if agent.source == "watchfloor" else ""

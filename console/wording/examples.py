@@ -11,6 +11,7 @@ EXAMPLES = {
         "cost": "--json",
         "agent": f"show {_AGENT}",
         "agent show": _AGENT,
+        "agent output": f"{_AGENT} --rows 20 --follow",
         "agent dry-run": f"{_AGENT} --reason 'show me first'",
         "agent plan": _AGENT,
         "agent-type": "list",

@@ -8,6 +8,7 @@ MEANT = {
     "tail": "activity", "transcript": "activity", "describe": "agent show", "get": "agent show", "info": "agent show",
     "inspect": "agent show", "show": "agent show", "burn": "cost", "costs": "cost", "price": "cost", "spend": "cost", "usage": "cost",
     "check": "doctor", "health": "status", "ready": "status", "exec": "run", "launch": "run", "spawn": "run", "start": "run",
+    "output": "agent output", "stdout": "agent output", "restart": "run --again", "retry": "run --again",
     "attach": "adopt", "claim": "adopt", "ask": "say", "message": "say", "prompt": "say", "send": "say", "tell": "say",
     "cancel": "interrupt", "close": "finish", "allow": "approval approve", "approvals": "approval", "approve": "approval approve",
     "deny": "approval deny", "inbox": "approval", "pending": "approval list", "cap": "budget set", "limit": "budget set",

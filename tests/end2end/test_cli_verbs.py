@@ -115,7 +115,7 @@ def test_an_allowlist_entry_is_validated_by_envoy_listed_tested_and_removed(term
         (("kill", "x" * 100_000), 2),
         (("kill", ".."), 2),
         (("kill", "a/../../api/shutdown"), 2),
-        (("freeze", HOSTILE), 2),
+        (("freeze", HOSTILE), 3),
         (("receipt", "show", "nope"), 3),
         (("rollback", "show", "nope"), 3),
         (("rollback", "restore", "nope", "--reason", "r"), 3),

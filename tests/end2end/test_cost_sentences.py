@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from console.settings.places import find_places
 from tests.fakes.instance import Instance, until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,7 @@ def home(tmp_path: Path) -> Path:
     rollouts = made / ".codex" / "sessions" / "2026" / "11" / "21"
     rollouts.mkdir(parents=True)
     shutil.copy(DATA / "codex" / "rollout.jsonl", rollouts / "rollout-2026-11-21T20-33-01-01a1ffcf-dfdd-77a3-ace2-eaa2ca9f7954.jsonl")
+    find_places(str(made / "state"), create=True)
     return made
 
 

@@ -11,7 +11,7 @@ STORY = str(ROOT / "tests" / "fakes" / "first_hour_story.py")
 
 def test_the_list_of_agents_starts_the_instance_which_sees_the_accounts_own_agents_and_a_panic_leaves_them(state_dir: Path) -> None:
     told = as_user(state_dir / "u", "plain", user_python(), STORY)
-    assert told["other"][0] == 6 and not (state_dir / "u" / "typo").exists(), "a folder that was named may be a mistake"
+    assert told["other"][0] == 3 and not (state_dir / "u" / "typo").exists(), "a folder that was named may be a mistake"
     assert told["first"][0] == 0 and "my session" in told["first"][1], told["first"]
     assert told["hook"][0] == told["run"][0] == 0, told
     assert told["seen"] == ["my session"]

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
-from console.cli.link import look
+from console.cli.link import connect, look
 from console.cli.options import Json, StateDir
 from console.cli.syntax import UNSHAPED, Argument, Shape
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
-from console.domain.errors import Unreachable
+from console.domain.conversation import started_as
+from console.domain.errors import ConsoleError, NotFound, Unreachable
 from console.domain.words import NO_REASON, counted, usd
 from console.wording.agent_kinds import TITLES
 
@@ -82,7 +84,7 @@ def _looked(state_dir: str | None) -> tuple[FleetView, list[str]]:
     """The fleet, and the sources that had no look yet while it is empty. An account's own instance is started when it does not run."""
     try:
         return _read(look(state_dir))
-    except Unreachable:
+    except (NotFound, Unreachable):
         from console.cli.embedded import start_own
 
         if not start_own(state_dir):
@@ -120,6 +122,12 @@ def show_agent(
         why = f" ({plain(seen.agent.cost_unknown, 200)})" if seen.agent.cost_unknown else ""
         used = f"{cost_words(seen.agent)}{why}; {_limits_used(seen.agent)}"
         show(seen, network_words(seen.agent), control_words(seen.agent), used)
+        if seen.agent.source == "watchfloor" and started_as(tuple(seen.argv)) is None:  # a known program's is a protocol: see activity
+            from console.cli.agents.output import shown
+
+            with suppress(ConsoleError), connect(state_dir) as client:
+                for line in shown(client, agent):
+                    out.say(line)
     return 0
 
 

@@ -19,8 +19,9 @@ _watchfloor_has() {
     "activity") words="-h --help -n --rows --filter --kind -f --follow --whole --state-dir --json" ;;
     "status") words="-h --help --state-dir --json" ;;
     "cost") words="-h --help --since --until --home --state-dir --json" ;;
-    "agent") words="-h --help show dry-run plan" ;;
+    "agent") words="-h --help show output dry-run plan" ;;
     "agent show") words="-h --help --state-dir --json" ;;
+    "agent output") words="-h --help -n --rows -f --follow --state-dir --json" ;;
     "agent dry-run") words="-h --help --reason --leave --state-dir --json" ;;
     "agent plan") words="-h --help --approve --discard --reason --all --state-dir --json" ;;
     "agent-type") words="-h --help list" ;;

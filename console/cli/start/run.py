@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 from console.api.client.api_client import ApiClient
 from console.api.endpoints import LAUNCH_S, START_S
 from console.api.messages import LaunchBody, LaunchedView
+from console.cli.agents.output import follow_on
 from console.cli.embedded import ensure_supervisor
 from console.cli.link import build
 from console.cli.options import DangerousOk, Json, StateDir
 from console.cli.stop.rearm import hint
 from console.cli.syntax import Argument, Option, Typed, Verb
 from console.cli.terminal import out
-from console.cli.terminal.plain import plain, plain_block
+from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
@@ -24,7 +24,6 @@ from console.domain.environment import PATH
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.wording.agent_kinds import EXAMPLE, STARTABLE
 
-_LOOK_S = 0.2
 _PROGRAMS = ", ".join(STARTABLE)
 _IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
 
@@ -214,21 +213,12 @@ def _begun(launched: LaunchedView) -> int:
 
 def _follow(client: ApiClient, agent_id: str) -> int:
     """Stream the output until the agent has ended. Ctrl-C stops the stream only: a line tells that the agent still runs."""
-    offset = 0
     try:
-        while not out.gone():
-            piece = client.output(agent_id, offset)
-            out.write(plain_block(piece.text))
-            moved = piece.offset > offset
-            offset = piece.offset
-            if not piece.live and offset >= piece.total:
-                return _ended(client, agent_id, piece.exit_code)
-            if not moved:
-                time.sleep(_LOOK_S)
+        last = follow_on(client, agent_id)
     except KeyboardInterrupt:
         out.note(f"\nagent {agent_id} still runs; stop it with: watchfloor kill {agent_id}")
         raise
-    return 1
+    return 1 if last is None else _ended(client, agent_id, last.exit_code)
 
 
 def _ended(client: ApiClient, agent_id: str, code: int | None) -> int:

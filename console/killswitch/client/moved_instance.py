@@ -114,7 +114,10 @@ def why_no_instance(state_dir: Path) -> ConsoleError:
             f"The state directory {state_dir} is gone. Its guard still runs, and records in {folder}.",
             f"Put the folder back, or stop its agents: watchfloor panic --state-dir {quoted}",
         )
-    return NotFound(f"There is no instance in {state_dir}; nothing was ever started there.", "Name another folder with --state-dir.")
+    return NotFound(
+        f"There is no instance in {state_dir}; nothing was ever started there.",
+        f"Start one with: watchfloor supervisor --state-dir {shlex.quote(str(state_dir))}, or name another folder with --state-dir.",
+    )
 
 
 def found_for(state_dir: Path) -> Iterator[tuple[str, Path]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from console.domain.errors import UsageProblem
@@ -34,35 +36,36 @@ def cost_arguments(parser: argparse.ArgumentParser) -> None:
 
 def cost(places: Places | None, given: argparse.Namespace) -> int:
     """Reads what is new, sums what is kept. Raises UsageProblem on a bad day, ConsoleError when nothing can be kept."""
-    assert places is not None
     span = (_day(given.since, "--since"), _day(given.until, "--until", whole=True) or 9e18)
     if span[0] >= span[1]:
         raise UsageProblem(f"--since {given.since} is after --until {given.until}.", "Name the earlier day with --since.")
     if given.home and not Path(given.home).is_dir():
         raise UsageProblem(f"There is no folder {given.home[:200]!r}.", "Name a home folder that holds the files of an agent.")
-    # A home of its own has a store of its own: its sums hold nothing of this host's.
-    name = f"cost-{_slug(given.home)}.db" if given.home else "cost.db"
-    store = SpendStore(places.state_dir / name)
-    try:
+    with ExitStack() as held:
+        # Where there is no instance yet, none is made: what was read is forgotten again.
+        folder = places.state_dir if places is not None else Path(held.enter_context(TemporaryDirectory(prefix="watchfloor-cost-")))
+        # A home of its own has a store of its own: its sums hold nothing of this host's.
+        store = SpendStore(folder / (f"cost-{_slug(given.home)}.db" if given.home else "cost.db"))
+        held.callback(store.close)
         reader = _reader(places, store, given.home)
         found = reader.read()
         store.fold(time.time())
         if store.unpriced(*span):
             reader.reprice()
         data = report(store, span, found, [str(folder) for _, folder in reader.folders()])
-    finally:
-        store.close()
     show(given, data, lines(data))
     return 0
 
 
-def _reader(places: Places, store: SpendStore, home: str) -> SpendReader:
+def _reader(places: Places | None, store: SpendStore, home: str) -> SpendReader:
     """Read as the supervisor of the instance does, because its limits of a day are measured by the same store.
 
     An instance with a folder of its own knows only the home that was named for it.
     """
     if home:
         return SpendReader(store, RateBook(VENDORS), TRANSCRIPTS, Path(home).resolve())
+    if places is None:
+        return SpendReader(store, RateBook(VENDORS), TRANSCRIPTS)
     named = in_force(places).options.discover_root
     # Agents that were started here write in their workspaces: theirs is the same host's spending.
     own = partial(workspaces_with_transcripts, places.workspaces_dir)

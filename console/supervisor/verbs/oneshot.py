@@ -98,10 +98,12 @@ def oneshot(what: str, rest: list[str]) -> int:
 
 def _places(what: str, given: argparse.Namespace) -> Places | None:
     """Only what begins something makes an instance: a folder's name that was mistyped is not found, and nothing is made there."""
-    begins = what in ("cost", "install-hook") or (what, getattr(given, "action", "")) in (("keys", "init"), ("hooks", "remove"))
+    begins = what == "install-hook" or (what, getattr(given, "action", "")) in (("keys", "init"), ("hooks", "remove"))
     places = find_places(given.state_dir, create=begins)
-    if places is None and what not in ("doctor", "watch", "hooks"):
-        raise why_no_instance(choose_state_dir(given.state_dir)[0])
+    folder, is_default = choose_state_dir(given.state_dir)
+    # What programs spent stands in their own files: a person asks for it before anything was started.
+    if places is None and what not in ("doctor", "watch", "hooks") and not (what == "cost" and is_default):
+        raise why_no_instance(folder)
     return places
 
 

@@ -34,6 +34,14 @@ def made(tmp_path: Path, text: str) -> Path:
     return tmp_path / "home"
 
 
+def test_before_there_is_an_instance_it_reads_and_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = made(tmp_path, line("a", "claude-sonnet-4-5"))
+    before = sorted(tmp_path.rglob("*"))
+    assert cost(None, given("--home", str(home), "--json")) == 0
+    assert json.loads(capsys.readouterr().out)["total_cost_usd"] == 0.0015
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def line(answer_id: str, model: str, **more: object) -> str:
     message = {"id": answer_id, "model": model, "usage": {"output_tokens": 100}}
     return json.dumps({"type": "assistant", "timestamp": "2026-11-21T12:00:00Z", "message": message} | more) + "\n"

@@ -41,7 +41,9 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", (["keys", "show"], ["keys", "rotate"], ["release", "--review"], ["tools", "check", "s1"], ["watch", "--once"]), ids=" ".join
+    "words",
+    (["keys", "show"], ["keys", "rotate"], ["release", "--review"], ["tools", "check", "s1"], ["watch", "--once"], ["cost"]),
+    ids=" ".join,
 )
 def test_a_folder_whose_name_was_mistyped_is_not_found_and_not_made(tmp_path: Path, words: list[str]) -> None:
     with pytest.raises(NotFound):
