@@ -23,7 +23,7 @@ def check_context_id(context_id: str) -> None:
 
 
 class AgentState(StrEnum):
-    """The state a person sees. ALIVE_AFTER_KILL is what the console words "Still alive"."""
+    """The state a person sees. ALIVE_AFTER_KILL is killed without proof that it is dead: "not confirmed" on the screen."""
 
     STARTING = "starting"
     RUNNING = "running"

@@ -246,7 +246,7 @@ class Engine:
                 state.halting.discard(agent.agent_id)
                 state.proven[agent.agent_id] = place
             else:
-                end, reason = AgentState.ALIVE_AFTER_KILL, f"{outcome}: not confirmed dead"
+                end, reason = AgentState.ALIVE_AFTER_KILL, f"killed, {outcome.words}"
                 if agent.control_level is ControlLevel.OBSERVED:  # nothing will confirm it: what its row says is that it was killed
                     reason = f"{receipt.words()}; {reason}"
             yield self._show(replace(agent, state=end, state_reason=reason, ended_at=event.at if proven else None, causes=()))

@@ -34,6 +34,8 @@ _STATE_STYLES = {
     "failed": "red",
     "lost": "red",
 }
+_STATE_WORDS = {"alive_after_kill": "not confirmed dead"}
+"""Killed without proof may well be dead: the name of the state would claim that it lives."""
 _UNITS = {
     "iterations": "it",
     "tokens": "tok",
@@ -212,7 +214,7 @@ def _held_cells(agent: AgentView) -> tuple[Text, Text]:
 
 
 def _state_cell(agent: AgentView) -> Text:
-    state = agent.state.replace("_", " ") + (f" ({', '.join(agent.causes)})" if agent.causes else "")
+    state = _STATE_WORDS.get(agent.state, agent.state.replace("_", " ")) + (f" ({', '.join(agent.causes)})" if agent.causes else "")
     state += ", dry-run" if agent.dry_run and agent.ended_at is None else ""
     if agent.state_reason:
         state += f": {agent.state_reason}"

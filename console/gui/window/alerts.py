@@ -32,7 +32,7 @@ _NEWS: dict[str, tuple[str, str, bool, AlertKind | None]] = {
     "over_budget": ("Over budget", "reached a limit and is being halted", True, AlertKind.LIMIT_REACHED),
     "halted": ("Halted by its budget", "was halted, verified", False, AlertKind.LIMIT_REACHED),
     "needs_ok": ("Waits for you", "asks for permission", False, AlertKind.APPROVAL_WAITING),
-    "alive_after_kill": ("Still alive", "is not confirmed dead", True, AlertKind.NOT_CONFIRMED),
+    "alive_after_kill": ("Not confirmed dead", "is not confirmed dead", True, AlertKind.NOT_CONFIRMED),
     "lost": ("Lost", "is not followed any more", False, None),
 }
 """state -> (title, what it did, whether it stays until dismissed, by which it is turned off)."""

@@ -81,8 +81,8 @@ class KnownDaemon:
     """Children with the agent whose session runs below each; empty: the session of an unknown agent."""
     idle: tuple[Told, ...] = ()
     """Children that wait for a session, with the socket that is there as long as they wait."""
-    is_agent: str = ""
-    """The agent whose own process it is; empty: it lies outside of all of them."""
+    is_process_of: tuple[str, ...] = ()
+    """Agents whose own process it is: each of their sessions runs in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _daemon(one: dict[str, Any]) -> KnownDaemon:
     lists = (_texts(one, "agents", 63), _texts(one, "sessions", 80), _texts(one, "commands"), _texts(one, "others", 80))
     first = (text(one, "kind", limit=20), text(one, "name", limit=80), whole(one, "pid"), whole(one, "start_ticks"))
     second = (text(one, "exe", ""), whole(one, "uid"), text(one, "refused", ""))
-    return KnownDaemon(*first, *second, *lists, _children(one, "hosts"), _children(one, "idle"), _agent(one, "is_agent"))
+    return KnownDaemon(*first, *second, *lists, _children(one, "hosts"), _children(one, "idle"), _texts(one, "is_process_of", 63))
 
 
 def _job(one: dict[str, Any]) -> KnownJob:
@@ -269,7 +269,7 @@ class Struck:
 
     def __init__(self, kill_id: str, agents: Collection[str], told: Everything, holds: Holds, spared: Callable[[], frozenset[int]]) -> None:
         self._kill_id, self._agents, self._holds, self._spared = kill_id, frozenset(agents), holds, spared
-        self._daemons = [d for d in told.daemons if self._agents.intersection(d.agents) or d.is_agent in self._agents]
+        self._daemons = [d for d in told.daemons if self._agents.intersection(d.agents) or self._agents.intersection(d.is_process_of)]
         self._jobs = [job for job in told.jobs if job.agent_id in self._agents]
         self.rows: list[Daemon] = []
         self._frozen: list[KnownDaemon] = []
@@ -314,7 +314,7 @@ class Struck:
 
     def _strike(self, daemon: KnownDaemon) -> tuple[str, str]:
         """(what was done, why)."""
-        if daemon.is_agent in self._agents:
+        if self._agents.intersection(daemon.is_process_of):
             return "killed", "it is the agent's own process, and hosts its session itself"
         if why := daemon.refused or why_not(daemon, self._spared()):
             return "named", why

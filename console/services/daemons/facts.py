@@ -143,7 +143,6 @@ def _is_of(hosted: str, session: str) -> bool:
 def _told(one: DaemonOf) -> dict[str, Any]:
     found = one.found
     whose = {h.child: agent for h in found.hosted for agent in one.agents if h.child and _is_of(h.session, agent.session)}
-    is_agent = next((agent.agent_id for agent in one.agents if agent.process == found.process), "")
     children = [(h.child, whose.get(h.child)) for h in found.hosted if h.child is not None] + [(child, None) for child in found.unknown]
     return {
         "kind": found.kind,
@@ -159,7 +158,7 @@ def _told(one: DaemonOf) -> dict[str, Any]:
         "others": one.others[:20],
         "hosts": [[child.pid, child.start_ticks, agent.agent_id if agent else ""] for child, agent in children[:30]],
         "idle": [[idle.child.pid, idle.child.start_ticks, idle.sign] for idle in found.idle[:5]],
-        "is_agent": is_agent,
+        "is_process_of": [agent.agent_id for agent in one.agents if agent.process == found.process],
     }
 
 

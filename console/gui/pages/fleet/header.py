@@ -118,11 +118,12 @@ def hourly(fleet: Fleet) -> float:
 def _stats(fleet: Fleet, old: bool) -> list[_Stat]:
     states = fleet.states()
     killed = states.get("killed", 0)
-    alive = fleet.live() if fleet.killed else states.get("alive_after_kill", 0)
+    unconfirmed = states.get("alive_after_kill", 0)
+    alive = fleet.live() if fleet.killed else unconfirmed
     if fleet.killed or alive:
         out: list[_Stat] = [("Killed", killed, "cross", "text2", "text")]
         if alive:
-            out.append(("Still alive", alive, "pause", "warn", "warn"))
+            out.append(("Still alive" if alive > unconfirmed else "Not confirmed", alive, "pause", "warn", "warn"))
     else:
         out = [
             ("Running", states.get("running", 0) + states.get("starting", 0), *(("ring", "text2") if old else ("dot", "ok")), "text"),

@@ -14,7 +14,7 @@ from console.api.messages import AgentView
 from console.gui.models.modes import is_open, network_chip
 from console.gui.models.row import OVER, Row, is_exposed, view_mode
 from console.gui.pages.budgets.reasons import plain_reason
-from console.gui.pages.fleet.words import NO_LIMIT, STATES, has_limit, is_unmeasured, state_words
+from console.gui.pages.fleet.words import ALIVE, NO_LIMIT, has_limit, is_unmeasured, state_words
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.facts import ChipSpec
@@ -110,8 +110,9 @@ def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
 def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     """The whole row."""
     quiet = row.view.state in OVER
-    alive = row.view.state == "alive_after_kill" or (mood.killed and row.is_live)
-    words = STATES["alive_after_kill"] if alive else state_words(row.view)
+    unconfirmed = row.view.state == "alive_after_kill"
+    alive = unconfirmed or (mood.killed and row.is_live)
+    words = ALIVE if alive and not unconfirmed else state_words(row.view)
     chip, depth, lasted = network_chip(row.view), row.view.depth, runtime(row)
     cells = canvas.cells
     _paint_name(canvas, row, quiet, alive)

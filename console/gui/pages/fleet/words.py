@@ -17,12 +17,14 @@ STATES: dict[str, tuple[str, str, str]] = {
     "over_budget": ("Over budget", "diamond", "danger"),
     "halted": ("Halted", "cross", "text2"),
     "killed": ("Killed", "cross", "text2"),
-    "alive_after_kill": ("Still alive", "pause", "warn"),
+    "alive_after_kill": ("Not confirmed", "pause", "warn"),
     "ended": ("Done", "check", "text2"),
     "failed": ("Failed", "cross", "warn"),
     "lost": ("Lost", "triangle", "warn"),
 }
 """state -> (word, shape, colour); a state this console does not know is amber."""
+ALIVE = ("Still alive", "pause", "warn")
+"""An agent that runs although everything was stopped."""
 DRY = ("starting", "running", "waiting", "needs_ok", "frozen")
 """States of which it matters that what is allowed is not executed."""
 NO_LIMIT = "no limit"

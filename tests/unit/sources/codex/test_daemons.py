@@ -17,7 +17,8 @@ import pytest
 
 from console.cli.stop.daemons import show_daemons
 from console.domain.agent import AgentId, ProcessIdentity
-from console.services.daemons.facts import Asked
+from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, Struck
+from console.services.daemons.facts import Asked, look
 from console.services.daemons.service import DaemonService
 from console.sources.codex.daemons import CodexDaemons
 from console.sources.daemons.processes import Processes
@@ -89,3 +90,16 @@ async def test_before_a_kill_nobody_is_told_that_its_other_threads_live_on(
     said = capsys.readouterr().out
     assert "the agent's own process: a kill ends all sessions in it" in said and "live on" not in said
     assert ("the other sessions too" in said) == (f"other sessions in it: {TWO}" in said) == (TWO in threads)
+
+
+@pytest.mark.parametrize("target", ["a1", "a2"])
+def test_it_is_its_agents_own_process_whichever_of_its_threads_is_killed(home: Path, tmp_path: Path, target: str) -> None:
+    known = Known(tmp_path / KNOWN_FILE)
+    with serving(home, ONE, TWO) as process:
+        for line in look([Asked(AgentId(f"a{n}"), ("codex",), thread, process, "") for n, thread in ((1, ONE), (2, TWO))]).messages():
+            known.hear(json.loads(json.dumps(line)), lambda _, save: save())
+        os.kill(process.pid, signal.SIGKILL)  # as the kill does at this moment: its program cannot be read any more
+        struck = Struck("kill-1", (target,), known.told, Holds(tmp_path, lambda *_, **__: None), lambda: frozenset())
+        struck.start()
+        (row,) = struck.zero(10.0)
+    assert (row.action, "own process" in row.reason) == ("killed", True)
