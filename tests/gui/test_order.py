@@ -166,7 +166,7 @@ LISTS = (
 )
 KEPT = {"Audit records": ("seq", True), "Activity": ("time", False), "Settings": ("", False)}
 """Lists whose order means something, and the arrow that tells it."""
-ONE_AT_A_TIME = {"Allowlist", "Budgets", "Forbidden sequences", "Rollback records", "Sandboxes", "Settings", "Versions of the allowlist"}
+ONE_AT_A_TIME = {"Allowlist", "Forbidden sequences", "Rollback records", "Sandboxes", "Settings", "Versions of the allowlist"}
 """Lists with actions that mean one row."""
 
 

@@ -185,7 +185,7 @@ class PagedList(Ground):
         self._to_top = False
         self.is_asking = False
         """The first page of another question is on its way; what stands there answers the one before."""
-        self.search = SearchField(wording.filtered, "/", parent=self)
+        self.search = SearchField(wording.filtered, "/", parent=self, kept="filter")
         self.search.setMaximumWidth(300)
         self.newer = Button("0 new", "arrow", keys="Home", small=True, parent=self)
         self.newer.clicked.connect(self.to_newest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen
@@ -158,8 +159,10 @@ class Pills(QWidget):
 
     changed = Signal(str)
 
-    def __init__(self, choices: dict[str, str], parent: QWidget | None = None) -> None:
+    def __init__(self, choices: dict[str, str], parent: QWidget | None = None, *, kept: str = "") -> None:
+        """``kept``: what the choice is called among what its page remembers until the next start; empty: it is not remembered."""
         super().__init__(parent)
+        self.kept = kept
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(6)
@@ -178,6 +181,16 @@ class Pills(QWidget):
         """The key of the filter that is on."""
         return next((k for k, p in self.pills.items() if p.isChecked()), "")
 
+    def remembered(self) -> dict[str, Any]:
+        """The filter that is on; empty while it is the first."""
+        return {"on": self.chosen()} if self.chosen() != next(iter(self.pills)) else {}
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Chooses it as a click would; one that there is no more is ignored."""
+        pill = self.pills.get(str(kept.get("on", "")))
+        if pill is not None and not pill.isChecked():
+            pill.click()
+
 
 class SearchField(QLineEdit):
     """A field with a magnifier and, while empty, the key that leads to it. Esc clears and gives the focus back."""
@@ -185,15 +198,25 @@ class SearchField(QLineEdit):
     left = Signal()
     """Esc, Enter or Down: the focus should go back to the list."""
 
-    def __init__(self, placeholder: str, keys: str, height: int = 28, parent: QWidget | None = None) -> None:
+    def __init__(self, placeholder: str, keys: str, height: int = 28, parent: QWidget | None = None, *, kept: str = "") -> None:
+        """``kept``: as of ``Pills``."""
         super().__init__(parent)
-        self._keys = keys
+        self._keys, self.kept = keys, kept
         self.setFont(fonts.ui(12 if height < 30 else 13))
         self.setPlaceholderText(placeholder)
         self.setAccessibleName(placeholder)
         self.setMaxLength(200)
         self.setFixedHeight(height)
         self.setTextMargins(22, 0, 0, 0)
+
+    def remembered(self) -> dict[str, Any]:
+        """What is typed."""
+        return {"text": self.text()} if self.text() else {}
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        """Types it again."""
+        text = kept.get("text")
+        self.setText(text[: self.maxLength()] if isinstance(text, str) else "")
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 
-from console.gui.pages.interface import Memory
+from console.gui.pages.interface import Memory, Page
 from console.gui.theme.style import Choice
+from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.rows import RowView
 from console.gui.widgets.split import Split
 from console.gui.window.main import Window
@@ -69,11 +70,18 @@ class Remembered:
         self._kept.sync()
 
 
+def kept_parts(page: Page) -> list[Pills | SearchField]:
+    """The filters and tabs of a page that are remembered: a list declares them as ``kept``."""
+    found: list[Pills | SearchField] = [*page.findChildren(SearchField), *page.findChildren(Pills)]
+    return [part for part in found if part.kept]
+
+
 def _parts(window: Window) -> list[tuple[str, Memory]]:
-    """What each page remembers itself, the columns and the order of every list by its name, and the lines between its parts."""
+    """What each page keeps itself, its filters and tabs, columns and order of every list by its name, and the lines between parts."""
     own = [(name, page.memory) for name, page in window.pages.items() if page.memory is not None]
+    filters = [(f"{name}.{part.kept}", part) for name, page in window.pages.items() for part in kept_parts(page)]
     lists = [(name, view) for name, page in window.pages.items() for view in page.findChildren(RowView) if view.accessibleName()]
     lines = [(f"{name}.line{at}", line) for name, page in window.pages.items() for at, line in enumerate(page.findChildren(Split))]
     titles = [(f"{name}.{view.accessibleName()}", view.titles) for name, view in lists]
     orders = [(f"{name}.{view.accessibleName()}.order", view.order) for name, view in lists]
-    return [*own, *titles, *orders, *lines]
+    return [*own, *filters, *titles, *orders, *lines]

@@ -143,7 +143,7 @@ class Inbox(Ground):
         row = QHBoxLayout(self._bar)
         row.setContentsMargins(16, 0, 16, 0)
         row.setSpacing(8)
-        self.search = SearchField("Filter", "", parent=self._bar)
+        self.search = SearchField("Filter", "", parent=self._bar)  # not kept: an inbox opens with all that waits
         self.tabs = Pills(TABS, self._bar)
         row.addWidget(self.search, 1)
         row.addWidget(self.tabs)

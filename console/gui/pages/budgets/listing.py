@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
@@ -50,10 +48,10 @@ class BudgetList(Ground):
         row = QHBoxLayout(bar)
         row.setContentsMargins(16, 0, 16, 0)
         row.setSpacing(10)
-        self.search = SearchField("Filter this list", "/", parent=bar)
+        self.search = SearchField("Filter this list", "/", parent=bar, kept="filter")
         self.search.setMinimumWidth(110)
         self.search.setMaximumWidth(176)
-        self.pills = Pills(ORDERS, bar)
+        self.pills = Pills(ORDERS, bar, kept="tab")
         self.moved = moved_button(bar)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.search, 1)
@@ -164,16 +162,6 @@ class BudgetList(Ground):
         self.shown.say(
             f"Filtered: {words}" if is_filtered else words, "warn" if is_filtered else "text2", "triangle" if is_filtered else ""
         )
-
-    def remembered(self) -> dict[str, Any]:
-        """Order and filter."""
-        return {"order": self.order, "text": self.search.text()}
-
-    def recall(self, kept: dict[str, Any]) -> None:
-        """Takes back what ``remembered`` gave."""
-        if kept.get("order") in self.pills.pills:
-            self.turn(kept["order"])
-        self.search.setText(str(kept.get("text", ""))[:200])
 
     def reveal(self, agent_id: str) -> None:
         """Selects an agent's tree, or the agent among those that end first."""

@@ -62,7 +62,7 @@ class BudgetsPage(Page):
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
-        self.list = self.memory = BudgetList(self)
+        self.list = BudgetList(self)
         self.view = self.list.view
         self.pictures = Pictures(desk, self)
         self.pane = BudgetDetail(self)

@@ -38,9 +38,9 @@ class FilterBar(Ground):
         row = QHBoxLayout(self)
         row.setContentsMargins(16, 0, 16, 0)
         row.setSpacing(8)
-        self.search = SearchField("Filter this list", "/", parent=self)
+        self.search = SearchField("Filter this list", "/", parent=self, kept="filter")
         self.search.setMaximumWidth(191)
-        self.pills = Pills(TITLES, self)
+        self.pills = Pills(TITLES, self, kept="tab")
         self.urgent = Pill("Attention first", self)
         self.urgent.setAutoExclusive(False)
         self.urgent.setToolTip(tooltip("Trees with an agent that needs a person come first, trees that are over come last (T)"))
@@ -153,18 +153,14 @@ class FleetTable(QWidget):
         self.view.refresh()
 
     def remembered(self) -> dict[str, Any]:
-        """Filter, order, folded trees, and whose end was seen."""
+        """Order, folded trees, and whose end was seen."""
         fleet = self._fleet
         seen = dict(list(fleet.seen.items())[-_SEEN:])
-        shown = {"filter": fleet.filter, "text": fleet.text, "urgent": fleet.urgent_first}
-        return {**shown, "closed": sorted(fleet.closed & fleet.rows.keys()), "seen": seen}
+        return {"urgent": fleet.urgent_first, "closed": sorted(fleet.closed & fleet.rows.keys()), "seen": seen}
 
     def recall(self, kept: dict[str, Any]) -> None:
         """Takes back what ``remembered`` gave."""
-        fleet, text, closed, seen = self._fleet, kept.get("text"), kept.get("closed"), kept.get("seen")
-        if kept.get("filter") in self.bar.pills.pills:
-            self.bar.pills.pills[kept["filter"]].setChecked(True)
-        self.bar.search.setText(text if isinstance(text, str) else "")
+        fleet, closed, seen = self._fleet, kept.get("closed"), kept.get("seen")
         self.bar.urgent.setChecked(kept.get("urgent") is not False)
         fleet.closed = {str(one) for one in closed} if isinstance(closed, list) else set()
         fleet.seen = {str(key): str(value) for key, value in seen.items()} if isinstance(seen, dict) else {}

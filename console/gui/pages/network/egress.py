@@ -221,7 +221,7 @@ class EgressLog(Ground):
         self.newer.hide()
         row.addWidget(self.newer)
         row.addStretch(1)
-        self.pills = Pills({"all": "All", "blocked": "Blocked", "errors": "Errors"}, bar)
+        self.pills = Pills({"all": "All", "blocked": "Blocked", "errors": "Errors"}, bar, kept="decided")
         self.pills.changed.connect(lambda _key: self._show())
         row.addWidget(self.pills)
         self.model = RowModel(COLUMNS, cell_words, self)

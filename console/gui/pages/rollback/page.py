@@ -93,7 +93,7 @@ class Records(Ground):
         row = QHBoxLayout(bar)
         row.setContentsMargins(16, 0, 16, 0)
         row.setSpacing(8)
-        self.search = SearchField("Filter", "/", parent=bar)
+        self.search = SearchField("Filter", "/", parent=bar, kept="filter")
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         row.addWidget(self.search, 1)
         row.addWidget(self.shown)

@@ -45,7 +45,7 @@ class SettingsPage(Page):
         self._asked_at = 0.0
         self._pane_wanted = False
         """Turned by Enter: hidden when wide, shown over the table when narrow."""
-        self.search = SearchField("Name, value, file or words", "/", parent=self)
+        self.search = SearchField("Name, value, file or words", "/", parent=self, kept="filter")
         self.search.setMaximumWidth(300)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         self.trouble = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
