@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 import msgspec
 
 _END = r"\Z"
+_LONE = re.compile("[\ud800-\udfff]")
 _KIND = re.compile(r"Expected `(\w+)")
 _LENGTH = re.compile(r"Expected `(str|array|object)` of length (<=|>=) (\d+)")
 _BOUND = re.compile(r"Expected `(?:int|float)` (<=|>=|<|>) (\S+)")
@@ -129,6 +131,17 @@ def parsed(raw: bytes | str) -> Any:
         return msgspec.json.decode(raw)
     except (ValueError, RecursionError) as error:
         raise _no_json(error) from error
+
+
+def as_json(data: Any) -> str:
+    """JSON of plain data, in ASCII. A lone surrogate, as in a name that is no valid text, stands as its code in letters.
+
+    JSON could hold it, but those who take only valid text could read nothing of the whole.
+    """
+    text = json.dumps(data)
+    if r"\ud" in text and _LONE.search(whole := json.dumps(data, ensure_ascii=False)):
+        text = json.dumps(json.loads(_LONE.sub(lambda one: rf"\\u{ord(one[0]):04x}", whole)))
+    return text
 
 
 def _no_json(error: Exception) -> Malformed:

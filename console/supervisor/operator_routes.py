@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -53,7 +52,7 @@ from console.services.records.rollback import RollbackDesk
 from console.services.records.routes import audit_routes, key_routes, rollback_routes
 from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import UID, caller_of
-from console.services.routes.responses import Handlers, answer, asked_by, body_of, number_in, refusals
+from console.services.routes.responses import Handlers, answer, answer_data, asked_by, body_of, number_in, refusals
 from console.services.sessions.routes import context_routes
 from console.services.sessions.workspaces import Contexts
 from console.services.stop.ladder import LadderDesk
@@ -183,20 +182,20 @@ class OperatorRoutes:
             "state": state.state.value,
             "exit_code": state.exit_code,
         }
-        return Response(json.dumps(body), media_type="application/json")
+        return answer_data(body)
 
     async def _kill_switch(self, _request: Request) -> Response:
         return answer(await self.status.kill_switch())
 
     async def _receipts(self, _request: Request) -> Response:
         rows = [receipt_row(r).as_data() for r in self.stop.receipts()]
-        return Response(json.dumps({"schema_version": SCHEMA_VERSION, "receipts": rows}), media_type="application/json")
+        return answer_data({"schema_version": SCHEMA_VERSION, "receipts": rows})
 
     async def _receipt(self, request: Request) -> Response:
         receipt = self.stop.receipt(request.path_params["id"])
         if receipt is None:
             raise NotFound(f"There is no receipt {request.path_params['id'][:60]!r}.", "watchfloor receipt list shows them.")
-        return Response(json.dumps(receipt.as_json()), media_type="application/json")
+        return answer_data(receipt.as_json())
 
     async def _envoy_config(self, _request: Request) -> Response:
         text = await asyncio.to_thread(self.egress.config_text)
@@ -207,7 +206,7 @@ class OperatorRoutes:
         records = await asyncio.to_thread(self.scribe.ledger.egress, number_in(request, "limit", 200, 1000))
         agents = self.core.state.agents
         rows = [egress_view(r.record, agents.get(AgentId(r.record.agent_id))).as_data() for r in records]
-        return Response(json.dumps({"schema_version": SCHEMA_VERSION, "egress": rows}), media_type="application/json")
+        return answer_data({"schema_version": SCHEMA_VERSION, "egress": rows})
 
     async def _events(self, request: Request) -> Response:
         last = request.headers.get("last-event-id", "")
@@ -276,7 +275,7 @@ class OperatorRoutes:
         record = Record(asked_by(request), "supervisor.shutdown", "asked to end")
         await asyncio.to_thread(self.scribe.record_first, record)
         asyncio.get_running_loop().call_later(0.2, self.end.set)
-        return Response(json.dumps({"schema_version": SCHEMA_VERSION, "ending": True}), media_type="application/json")
+        return answer_data({"schema_version": SCHEMA_VERSION, "ending": True})
 
 
 def _folder(places: Places, agent: Agent) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
+
+from console.domain.message import as_json
 
 
 @dataclass(slots=True)
@@ -27,7 +28,7 @@ class Sent:
     def line(self) -> bytes:
         """``id``, ``event`` and ``data`` as a message of server-sent events."""
         if not self._line:
-            self._line = f"id: {self.seq}\nevent: {self.kind}\ndata: {json.dumps(self.data)}\n\n".encode()
+            self._line = f"id: {self.seq}\nevent: {self.kind}\ndata: {as_json(self.data)}\n\n".encode()
         return self._line
 
 

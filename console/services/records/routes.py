@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 
 from starlette.requests import Request
@@ -17,7 +16,7 @@ from console.domain.engine.command import Record
 from console.services.records.audit_log import AuditDesk
 from console.services.records.key_retirement import apply
 from console.services.records.rollback import RollbackDesk
-from console.services.routes.responses import Handlers, answer, body_of, number_in, shown_once
+from console.services.routes.responses import Handlers, answer, answer_data, body_of, number_in, shown_once
 from console.settings.places import Places
 
 By = Callable[[Request], str]
@@ -60,7 +59,7 @@ def rollback_routes(desk: RollbackDesk, by: By) -> Handlers:
     async def listed(_request: Request) -> Response:
         rows = await asyncio.to_thread(desk.rows)
         body = {"schema_version": SCHEMA_VERSION, "records": [r.as_data() for r in rows]}
-        return Response(json.dumps(body), media_type="application/json")
+        return answer_data(body)
 
     async def detail(request: Request) -> Response:
         return answer(await asyncio.to_thread(desk.detail, request.path_params["id"]))

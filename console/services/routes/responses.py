@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -16,11 +15,10 @@ from starlette.routing import Route
 from console.api import messages as m
 from console.api.endpoints import ENDPOINTS, Endpoint
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
-from console.domain.message import Malformed, Message
+from console.domain.message import Malformed, Message, as_json
 
 log = logging.getLogger(__name__)
 B = TypeVar("B", bound=Message)
-_LONE = re.compile("[\ud800-\udfff]")
 Handler = Callable[[Request], Awaitable[Response]]
 """What a route is answered by."""
 Handlers = dict[Endpoint[Any, Any], Handler]
@@ -58,16 +56,16 @@ def asked_by(request: Request) -> str:
 
 
 def answer(view: Message) -> Response:
-    """200 with the view. Lone surrogates in hostile text are escaped, never fatal."""
+    """200 with the view."""
     try:
-        text = view.to_json()
-    except ValueError:
-        import json
+        return Response(view.to_json(), media_type="application/json")
+    except ValueError:  # a lone surrogate in hostile text
+        return answer_data(view.as_data())
 
-        text = json.dumps(view.as_data(), ensure_ascii=False, default=str)
-        # As its code in letters: a client that takes only valid text could read nothing of the answer otherwise.
-        text = _LONE.sub(lambda one: f"\\\\u{ord(one[0]):04x}", text)
-    return Response(text, media_type="application/json")
+
+def answer_data(data: Any) -> Response:
+    """200 with plain data."""
+    return Response(as_json(data), media_type="application/json")
 
 
 def shown_once(response: Response) -> Response:

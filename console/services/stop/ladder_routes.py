@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -13,7 +11,7 @@ from console.domain.errors import NotFound, UsageProblem
 from console.domain.ids import AGENT_ID
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
-from console.services.routes.responses import Handlers, answer, asked_by, body_of
+from console.services.routes.responses import Handlers, answer, answer_data, asked_by, body_of
 from console.services.stop.ladder import LadderDesk
 
 
@@ -26,7 +24,7 @@ def scope_from(body: ScopeBody) -> Scope:
 
 def receipt_answer(receipt: Receipt) -> Response:
     """A receipt with its stable keys (docs/reference/json.md)."""
-    return Response(json.dumps(receipt.as_json()), media_type="application/json")
+    return answer_data(receipt.as_json())
 
 
 class LadderRoutes:

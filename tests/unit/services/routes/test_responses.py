@@ -10,9 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from console.api.messages import AgentView, LaunchBody
+from console.api.agents.fleet_changes import read_changes
+from console.api.messages import AgentView, LaunchBody, RawView
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound, UsageProblem
-from console.services.routes.responses import answer, body_of, refusal, refusals
+from console.services.fleet.hub import Sent
+from console.services.routes.responses import answer, answer_data, body_of, refusal, refusals
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,15 @@ def test_lone_surrogates_are_escaped_not_fatal() -> None:
     seen = answer(AgentView(id="a", name="x\ud800y\x00<b>"))
     assert json.loads(bytes(seen.body))["name"] == "x\\ud800y\x00<b>"
     assert AgentView.read_json(bytes(seen.body)).id == "a", "the client can read it"
+
+
+@pytest.mark.parametrize("name", ["p\udcffy", "\ud800", "\U0001f4a3\udcff", r"\ud800", '"\\\udcff"'])
+def test_what_is_sent_can_be_read_whatever_a_program_is_called(name: str) -> None:
+    shown = name.encode("utf-8", "backslashreplace").decode()
+    seen = RawView.read_json(bytes(answer_data({"survivors": [{name: name}], "n": 1}).body)).root
+    assert seen == {"survivors": [{shown: shown}], "n": 1}
+    line = Sent(1, "agents", {"remove": [name]}).line()
+    assert line.isascii() and read_changes(1, line.split(b"data: ")[1]).remove == [shown]
 
 
 async def post(body: bytes) -> tuple[int, dict[str, object]]:
