@@ -34,8 +34,7 @@ def main(argv: list[str]) -> int:
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as the program's entry left it; never what the one who started us ignores
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        out.check_arguments(argv)
-        return _run(list(argv))
+        return _run(out.readable(argv))
     except ConsoleError as error:
         return _refuse(error, argv)
     except KeyboardInterrupt:

@@ -157,10 +157,19 @@ def columns() -> int:
     return _width() or terminal_columns()
 
 
-def check_arguments(argv: list[str]) -> None:
-    """Raises UsageProblem for an argument that is not text."""
-    for number, argument in enumerate(argv, 1):
-        try:
-            argument.encode()
-        except UnicodeEncodeError as error:
-            raise UsageProblem(f"Argument {number} ({plain(argument, 60)}) is not valid UTF-8.", "Write it in UTF-8.") from error
+def readable(argv: list[str]) -> list[str]:
+    """The arguments as text. A reason with other bytes in it is kept with their codes: it must not keep a kill from going out.
+
+    Raises UsageProblem for any other argument that is not valid UTF-8.
+    """
+    return [_readable(number, argument, argv[number - 2 : number - 1]) for number, argument in enumerate(argv, 1)]
+
+
+def _readable(number: int, argument: str, before: list[str]) -> str:
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:
+        if before == ["--reason"] or argument.startswith("--reason="):
+            return argument.encode(errors="backslashreplace").decode()
+        raise UsageProblem(f"Argument {number} ({plain(argument, 60)}) is not valid UTF-8.", "Write it in UTF-8.") from error
+    return argument

@@ -16,7 +16,7 @@ from console.cli import main as door
 from console.cli.find import every_verb
 from console.cli.terminal import out
 from console.cli.verbs import GROUPS, NOT_YET, VERBS
-from console.domain.errors import ConsoleError, ExitCode
+from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.wording.examples import EXAMPLES
 from console.wording.typed_verbs import MEANT
 from tests.fakes.canned_api import CannedApi
@@ -149,6 +149,13 @@ def test_an_argument_that_is_not_text_is_refused_and_shown_harmless(watchfloor: 
     assert said.code == 2 and "Argument 2 (\\e[31m\\udcff) is not valid UTF-8" in said.err
 
 
+@pytest.mark.parametrize("words", [["--reason", "caf\udce9"], ["--reason=caf\udce9"]])
+def test_a_reason_that_is_not_text_keeps_no_kill_from_going_out(words: list[str]) -> None:
+    assert out.readable(["panic", *words])[-1].endswith("caf\\udce9")
+    with pytest.raises(UsageProblem):
+        out.readable(["\udce9", "--reason"])
+
+
 def test_hostile_arguments_are_shown_harmless(watchfloor: Watchfloor) -> None:
     for argv in (("\x1b[2J",), ("fleet", "\u202e"), ("kill", "\x07" * 500)):
         said = watchfloor(*argv)
@@ -208,7 +215,7 @@ def test_ctrl_c_is_130(watchfloor: Watchfloor, monkeypatch: pytest.MonkeyPatch) 
     def interrupt(_: list[str]) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(out, "check_arguments", interrupt)
+    monkeypatch.setattr(out, "readable", interrupt)
     assert watchfloor("fleet").code == 130
 
 
@@ -216,7 +223,7 @@ def test_a_mistake_of_ours_is_a_failure_without_a_traceback(watchfloor: Watchflo
     def broken(_: list[str]) -> None:
         raise RuntimeError("oops \x1b[31m")
 
-    monkeypatch.setattr(out, "check_arguments", broken)
+    monkeypatch.setattr(out, "readable", broken)
     said = watchfloor("fleet")
     assert said.code == 1 and "RuntimeError: oops \\e[31m" in said.err and "Traceback" not in said.err
     monkeypatch.setenv(door.TRACEBACK_VARIABLE, "1")
@@ -227,7 +234,7 @@ def test_an_error_of_the_system_has_words(watchfloor: Watchfloor, monkeypatch: p
     def full(_: list[str]) -> None:
         raise OSError(28, "No space left on device", "/x")
 
-    monkeypatch.setattr(out, "check_arguments", full)
+    monkeypatch.setattr(out, "readable", full)
     said = watchfloor("fleet")
     assert said.code == 1 and "No space left on device (/x)" in said.err
 
