@@ -239,6 +239,8 @@ class _Operands:
         special = self._described.special
         if special == "wget":
             self._wget()
+        elif special == "ps":  # letters without a dash are options as well (ps(1)); e shows the variables of each process
+            self._operands = [word for word in self._operands if not re.fullmatch(r"[acfghjlmrSTuvwxZ]+|\d+", word)]
         elif special in ("sed", "awk"):
             self._script(special)
             kinds = ("read*",)
@@ -254,13 +256,17 @@ class _Operands:
         if self._seen & set(here):
             self._made.deep = True
             self._made.uses = [replace(use, kind="read") if (use.kind, use.why) == ("list", "argument") else use for use in self._made.uses]
-        if here and (self._lacks or not self._names_files()) and ("always" in here or self._seen & set(here)):
-            self._made.uses.append(Use(self._described.reads, ".", HERE))
+        self._here(here)
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", HERE))
         if special == "zip" and self._operands and "." not in posixpath.basename(self._operands[0]):
             self._made.uses.append(Use("write", f"{self._operands[0]}.zip", "zip(1) puts .zip behind a name without a dot"))
         self._go()
+
+    def _here(self, here: tuple[str, ...]) -> None:
+        """The folder that it runs in, where it reads that one without a file."""
+        if here and (self._lacks or not self._names_files()) and ("always" in here or self._seen & set(here)):
+            self._made.uses.append(Use(self._described.reads, ".", HERE))
 
     def _go(self) -> None:
         """How it goes through the folders that it reads, and what it changes in place."""

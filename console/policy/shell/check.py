@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from console.domain.calls.permission import Verdict
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
-from console.policy.git.calls import Known, NothingKnown, judge_discard, judge_git, overrides
+from console.policy.git.calls import Known, NothingKnown, Trigger, judge_discard, judge_git, overrides
 from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
 from console.policy.rules.loading import Settings
@@ -37,6 +37,7 @@ from console.policy.shell.fronts import Started
 from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, simple_commands
 from console.policy.shell.named_files import denied_reads, outside, written
+from console.policy.shell.plain import is_rewritten
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
 
@@ -121,6 +122,8 @@ class ShellJudge:
             simples = simple_commands(text)
         except Refused as error:
             return self._plainer(text, place) or denied("parse", "static shell only", error.why, text[:200])
+        if any(is_rewritten(simple.argv) for simple in simples) and (plain := self._plainer(text, place)) is not None:
+            return plain
         parts: list[Part] = []
         steps: list[Step] = []
         before = ""
@@ -148,14 +151,17 @@ class ShellJudge:
         return worst(parts, tuple(steps))
 
     def _plainer(self, text: str, place: Place) -> Judgement | None:
-        """The same text in words that are judged, where there are such."""
-        plain, is_literal = self._work.plainer(text) if place.depth <= DEPTH else ("", False)
-        if not plain:
+        """The same text in simple commands that are judged, where there are such. They are executed only where they mean the same."""
+        plain = self._work.plainer(text) if place.depth <= DEPTH else None
+        if plain is None:
             return None
-        found = self._text(plain, replace(place, depth=place.depth + 1))
-        if is_literal:
+        found = self._text(plain.text, replace(place, depth=place.depth + 1))
+        if plain.is_literal or not found.parts:
             return found
-        return replace(found, steps=()) if found.parts and found.parts[0].rule == WORK else None
+        if plain.changes and any(part.use == "run" and part.rule != WORK for part in found.parts):
+            return None
+        parts = [*found.parts, *(_sourced(path, place, self._files, self._known) for path in plain.sourced)]
+        return worst(parts)
 
     def _command(self, argv: tuple[str, ...], place: Place, text: str = "") -> tuple[list[Part], Program]:
         """Every part of one command and of what it runs, and the program it is."""
@@ -293,6 +299,17 @@ def _folder(policy: Policy, files: Once, simple: Simple, following: str, place: 
     if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
         parts.append(Part(text, Verdict.DENY, "cd", "parse", "the shell and the disk read '..' behind a link differently"))
     return replace(place, cwd=facts.real or absolute(folder, place.cwd), moved=True)
+
+
+def _sourced(path: str, place: Place, files: Once, known: Known) -> Part:
+    """A script that activates a virtual environment runs in the shell itself: it must be one that lay there before the session."""
+    file = absolute(path, place.cwd)
+    facts = files.look(file)
+    is_known = known.was_there(Trigger(file, "it is read by the shell", f"source {file}"), facts.changed_ns)
+    if facts.kind != "file" or facts.real != file or not is_known:
+        why = f"it is not certain that {path} is what it was before the session"
+        return Part(f"source {path}", Verdict.ASK, NO_RULE, "program", why)
+    return Part(f"source {path}", Verdict.ASK, WORK, "program", NOT_CONTAINED)
 
 
 def _base(use: Use, reading: Reading, place: Place) -> str:

@@ -141,6 +141,19 @@ def _check_start(simple: Simple) -> None:
         raise Refused("the program's name is empty", first.start)
 
 
+def is_built_of(text: str, more: frozenset[str]) -> bool:
+    """Whether the second reader knows a text without a mistake, as what simple commands are made of and these nodes."""
+    pending = [_parser().parse(text.encode("utf-8", "surrogateescape")).root_node]
+    if pending[0].has_error:
+        return False
+    while pending:
+        node = pending.pop()
+        if node.is_missing or (node.is_named and node.type not in _NODES and node.type not in more):
+            return False
+        pending.extend(node.children)
+    return True
+
+
 @functools.cache
 def _parser() -> tree_sitter.Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))

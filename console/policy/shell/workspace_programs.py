@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -16,6 +15,7 @@ from console.policy.rules.verdicts import Part
 from console.policy.shell.commands import Program
 from console.policy.shell.fronts import Started, read_front
 from console.policy.shell.lexer import Word
+from console.policy.shell.plain import Plain, plainer
 from console.policy.shell.programs import Catalogue
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
@@ -23,12 +23,6 @@ _BEFORE_MAGIC = re.compile(r"((?:[^*?\[\\/]*/)*)[^/\\]*[*?\[]")
 """The folder before the first component of a path that is a pattern."""
 _NAMES_MAX = 200
 """Words of a command after names took the place of patterns."""
-_ASSIGNED = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_./:,@%+=-]* +)+(?=\S)")
-"""Variables with plain values before a program. They bound nothing of a program that runs what the agent can write."""
-_LITERAL = re.compile(
-    r"(?P<before>[^'\"\\`$<>(){}#\n]*)\"\$\(cat <<'(?P<end>[A-Z_]{1,20})'\n(?P<text>.*?\n)(?P=end)\n *\)\"(?P<after>.*)\Z", re.DOTALL
-)
-"""``"$(cat <<'EOF' ...)"`` is a literal text, since the end is quoted (bash(1), Here Documents). No quote is open before it."""
 
 
 class WorkspacePrograms:
@@ -102,14 +96,9 @@ class WorkspacePrograms:
             return part
         return replace(part, text=word.value, verdict=Verdict.ASK, rule=PATTERN, reason=f"every name that it can mean lies in {part.text}")
 
-    def plainer(self, text: str) -> tuple[str, bool]:
-        """A refused text without its here-document (and True), or without the variables before its program; empty: it is neither."""
-        if not self.programs:
-            return "", False
-        if found := _LITERAL.match(text):
-            return f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", True
-        assigned = _ASSIGNED.match(text)
-        return (text[assigned.end() :], False) if assigned else ("", False)
+    def plainer(self, text: str) -> Plain | None:
+        """A refused text in simple commands that stand for it; None: it is not certain what it does."""
+        return plainer(text) if self.programs else None
 
     def _holds(self, name: str, cwd: str) -> bool:
         """Whether a program that would else be fetched by its name is a known one, or is installed in the workspace."""

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
 from console.domain.network import Sensitivity
 from console.policy.files.disk import Disk
+from console.policy.git.calls import Trigger
 from console.policy.judge import Call, Context, judge
 from console.policy.review.expected_verdicts import Case, read_table
 from console.policy.rules.loading import read_settings
@@ -42,6 +44,12 @@ RUNS_ITS_OWN = {
     *("perl -e x", "perl -e 'system(1)'", "env python3 -c 1"),
 }  # fmt: skip
 """Rows that do no more than run a program of the workspace: these are what *coding* allows in a sandbox, and asks about elsewhere."""
+
+READ_BY_CODING = {
+    *("cat <<EOF\nplain\nEOF", "cat <<'EOF'\nplain\nEOF", "cat <<-EOF\n\tx\nEOF", "echo $?", "FOO=1", "env A=b ls", "export A=b", "set -x"),
+    *("exit", "break", "( grep x a.txt )", "! grep x a.txt", "[ a = a ]"),
+}  # fmt: skip
+"""Rows that other rules deny because they are not static, and that *coding* reads: each command of them is judged, and none does harm."""
 
 
 def held_back(call: dict[str, str]) -> bool:
@@ -134,7 +142,7 @@ def test_outside_a_sandbox_programs_of_the_workspace_are_asked_with_the_reason_a
 def test_hostile_rows_stay_denied_or_asked(standing: Standing) -> None:
     own = json.loads((DATA / "hostile_settings.json").read_bytes())["permissions"]
     made = context(policy("coding", more=json.dumps({"deny": own["deny"], "ask": own["ask"]})), PolicyDisk(), standing)
-    exempt = RUNS_ITS_OWN if standing is not Standing.OPEN else set()
+    exempt = READ_BY_CODING | (RUNS_ITS_OWN if standing is not Standing.OPEN else set())
     loose = [case.argument for case in HOSTILE if judge(Call(case.tool, case.argument), made).verdict is Verdict.ALLOW]
     assert set(loose) <= exempt, sorted(set(loose) - exempt)[:20]
 
@@ -163,6 +171,22 @@ def test_a_literal_message_is_read_and_what_would_be_substituted_asks(workspace:
     assert judge(Call("Bash", commit), made).verdict is Verdict.ALLOW
     assert judge(Call("Bash", commit.replace("'EOF'", "EOF")), made).verdict is Verdict.ASK
     assert judge(Call("Bash", commit + "; sudo id"), made).verdict is Verdict.DENY
+
+
+def test_a_virtual_environment_is_activated_where_it_lay_there_before_the_session(workspace: str) -> None:
+    class Before:
+        def was_there(self, trigger: Trigger, changed_ns: int) -> bool:
+            return trigger.file == f"{workspace}/.venv/bin/activate"
+
+    (Path(workspace) / ".venv/bin").mkdir(parents=True)
+    (Path(workspace) / ".venv/bin/activate").write_text("x")
+    for standing, verdict in ((Standing.CONTAINED, Verdict.ALLOW), (Standing.OPEN, Verdict.ASK)):
+        made = context(policy("coding", workspace), Disk(), standing)
+        known = replace(made, known=Before())
+        for text in (". .venv/bin/activate", "source .venv/bin/activate && pytest -q"):
+            assert judge(Call("Bash", text), known).verdict is verdict
+            assert judge(Call("Bash", text), made).verdict is Verdict.ASK, "nobody knows what it was before"
+        assert judge(Call("Bash", "source x.sh"), known).verdict is Verdict.ASK
 
 
 def test_observe_allows_and_says_what_would_have_been() -> None:

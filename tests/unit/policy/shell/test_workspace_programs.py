@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from console.policy.files.paths import FileRules, Once
 from console.policy.rules.profiles import Profile
 from console.policy.shell.commands import find_program
@@ -33,20 +31,9 @@ def test_a_program_of_the_list_or_in_the_workspace_runs_what_the_agent_writes() 
     assert not runs("make", of=made(None))
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("A=1 B=x/y make all", ("make all", False)),
-        ("A=$(id) make", ("", False)),
-        ("A='x y' make", ("", False)),
-        ("git commit -m \"$(cat <<'EOF'\nit's $HOME\nEOF\n)\" && ls", ("git commit -m 'it'\"'\"'s $HOME' && ls", True)),
-        ("bash -c 'x \"$(cat <<'EOF'\n$(id)\nEOF\n)\"'", ("", False)),
-        ('git commit -m "$(cat <<EOF\n$(id)\nEOF\n)"', ("", False)),
-    ],
-)
-def test_a_text_is_made_plainer_only_where_it_means_the_same(text: str, plain: tuple[str, bool]) -> None:
-    assert made().plainer(text) == plain
-    assert made(None).plainer(text) == ("", False)
+def test_a_text_is_rewritten_only_where_a_profile_allows_programs_of_the_workspace() -> None:
+    plain = made().plainer("A=1 make")
+    assert plain is not None and plain.text == "make" and made(None).plainer("A=1 make") is None
 
 
 def test_the_script_of_a_shell() -> None:

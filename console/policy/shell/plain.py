@@ -1,0 +1,276 @@
+"""Rewrite a text in which the shell would do more than run simple commands into simple commands that stand for it.
+
+It reads here-documents without substitution, variables with plain values, loops over named words, conditions, groups, ``[ … ]`` and the
+activation of a virtual environment. Every command of the text is in the result, whichever would run. What is not certain is not rewritten.
+The result is judged in place of the text, and never executed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+
+from console.policy.shell.lines import is_built_of
+
+_ITEMS_MAX, _TOKENS_MAX = 20, 4000
+_LITERAL = re.compile(
+    r"(?P<before>[^'\"\\`$<>(){}#\n]*)\"\$\(cat <<'(?P<end>[A-Z_]{1,20})'\n(?P<text>.*?\n)(?P=end)\n *\)\"(?P<after>.*)\Z", re.DOTALL
+)
+"""``"$(cat <<'EOF' ...)"`` is a literal text, since the end is quoted (bash(1), Here Documents). No quote is open before it."""
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t]+|\\\n)
+    | (?P<here><<-?(?!<)[ \t]*(?:'(?P<quoted>\w+)'|"(?P<double>\w+)"|\\(?P<escaped>\w+)|(?P<bare>\w+)))
+    | (?P<redirect>[0-9]?(?:&>>|&>|>>|>\||>&|<&|<(?![<(>])|>(?!\()))
+    | (?P<end>&&|\|\||\|&|[;|&\n()](?!;))
+    | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\.|\$(?!\())*"|\\[^\n]|\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?!\()|[^\s'"\\`$;|&()<>])+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_NODES = frozenset({
+    "for_statement", "if_statement", "elif_clause", "else_clause", "while_statement", "compound_statement", "subshell", "do_group",
+    "variable_name", "variable_assignment", "declaration_command", "test_command", "negated_command", "simple_expansion",
+    "special_variable_name", "expansion", "brace_expression", "command_substitution", "unary_expression", "binary_expression",
+    "test_operator", "heredoc_redirect", "heredoc_start", "heredoc_body", "heredoc_content", "heredoc_end",
+})  # fmt: skip
+"""What the second reader may find (tree-sitter-bash, node types) beside what simple commands are made of."""
+_VALUE = r"(?:'[^']*'|\"[^\"$`\\]*\"|[^\s'\"$`\\;|&<>()])*"
+_ASSIGNED = re.compile(rf"([A-Za-z_]\w*)=({_VALUE})\Z")
+_PLAIN = re.compile(r"[\w./@%+=:,-]+\Z")
+_PATTERN = re.compile(r"[\w./@%+=:,*?\[\]-]+\Z")
+_OPENS, _CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
+_BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue"})
+"""They run no program, and what comes after them is judged as if it ran."""
+_ACTIVATE = re.compile(r"[\w./-]*/bin/activate\Z")
+_HARMLESS = re.compile(
+    r"(?:CI|DEBUG|VERBOSE|TZ|LANG|LANGUAGE|LC_[A-Z]+|COLUMNS|LINES|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|PORT)\Z"
+)
+_CHANGES = re.compile(
+    r"(?i)(?:path|ld_|dyld_|bash|env\Z|shell|ifs\Z|ps4\Z|prompt_|git|home\Z|xdg_|tmp|posix|zip|gzip|xz_|zstd|tar_|awk|less|java|make|python|node|perl|ruby)"
+    r"|(?i:path|pager|editor|visual|browser|options|opts|flags|config|proxy|rc|dir)\Z"
+)
+"""Variables by which programs run, read or reach something else (environ(7) and the manuals of the programs that are described)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What stands for a text."""
+
+    text: str
+    is_literal: bool = False
+    """It means exactly the same, so that it may be executed."""
+    changes: bool = False
+    """A variable is set by which other programs may do something else: of programs of the workspace alone that is no matter."""
+    sourced: tuple[str, ...] = ()
+    """Files that activate a virtual environment."""
+
+
+def plainer(text: str) -> Plain | None:
+    """Rewrites a text; None: it holds something else."""
+    if found := _LITERAL.match(text):
+        return Plain(f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", is_literal=True)
+    tokens = _tokens(text) if is_built_of(text, _NODES) else None
+    if tokens is None or (looped := _without_loops(tokens)) is None:
+        return None
+    made = _Statements(looped)
+    plain = made.plain()
+    return plain if plain is not None and plain.text != text else None
+
+
+def is_rewritten(argv: tuple[str, ...]) -> bool:
+    """Whether a simple command is a builtin that is left out, or an ``env`` that sets variables."""
+    sets = argv[0] == "env" and len(argv) > 2 and _ASSIGNED.match(argv[1]) is not None
+    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source")
+
+
+def _tokens(text: str) -> list[str] | None:
+    """Words, redirects and operators as they are written, without here-documents and comments."""
+    found, at, ends = list[str](), 0, list[tuple[str, bool]]()
+    while at < len(text):
+        if text.startswith(("((", "))"), at):  # arithmetic
+            return None
+        if text[at] == "#" and (at == 0 or text[at - 1] in " \t\n;&|("):
+            stop = text.find("\n", at)
+            at = len(text) if stop < 0 else stop
+            continue
+        token = _TOKEN.match(text, at)
+        if token is None or (token["redirect"] and text[at - 1 : at] == "}"):  # a descriptor by a name
+            return None
+        at = token.end()
+        if token["here"]:
+            quoted = token["quoted"] or token["double"] or token["escaped"]
+            ends.append((quoted or token["bare"], bool(quoted)))
+        elif not token["blank"]:
+            found.append(token.group())
+        if token["end"] == "\n":
+            for end, is_quoted in ends:
+                body = re.compile(rf"(?P<body>(?:.*\n)*?)\t*{end}(?:\n|\Z)").match(text, at)
+                if body is None or (not is_quoted and re.search(r"[$`\\]", body["body"])):
+                    return None
+                at = body.end()
+            ends = []
+    return found if not ends and len(found) <= _TOKENS_MAX else None
+
+
+def _is_end(token: str) -> bool:
+    return token in ("&&", "||", "|&", ";", "|", "&", "\n")
+
+
+def _begun(tokens: list[str]) -> list[bool]:
+    """Of each token whether it is at the place of a command's name."""
+    made = list[bool]()
+    for at in range(len(tokens)):
+        made.append(at == 0 or _is_end(tokens[at - 1]) or (tokens[at - 1] in _OPENS and made[at - 1]))
+    return made
+
+
+def _without_loops(tokens: list[str]) -> list[str] | None:
+    """The same with the body of each ``for`` once for each word, the innermost first; None: what it goes over is not certain."""
+    while True:
+        begun = _begun(tokens)
+        heads = [at for at, begins in enumerate(begun) if begins and tokens[at] == "for"]
+        if not heads:
+            return tokens
+        unrolled = _unrolled(tokens, begun, heads[-1])
+        if unrolled is None or len(unrolled) > _TOKENS_MAX:
+            return None
+        tokens = unrolled
+
+
+def _unrolled(tokens: list[str], begun: list[bool], at: int) -> list[str] | None:
+    do = next((n for n in range(at, len(tokens)) if tokens[n] == "do" and begun[n]), 0)
+    done = next((n for n in range(do, len(tokens)) if tokens[n] == "done" and begun[n]), 0)
+    if not do or not done or tokens[at + 2 : at + 3] != ["in"] or not tokens[at + 1].isidentifier():
+        return None
+    items = [item for token in tokens[at + 3 : do] if not _is_end(token) for item in _items(token)]
+    if not items or len(items) > _ITEMS_MAX or "" in items:
+        return None
+    bodies = list[str]()
+    for item in items:
+        for token in tokens[do + 1 : done]:
+            put = _put(token, tokens[at + 1], item)
+            if put is None:
+                return None
+            bodies.append(put)
+        bodies += [] if _is_end(bodies[-1]) else [";"]
+    return [*tokens[:at], "{", *bodies, "}", *tokens[done + 1 :]]
+
+
+def _items(token: str) -> list[str]:
+    """What a word of a loop's list stands for; an empty one: that is not certain."""
+    if span := re.fullmatch(r"\{(\d{1,4})\.\.(\d{1,4})\}", token):
+        return [str(one) for one in range(int(span[1]), min(int(span[2]), int(span[1]) + _ITEMS_MAX) + 1)]
+    if span := re.fullmatch(r"\$\(seq (\d{1,4})(?: (\d{1,4}))?\)", token):
+        first, last = (int(span[1]), int(span[2])) if span[2] else (1, int(span[1]))
+        return [str(one) for one in range(first, min(last, first + _ITEMS_MAX) + 1)]
+    bare = token[1:-1] if re.fullmatch(r"'[^']*'|\"[^\"]*\"", token) else token
+    return [bare] if (_PLAIN if bare is not token else _PATTERN).match(bare) else [""]
+
+
+def _put(token: str, name: str, value: str) -> str | None:
+    """A word with a value in place of a variable; None: the variable stands in single quotes, or part of it is wanted."""
+    made, quote, at = list[str](), "", 0
+    variable = re.compile(rf"\$(?:{name}(?!\w)|\{{{name}\}})")
+    while at < len(token):
+        found = variable.match(token, at)
+        if found is not None and quote == "'":
+            return None
+        if found is not None:
+            made.append(f'"{value}"' if quote and _PLAIN.match(value) is None else value)
+            at = found.end()
+        elif token[at] == "\\" and quote != "'":
+            made.append(token[at : at + 2])
+            at += 2
+        else:
+            quote = ("" if quote == token[at] else quote or token[at]) if token[at] in "'\"" and quote in ("", token[at]) else quote
+            made.append(token[at])
+            at += 1
+    return "".join(made)
+
+
+@dataclass(slots=True)
+class _Statements:
+    """Simple commands of a text, made one by one."""
+
+    tokens: list[str]
+    names: list[str] = field(default_factory=list)
+    sourced: list[str] = field(default_factory=list)
+    is_without: bool = False
+    """A command that runs no program was left out."""
+
+    def plain(self) -> Plain | None:
+        """The commands joined again; None: that would mean something else."""
+        made, joined, commands = list[str](), "", list[str]()
+        if self._is_moved_inside():
+            return None  # where it works after the group is not where the group worked
+        for token in [*self._flat(), ";"]:
+            if not _is_end(token):
+                made.append(token)
+                continue
+            kept = self._kept(made)
+            if kept is None or (made and not kept and "|" in (joined, token)):
+                return None
+            self.is_without = self.is_without or bool(made and not kept)
+            if kept:
+                commands += [joined or ";", _written(kept)] if commands else [_written(kept)]
+            token = ";" if token == "\n" else token
+            joined, made = token if kept or not commands or token == joined else ";", []
+        ended = [joined] if joined == "&" and commands else []
+        text = " ".join([*commands, *ended]) or ("true" if self.is_without else "")
+        changes = any(_CHANGES.search(name) and not _HARMLESS.match(name) for name in self.names)
+        return Plain(text, changes=changes, sourced=tuple(self.sourced)) if text else None
+
+    def _is_moved_inside(self) -> bool:
+        """A ``cd`` stands behind the beginning of a group, and the text does not end with that group."""
+        begun = [at for at, begins in enumerate(_begun(self.tokens)) if begins]
+        groups = [at for at in begun if self.tokens[at] in _OPENS]
+        moves = [at for at in begun if self.tokens[at] == "cd"]
+        is_whole = groups == [0] and self.tokens[0] in ("(", "{") and self.tokens[-1] in (")", "}")
+        return bool(groups and moves) and moves[-1] > groups[0] and not is_whole
+
+    def _flat(self) -> list[str]:
+        """Without the words of conditions, loops and groups. What ends one ends its last command, so that a redirect finds it."""
+        flat = list[str]()
+        for token, begins in zip(self.tokens, _begun(self.tokens), strict=True):
+            if token in _CLOSES and (token == ")" or begins):
+                while flat and _is_end(flat[-1]):
+                    flat.pop()
+            elif not (token in _OPENS and begins):
+                flat.append(token)
+            elif flat and not _is_end(flat[-1]):
+                flat.append(";")
+        return flat
+
+    def _kept(self, words: list[str]) -> list[str] | None:
+        """What is left of a command that runs a program; empty: it runs none. None: it is none of those that are known."""
+        while words and (found := _ASSIGNED.match(words[0])):
+            self._set(found[1], found[2])
+            words = words[1:]
+        if words[:1] == ["env"] and len(words) > 1 and _ASSIGNED.match(words[1]):
+            return self._kept(words[1:])
+        if words[:1] == ["export"]:
+            sets = [_ASSIGNED.match(word) for word in words[1:]]
+            for one in sets:
+                if one is None:
+                    return None
+                self._set(one[1], one[2])
+            return [] if sets else None
+        if words and words[0] in _BUILTINS:
+            return [] if all(re.fullmatch(r"[-+]?[a-z]{0,4}|pipefail|errexit|nounset|xtrace|\d+", word) for word in words[1:]) else None
+        if words[:1] in (["."], ["source"]):
+            self.sourced += words[1:]
+            return [] if len(words) == 2 and _ACTIVATE.match(words[1]) and "cd" not in self.tokens else None
+        if words[:1] in (["["], ["[["]):
+            is_test = len(words) > 2 and words[-1] == {"[": "]", "[[": "]]"}[words[0]]
+            simple = words[0] == "[" or (len(words) == 4 and words[1][:1] == "-")
+            return ["test", *words[1:-1]] if is_test and simple else None
+        return words
+
+    def _set(self, name: str, value: str) -> None:
+        quiet = name.endswith("PAGER") and value.strip("'\"") in ("cat", "")
+        self.names += [] if quiet else [name]
+
+
+def _written(words: list[str]) -> str:
+    """A command as text; what a redirect names stays behind it. ``$?`` is a number."""
+    text = "".join(word if re.search(r"[<>]&?\Z|[<>]\|\Z", word) else f"{word} " for word in words).rstrip()
+    return text.replace("$?", "0") if "'" not in text else text
