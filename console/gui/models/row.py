@@ -10,15 +10,15 @@ from console.domain.agent import AgentState
 from console.gui.widgets.safe_text import safe_text
 
 LIVE = frozenset(state.value for state in AgentState if state.is_live)
-OVER = frozenset({"ended", "killed", "halted"})
+OVER = frozenset({"ended", "killed", "halted", "failed"})
 """States in which nothing more is to be seen of an agent. None of them stands above what runs."""
 FELL = frozenset({"halted", "failed", "lost"})
 """States that a person should hear of once: they want attention until they were seen."""
 SENSITIVE = frozenset({"CONFIDENTIAL", "SECRET"})
 DEEP = 3
-_URGENT = {"alive_after_kill": 0, "over_budget": 1, "needs_ok": 2, "lost": 3, "frozen": 5, "failed": 6}
+_URGENT = {"alive_after_kill": 0, "over_budget": 1, "needs_ok": 2, "lost": 3, "frozen": 5}
 _UNPROVEN = 4
-CALM = 7
+CALM = 6
 """The rank of a row that wants nothing."""
 
 
@@ -131,7 +131,7 @@ def needs_attention(row: Row) -> bool:
 
 
 def urgency(row: Row) -> int:
-    """Alive after a kill, over budget, waiting for a person, lost, not proven or exposed, frozen, failing; then all the others alike.
+    """Alive after a kill, over budget, waiting for a person, lost, not proven or exposed, frozen; then all the others alike.
 
     That an observed agent's stop is best effort is how it is, not news: only one that should be held and is not counts here.
     """

@@ -63,7 +63,9 @@ def test_trees_that_need_a_person_stand_first_and_the_others_stay_as_they_came()
         agent("m", control_level="managed", best_effort="no cgroup"), agent("seen", control_level="observed", best_effort="only seen"),
         agent("late"),
     )  # fmt: skip
-    assert ids(fleet) == ["s", "b", "b2", "b1", "w", "w1", "m", "f", "q", "calm", "seen", "late"]
+    assert ids(fleet) == ["s", "b", "b2", "b1", "w", "w1", "m", "f", "calm", "seen", "late", "q"], (
+        "what failed is over: it stands above nothing that runs"
+    )
     fleet.apply(changes_of(2, {"patch": [("late", {"cost_usd": 3.0, "burn": [1.0]}), ("calm", {"last_action": "x"})]}))
     moved = [fleet.structure_changed]
     fleet.apply(changes_of(3, {"patch": [("late", {"state": "frozen"})]}))
@@ -128,7 +130,7 @@ def test_sensitive_data_with_the_whole_network_wants_attention_and_stands_before
 
 def test_what_ended_badly_wants_attention_until_it_was_seen() -> None:
     fleet = fleet_of(agent("h", state="halted"), agent("f", state="failed"), agent("l", state="lost"), agent("calm"))
-    assert fleet.count("attention") == 3 and ids(fleet) == ["l", "f", "calm", "h"], "a halted tree never stands above a running one"
+    assert fleet.count("attention") == 3 and ids(fleet) == ["l", "calm", "h", "f"], "what is halted or failed never stands above what runs"
     fleet.see(["h", "f", "calm", "nobody"])
     assert fleet.count("attention") == 1 and fleet.structure_changed and ids(fleet) == ["l", "calm", "h", "f"]
     fleet.apply(changes_of(2, {"patch": [("h", {"cost_usd": 2.0, "state_reason": "cost"})]}))

@@ -109,7 +109,7 @@ def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
 
 def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
     """The whole row."""
-    quiet = row.view.state in OVER
+    quiet = row.view.state in OVER and row.view.state != "failed"  # how it ended is still read
     unconfirmed = row.view.state == "alive_after_kill"
     alive = unconfirmed or (mood.killed and row.is_live)
     words = ALIVE if alive and not unconfirmed else state_words(row.view)
