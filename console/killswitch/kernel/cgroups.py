@@ -17,6 +17,8 @@ import errno
 import os
 import re
 import secrets
+import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -314,6 +316,8 @@ class Tree:
             with contextlib.suppress(OSError):
                 self.made[folder] = folder.lstat().st_ino
         """The instance's own folders and their inodes, in every hierarchy: what goes at an orderly end (tidying.py)."""
+        self._favoured, self._favouring = Counter[Path](), threading.Lock()
+        """How many kills under way favour a group: the first to end takes nothing from the others."""
 
     @property
     def mount(self) -> Mount:
@@ -356,12 +360,16 @@ class Tree:
         A process dies on its own turn of a processor, and all agents together have the share of one group: beside busy programs they wait.
         """
         listed = [leaf for leaf in leaves if leaf.parent == self.agents.path]  # the share of any other group is not ours to set
-        for top in [folder for folder in self.made if folder.name == self.root.name]:
-            for name, ordinary, most in _SHARES:
-                value = ordinary if is_over else most
-                if _set(top / name, value):
-                    for leaf in listed:
-                        _set(leaf / name if top == self.root else top / leaf.name / name, value)
+        with self._favouring:
+            for group in (self.root, *listed):
+                self._favoured[group] = max(0, self._favoured[group] + (-1 if is_over else 1))
+            for top in [folder for folder in self.made if folder.name == self.root.name]:
+                for name, *shares in _SHARES:
+                    values = {group: shares[self._favoured[group] > 0] for group in (self.root, *listed)}
+                    if _set(top / name, values[self.root]):
+                        for leaf in listed:
+                            _set(leaf / name if top == self.root else top / leaf.name / name, values[leaf])
+            self._favoured = +self._favoured  # groups that no kill favours are forgotten
 
     def _limit_folder(self, controller: str, name: str) -> Path | None:
         mount, line = self.mounts.v1.get(controller), cgroup_line("self", controller)

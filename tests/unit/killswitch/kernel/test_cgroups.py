@@ -76,6 +76,34 @@ def test_dying_groups_get_the_most_of_the_processors_in_both_hierarchies_and_giv
     tree.close()
 
 
+def test_of_two_kills_the_first_to_end_takes_no_processors_from_the_other(tmp_path: Path) -> None:
+    name, leaves = "watchfloor-00c0ffee", ["a-00000000", "b-00000000", "c-00000000"]
+    for part in ("agents", "control", "relays"):
+        make_leaf(tmp_path / "v2" / name / part)
+    tree = Tree(tmp_path / "v2" / name, Mounts(Mount(tmp_path / "v2", "/")))
+    tree.made[tmp_path / "cpu" / name] = 1
+    files = [tmp_path / "cpu" / name / leaf / "cpu.shares" for leaf in ("", *leaves)]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("001024")
+    a, b, c = (tree.agents.path / leaf for leaf in leaves)
+    one, other = [a, b], [b, c]
+
+    def favoured() -> list[bool]:
+        return [file.read_text().startswith("262144") for file in files]
+
+    tree.favour(one, is_over=False)
+    tree.favour(other, is_over=False)
+    tree.favour(one, is_over=True)
+    assert favoured() == [True, False, True, True]
+    tree.favour(other, is_over=True)
+    assert favoured() == [False] * 4
+    tree.favour([a], is_over=True)  # what a guard before this one left
+    tree.favour([a], is_over=False)
+    assert favoured() == [True, True, False, False]
+    tree.close()
+
+
 def test_an_unreadable_events_file_reads_as_populated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     leaf = make_leaf(tmp_path / "a", populated=0)
     (leaf.path / "cgroup.events").write_text("nonsense\n")
