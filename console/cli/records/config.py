@@ -32,7 +32,7 @@ from console.settings.layers import (
     read_administrated,
 )
 from console.settings.options import Options
-from console.settings.places import Places
+from console.settings.places import HOSTS_STATE, Places, choose_state_dir
 from console.settings.table import KEYS
 
 app = Verbs("Settings: what is in force, where it comes from, what is wrong with the files; changes of one.")
@@ -144,6 +144,11 @@ def check(
 
 
 Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded with the old and the new value.")]
+_OF_THE_HOST = "sudo systemctl restart watchfloor"
+_OF_ONES_OWN = (
+    "press Ctrl-C in watchfloor supervisor, and run it again. One that another verb started ends by itself, "
+    "a minute after its last agent and client."
+)
 Key = Annotated[str, Argument(metavar="NAME", help="The setting, as config show names it.")]
 
 
@@ -176,6 +181,9 @@ def _changed(name: str, value: Any, is_reset: bool, reason: str, state_dir: str 
         return 0
     when = "takes effect when the supervisor starts again" if row.is_waiting else "is in force"
     out.say_folded(f"{plain(name)} = {plain(json.dumps(row.next_value), 300)} {when}.")
+    if row.is_waiting:
+        is_hosts = choose_state_dir(state_dir)[0] == HOSTS_STATE
+        out.note(f"Now {plain(json.dumps(row.value), 300)} holds. To start it again: {_OF_THE_HOST if is_hosts else _OF_ONES_OWN}")
     return 0
 
 

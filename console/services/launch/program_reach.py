@@ -20,6 +20,8 @@ from console.sources.kinds import STARTS
 
 NAMED = 20
 """Hosts named; all are counted."""
+_NO_KEY = "no key for its model, and no login of yours: it waits for one and answers nothing"
+"""A started program has a home of its own, in which no person has logged in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +109,14 @@ class Outlooks:
     def _secrets(self, request: LaunchRequest) -> ReachView:
         wanted = self.options.environment.get(request.agent_type)
         if wanted is None:
-            words = f"no key for its model: no environment is set for agents of type {request.agent_type}"
+            words = f"{_NO_KEY}: no environment is set for agents of type {request.agent_type} (setting environment)"
             return ReachView(what="secrets", words=words, amber=True)
         there = [name for name in wanted.secrets if name in os.environ]
         if not there:
-            return ReachView(what="secrets", words="no key for its model is in the supervisor's environment", amber=True)
+            named = (
+                f"the supervisor's environment has none of {', '.join(wanted.secrets)}" if wanted.secrets else "no secret is named for it"
+            )
+            return ReachView(what="secrets", words=f"{_NO_KEY}: {named}", amber=True)
         return ReachView(what="secrets", words=f"it gets {', '.join(there)}: every program that it starts can read them")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from console.domain.errors import ExitCode
 from console.settings.places import Places, find_places
+from tests.fakes.canned_api import canned_api
 from tests.fakes.verbs import Watchfloor
 
 
@@ -97,3 +99,17 @@ def test_the_newest_lines_of_both_logs_are_printed_without_control_characters(wa
     assert "\x1b" not in said.out and "one" not in said.out
     assert watchfloor("logs", "--filter", "two", *where).out.splitlines() == ["supervisor: two", "guard: guard two"]
     assert "No log has such a line." in watchfloor("logs", "--filter", "four", *where).err
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+def test_a_setting_that_takes_a_restart_says_so_and_how_the_supervisor_is_started_again(
+    watchfloor: Watchfloor, places: Places, is_waiting: bool
+) -> None:
+    row = {"key": "spawn.max_depth", "value": 3 if is_waiting else 4, "next_value": 4, "is_waiting": is_waiting}
+    with canned_api(places) as api:
+        api.say("POST /api/settings", {"rows": [row]})
+        said = watchfloor("config", "set", "spawn.max_depth", "4", "--reason", "r", "--state-dir", str(places.state_dir))
+    shutil.rmtree(places.run_dir)
+    assert said.code == 0
+    assert ("takes effect when the supervisor starts again" in said.out) is is_waiting
+    assert ("Now 3 holds. To start it again: press Ctrl-C in watchfloor supervisor" in said.err) is is_waiting

@@ -28,6 +28,13 @@ def test_the_widest_is_amber_in_every_line(tmp_path: Path) -> None:
     assert f"its workspace (a new one below {tmp_path / 'state' / 'workspaces'})" in lines["files"][0]
     assert {what for what, (_, amber) in lines.items() if amber} == {"program", "files", "hosts", "cost", "secrets"}
     assert "every host" in lines["hosts"][0] and "no limit" in lines["cost"][0] and "no environment is set" in lines["secrets"][0]
+    assert "it waits for one and answers nothing" in lines["secrets"][0]
+
+
+def test_a_program_whose_key_the_supervisor_does_not_have_is_said_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    _, lines = seen(Stage(tmp_path, environment={"codex": {"secrets": ["OPENAI_API_KEY"]}}))
+    assert lines["secrets"][1] and "waits for one" in lines["secrets"][0] and "has none of OPENAI_API_KEY" in lines["secrets"][0]
 
 
 def test_a_sandbox_a_cap_and_a_session_with_data_narrow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
