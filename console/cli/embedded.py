@@ -10,7 +10,7 @@ from pathlib import Path
 
 import console
 from console.api.client.api_client import ApiClient
-from console.api.client.wire import unreachable
+from console.api.client.wire import STARTS_S, unreachable
 from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
@@ -56,8 +56,9 @@ def refuse_to_start(places: Places) -> None:
 def _one_is_there(places: Places) -> bool:
     """Raises TimedOut in words of a start: nothing was asked for yet, so nothing was done."""
     folder = plain(places.state_dir, 300)
+    of_systemd = f", or {STARTS_S:g} s while systemd starts it" if places.state_dir == HOSTS_STATE else ""
     try:
-        with said_while(f"the supervisor of {folder} to answer", f"after {ANSWER_S:g} s"):
+        with said_while(f"the supervisor of {folder} to answer", f"after {ANSWER_S:g} s{of_systemd}"):
             return answers(places, ANSWER_S)
     except TimedOut as error:
         raise TimedOut(
