@@ -9,8 +9,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from console.api.policy.dry_run import PlanCallView, PlanView, PreviewLine
-from console.gui.pages.activity.danger import DangerDialog
 from console.gui.pages.activity.page import ActivityPageView
+from console.gui.pages.activity.talk import DangerDialog
 from console.gui.pages.fleet.dry_run import DryRunCard, PlanDialog, plan_text
 from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.fleet.page import FleetPage

@@ -14,8 +14,7 @@ from console.gui.pages.approvals import answers
 from console.gui.pages.approvals.exact_rule import ExactRuleDialog
 from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.pages.fleet.page import FleetPage
-from console.gui.pages.policy.page import PolicyPage
-from console.gui.pages.policy.remove import RemoveDialog
+from console.gui.pages.policy.page import PolicyPage, RemoveDialog
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes import approval_routes as fake
@@ -147,8 +146,8 @@ def test_the_policy_page_lists_such_rules_and_removes_them(desk: FakeApprovals, 
     assert rules.view.choose(f"allow {row.rule} x-0123456789ab") and page.why_not("policy.remove") == ""
     told = " ".join(line.words for line in page.pane.lines.lines)
     assert is_plain(told) and "ctx-0003" in told and "until" in told and "operator:0" in told
-    assert page.pane.isVisible() and page.pane.remove.isVisible()
-    page.pane.remove.click()
+    assert page.pane.isVisible() and page.pane.offers["policy.remove"].isVisible()
+    page.pane.offers["policy.remove"].click()
     dialog = next(one for one in window.findChildren(RemoveDialog) if one.isVisible())
     dialog.reason.setText("no more")
     dialog.main.click()

@@ -86,7 +86,7 @@ def test_the_history_shows_what_changed_and_leads_back_with_a_reason(rooms: Fake
     page = page_of(window)
     page.do("network.history")
     history = page.tabs.history
-    qtbot.waitUntil(lambda: len(history.model.rows) == 9)
+    qtbot.waitUntil(lambda: len(history.view.row_model.rows) == 9)
     assert history.why_not() == "This is the live version." and page.why_not("network.back") == "This is the live version."
     history.view.choose("117")
     lines = [(fact.left, fact.left_role) for fact in history.diff._facts]
@@ -112,7 +112,7 @@ def test_the_history_shows_what_changed_and_leads_back_with_a_reason(rooms: Fake
     dialog.main.click()
     qtbot.waitUntil(lambda: page.reader.list is not None and page.reader.list.version == 131)
     assert asked(rooms, "revert")[-1] == {"version": 117, "reason": "v118 was a mistake", "base_version": 130}
-    qtbot.waitUntil(lambda: history.model.rows[0].version == 131)
+    qtbot.waitUntil(lambda: history.view.row_model.rows[0].version == 131)
 
 
 def test_removing_says_what_it_would_have_blocked(rooms: FakeRooms, open_window: Open, qtbot: QtBot) -> None:
@@ -137,8 +137,8 @@ def test_hostile_history_marks_and_paths_stay_words(rooms: FakeRooms, open_windo
     page.drawer.form.reason.setText("more")
     qtbot.waitUntil(lambda: bool(page.drawer.test.groups._facts))
     page.do("network.history")
-    qtbot.waitUntil(lambda: len(page.tabs.history.model.rows) == 9)
+    qtbot.waitUntil(lambda: len(page.tabs.history.view.row_model.rows) == 9)
     window.grab()
-    model = page.tabs.history.model
+    model = page.tabs.history.view.row_model
     assert all(is_plain(model.words(r, c)) for r in range(9) for c in range(len(model.columns)))
     assert all(is_plain(w.accessibleName()) and len(w.accessibleName()) < 5000 for w in page.findChildren(QWidget))

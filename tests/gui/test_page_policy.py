@@ -13,13 +13,14 @@ from pytestqt.qtbot import QtBot
 from console.api.messages import AgentView
 from console.api.policy import page as v
 from console.api.policy import rules as p
+from console.gui.kit.table import words_of
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.policy import tools
 from console.gui.pages.policy.backtest import changed_words
 from console.gui.pages.policy.header import head_facts
 from console.gui.pages.policy.page import PolicyPage
 from console.gui.pages.policy.profiles import ChooseDialog
-from console.gui.pages.policy.rules import cell_words, mark_words
+from console.gui.pages.policy.rules import COLUMNS, mark_words
 from console.gui.pages.policy.words import AskedCall, asked_call, explain_argument, kind_words, means
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
@@ -53,7 +54,7 @@ def test_lists_of_any_length(house: FakeHouse, open_window: Opener, qtbot: QtBot
     page = page_of(open_window("policy"))
     for number in (0, 1, 200, 10_000):
         house.supervisor.policy.policy = fake.rules(number)
-        page.read()
+        page.resync()
         qtbot.waitUntil(lambda wanted=number: len(page.tabs.rules.model.rows) == wanted)  # type: ignore[misc]
         qtbot.waitUntil(lambda: not page.reader.reading)
         assert page.tabs.rules.empty.isVisible() == (number == 0) and page.pane.isVisible() == (number > 0)
@@ -67,7 +68,7 @@ def test_rules_stand_deny_before_ask_before_allow_with_hits_last_use_and_place(h
     order = [row.list for row in page.tabs.rules.model.rows]
     assert order == sorted(order, key=["deny", "ask", "allow"].index) and set(order) == {"deny", "ask", "allow"}
     rows = {row.rule: row for row in page.tabs.rules.model.rows}
-    assert cell_words(rows["shell(sudo:*)"], "hits") == "decided 41 calls in 14 days"
+    assert words_of(COLUMNS)(rows["shell(sudo:*)"], "hits") == "decided 41 calls in 14 days"
     assert mark_words(rows["file(read:/etc/shadow)"]) == "never used in 14 d"
     assert mark_words(rows["shell(find:*)"]).startswith("NOT in force: find runs")
     page.tabs.rules.view.choose("allow shell(ls:*)")
@@ -100,12 +101,12 @@ def test_a_file_that_is_not_in_force_is_red_and_says_what_is(house: FakeHouse, o
     badge = page.badge()
     assert badge is not None and badge.kind == "danger"
     house.supervisor.policy.policy = p.PolicyView(problem="it is empty", is_default=False)
-    page.read()
+    page.resync()
     qtbot.waitUntil(lambda: not page.tabs.rules.model.rows)
     assert page.header.facts.state[0] == "Everything is denied" and "every call is denied" in page.tabs.rules.problem.text()
     qtbot.waitUntil(lambda: not page.reader.reading)
     house.supervisor.policy.broken = house.supervisor.approvals.broken_policy = "The ledger cannot be read."
-    page.read()
+    page.resync()
     qtbot.waitUntil(lambda: "ledger cannot be read" in page.header.facts.line and "ledger cannot be read" in page.tabs.lint.problem.text())
     assert page.header.facts.state[2] == "warn"
     page.tabs.explain.call.setPlainText("ls")
@@ -123,12 +124,12 @@ def test_what_cannot_be_read_anew_says_that_it_is_old(tab: str, house: FakeHouse
     before = table.problem.text()
     assert "Old" not in before
     house.supervisor.policy.broken = house.supervisor.approvals.broken_policy = "The ledger cannot be read."
-    page.read()
+    page.resync()
     qtbot.waitUntil(lambda: table.problem.isVisible() and table.problem.text().startswith("Old, read at "))
     assert "ledger cannot be read" in table.problem.text() and shown.rowCount() > 0, "what was read stays, and is called old"
     qtbot.waitUntil(lambda: not page.reader.reading)
     house.supervisor.policy.broken = house.supervisor.approvals.broken_policy = ""
-    page.read()
+    page.resync()
     qtbot.waitUntil(lambda: table.problem.text() == before)
 
 
@@ -241,7 +242,7 @@ def test_calls_of_a_rule_that_decided_another_are_read_again(house: FakeHouse, o
     room.calls = calls
     used = room.policy.rules[0].replaced(hits=room.policy.rules[0].hits + len(calls), last_at=1.0)
     room.policy = room.policy.replaced(rules=[used])
-    page.read()
+    page.resync()
     qtbot.waitUntil(lambda: len(page.pane.calls_model.rows) == len(calls) > 0)
 
 
@@ -263,7 +264,7 @@ def test_a_change_is_tried_first_and_saved_with_a_reason(house: FakeHouse, open_
     assert back.why_not() == "The recorded calls were not checked with exactly this yet."
     qtbot.waitUntil(lambda: back.tried is not None)
     assert back.words.text().startswith("Would have decided 14 of 2,310 differently, 1 of them looser.")
-    assert [row.looser for row in back.model.rows] == [True, False], "the looser ones first"
+    assert [row.looser for row in back.view.row_model.rows] == [True, False], "the looser ones first"
     assert back.why_not() == "A reason is needed." and not back.save.isEnabled()
     back.reason.setText("releases")
     key(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier)
@@ -286,7 +287,7 @@ def test_what_was_tried_over_other_rules_is_not_saved(house: FakeHouse, open_win
     back.reason.setText("r")
     qtbot.waitUntil(lambda: back.tried is not None and not back.why_not())
     house.supervisor.policy.policy = fake.rules().replaced(sha256="d" * 64)
-    page.read()
+    page.resync()
     qtbot.waitUntil(lambda: page.reader.policy is not None and page.reader.policy.sha256 == "d" * 64)
     assert "Other rules are in force" in back.why_not()
     back.put_in_force()
@@ -378,7 +379,7 @@ def test_profiles_stand_side_by_side_and_one_is_chosen_with_a_reason(house: Fake
     strict, coding, observe = tab.cards
     assert "Judges Claude Code, Codex" in coding.judges.text() and "no agents" in strict.judges.text()
     assert "Would ask 79, 6 %" in coding.counts.accessibleName()
-    assert [row.argument for row in tab.model.rows] == ["git push origin main", "npm install left-pad", "make test"]
+    assert [row.argument for row in tab.calls.row_model.rows] == ["git push origin main", "npm install left-pad", "make test"]
     assert "26 calls of 1,402 left out" in tab.left_out.text() and tab.left_out.isVisible()
     tab.kind.setFocus()
     key(window, Qt.Key.Key_Down)
@@ -417,4 +418,4 @@ def test_hostile_calls_and_types_are_shown_as_text_among_the_profiles(house: Fak
     tab = page.tabs.profiles
     qtbot.waitUntil(lambda: tab.tried is not None and tab.view is not None)
     assert tab.own.isVisible() and is_plain(tab.cards[0].judges.text()) and is_plain(tab.kind.itemText(tab.kind.count() - 1))
-    assert len(tab.model.rows) == len(HOSTILE)
+    assert len(tab.calls.row_model.rows) == len(HOSTILE)

@@ -73,7 +73,7 @@ def test_what_an_agent_did_is_seen_explained_and_ruled(places: Places, open_wind
         explain.call.setPlainText("ls")
         qtbot.waitUntil(lambda: explain.shown is not None and explain.shown.verdict == "deny")
         places.policy_file.write_text("{")
-        page.read()
+        page.resync()
         qtbot.waitUntil(lambda: page.header.facts.state[0] == "Newest file NOT in force")
         assert "the last good rules stay in force" in page.tabs.rules.problem.text() and page.tabs.rules.model.rows
         window.close()

@@ -16,7 +16,7 @@ from console.api.messages import Delta, EgressView
 from console.gui.pages.fleet.egress_lines import KEPT, SHOWN
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.network.page import NetworkPage
-from console.gui.pages.network.stricter import StricterDialog
+from console.gui.pages.network.ratchet import StricterDialog
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes.gui_fixture import HOSTILE_NAMES

@@ -78,10 +78,10 @@ def test_every_setting_is_listed_with_origin_and_lock(house: FakeHouse, etc: Pat
     said = {caption: value.text() for caption, (_, value) in page.pane.facts.items()}
     assert said["In force"] == "true" and said["Default"] == "false" and said["Takes"] == "true or false"
     assert said["Locked by"] == f"{etc}/watchfloor.toml:1" and said["From"] == f"Administrator: {etc}/watchfloor.toml:3"
-    assert not page.pane.change.isEnabled() and "locks it" in page.pane.change.toolTip()
+    assert not page.pane.offers["settings.change"].isEnabled() and "locks it" in page.pane.offers["settings.change"].toolTip()
     assert "watchfloor.toml:1 locks it" in page.why_not("settings.change")
     choose(page, "spawn.max_depth")
-    assert page.pane.change.isEnabled() and not page.pane.reset.isEnabled()
+    assert page.pane.offers["settings.change"].isEnabled() and not page.pane.offers["settings.reset"].isEnabled()
 
 
 def test_the_filter_finds_names_words_files_and_locks(house: FakeHouse, open_window: Opener, qtbot: QtBot) -> None:

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from console.api.agents.programs import EndedView
-from console.gui.pages.activity.end import EndDialog
 from console.gui.pages.activity.page import ActivityPageView
+from console.gui.pages.activity.talk import EndDialog
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from tests.fakes.operator_server import FakeHouse

@@ -45,21 +45,20 @@ def fill_bar(widget: QWidget, *parts: Part, spacing: int = 10) -> None:
     row(*parts, margins=(16, 0, 16, 0), spacing=spacing, on=widget)
 
 
-def scrolled(parent: QWidget, *parts: Part, margins: Margins = NONE, spacing: int = 0) -> QScrollArea:
-    """A column that scrolls up and down, and never takes the focus."""
+def scrolled(parent: QWidget, *parts: Part, margins: Margins = NONE, spacing: int = 0, fills: bool = False) -> QScrollArea:
+    """A column that scrolls up and down, and never takes the focus; ``fills``: its parts take the whole height."""
     area = QScrollArea(parent)
     area.setWidgetResizable(True)
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     inner = QWidget(area)
-    column(*parts, STRETCH, margins=margins, spacing=spacing, on=inner)
+    column(*parts, *(() if fills else (STRETCH,)), margins=margins, spacing=spacing, on=inner)
     area.setWidget(inner)
     return area
 
 
-def _filled(layout: L, parts: tuple[Part, ...], margins: Margins, spacing: int, on: QWidget | None) -> L:
-    layout.setContentsMargins(*margins)
-    layout.setSpacing(spacing)
+def fill(layout: QBoxLayout, *parts: Part) -> None:
+    """Adds parts to a layout."""
     for part in parts:
         placed, share = part if isinstance(part, tuple) else (part, 0)
         if placed == STRETCH:
@@ -70,6 +69,12 @@ def _filled(layout: L, parts: tuple[Part, ...], margins: Margins, spacing: int, 
             layout.addLayout(placed, share)
         else:
             layout.addWidget(placed, share)
+
+
+def _filled(layout: L, parts: tuple[Part, ...], margins: Margins, spacing: int, on: QWidget | None) -> L:
+    layout.setContentsMargins(*margins)
+    layout.setSpacing(spacing)
+    fill(layout, *parts)
     if on is not None:
         on.setLayout(layout)
     return layout

@@ -33,11 +33,13 @@ class Cell(Column, Generic[R]):
     """What is painted, where that is other than ``words``."""
     role: str | Callable[[R], str] = "text"
     """The colour of the text."""
-    mono: bool = False
+    mono: bool | Callable[[R], bool] = False
     size: int = 12
     weight: int = fonts.REGULAR
     shape: Callable[[R], Shape] | None = None
     """A mark and a word, in place of the text."""
+    quiet: str = ""
+    """The colour of such a word that is no warning, where it is other than the mark's."""
     paint: Callable[[Canvas, R], None] | None = None
     """Paints the cell by hand, in place of the text."""
     sort: Callable[[R], Any] | Literal["words"] | None = None
@@ -48,11 +50,11 @@ class Cell(Column, Generic[R]):
         if self.paint is not None:
             self.paint(canvas, row)
         elif self.shape is not None:
-            paint_shape(canvas, self.key, self.shape(row))
+            paint_shape(canvas, self.key, self.shape(row), self.quiet)
         else:
             role = self.role if isinstance(self.role, str) else self.role(row)
-            words = (self.text or self.words)(row)
-            canvas.text(self.key, words, role, size=self.size, weight=self.weight, mono=self.mono, right=self.right)
+            mono = self.mono if isinstance(self.mono, bool) else self.mono(row)
+            canvas.text(self.key, (self.text or self.words)(row), role, size=self.size, weight=self.weight, mono=mono, right=self.right)
 
 
 def words_of(cells: Sequence[Cell[Any]]) -> Callable[[Any, str], str]:
@@ -92,8 +94,15 @@ def listing(
     return made
 
 
+def is_in(view: RowView, key: str, at: QPointF) -> bool:
+    """Whether a point of the view lies in that column."""
+    number = next(number for number, column in enumerate(view.row_model.columns) if column.key == key)
+    left = view.columnViewportPosition(number)
+    return not view.isColumnHidden(number) and left <= at.x() <= left + view.columnWidth(number)
+
+
 def paint_shape(canvas: Canvas, key: str, shape: Shape, quiet: str = "", weight: int | None = None) -> None:
-    """Mark and word in a cell. ``quiet``: the colour of a word that is no warning, where it is other than the mark's."""
+    """Mark and word in a cell; ``quiet`` as a Cell has it."""
     cell = canvas.cells.get(key)
     if cell is None:
         return

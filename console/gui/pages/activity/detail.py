@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.agents.activity import ActivityRow
+from console.gui.kit.layout import PANE, STRETCH, column, row
+from console.gui.kit.pane import Offer, Pane
 from console.gui.pages.activity.book import Item
 from console.gui.pages.activity.rows import lines_of, money
 from console.gui.theme import fonts
@@ -13,11 +15,14 @@ from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, Rule
 from console.gui.widgets.reading import PlainView
 from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, day_clock
 
-WIDTH = 388
+OFFERS = (
+    Offer("activity.agent", "Agent", "fleet", "J"),
+    Offer("activity.audit", "Audit", "audit", "O"),
+    Offer("activity.rollback", "Undo", "rollback", "U"),
+)
 _MARKS = {"allow": ("check", "ok"), "deny": ("ban", "danger"), "ask": ("triangle", "warn")}
 _CHIPS = {"allow": ("allowed", "check", "plain"), "deny": ("denied", "ban", "danger"), "ask": ("asked", "warning", "warn")}
 _FIRST = {"tool_call": "Arguments", "tool_result": "Result", "verdict": "Reason", "spend": "Used", "file": "What", "spawn": "Name"}
@@ -48,16 +53,7 @@ class Part(QWidget):
         self.more.clicked.connect(lambda: self.whole_asked.emit(self.row.seq if self.row else 0))
         self._left = Text("", 11, role="text2", wrap=True)
         self.view = PlainView(name, parent=self)
-        head = QHBoxLayout()
-        head.addWidget(self._title)
-        head.addStretch(1)
-        head.addWidget(self.more)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addLayout(head)
-        column.addWidget(self.view, 1)
-        column.addWidget(self._left)
+        column(row(self._title, STRETCH, self.more, spacing=-1), (self.view, 1), self._left, spacing=6, on=self)
 
     def say(self, name: str, row: ActivityRow | None, text: str = "", *, failed: bool = False) -> None:
         """The text of ``row``, or ``text`` where it is known whole."""
@@ -75,10 +71,9 @@ class Part(QWidget):
         self._left.setVisible(any(words))
 
 
-class DetailPane(SidePane):
-    """``asked`` carries an action id of the page, ``whole_asked`` the number of an entry whose whole text is wanted."""
+class EntryPane(Pane):
+    """``whole_asked`` carries the number of an entry whose whole text is wanted."""
 
-    asked = Signal(str)
     whole_asked = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -90,56 +85,32 @@ class DetailPane(SidePane):
         self._chips = Chips()
         self.verdicts = Facts(22)
         self.first, self.second = Part("Arguments", self), Part("Result", self)
-        body = QVBoxLayout()
-        body.setContentsMargins(19, 12, 20, 12)
-        body.setSpacing(0)
-        for part, room in ((self._crumb, 4), (self._what, 7), (self._chips, 0), (Rule(9), 0), (self.verdicts, 4)):
-            body.addWidget(part)
-            body.addSpacing(room)
-        body.addWidget(self.first, 1)
-        body.addSpacing(8)
-        body.addWidget(self.second, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(body, 1)
-        column.addLayout(self._build_foot())
+        head = (self._crumb, 4, self._what, 7, self._chips, Rule(9), self.verdicts, 4)
+        body = column(*head, (self.first, 1), 8, (self.second, 1), margins=PANE)
+        self.lay((body, 1), offers=OFFERS)
         for one in (self.first, self.second):
             one.whole_asked.connect(self.whole_asked)
-
-    def _build_foot(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setContentsMargins(19, 12, 20, 12)
-        row.setSpacing(8)
-        self.agent = Button("Agent", "fleet", keys="J", parent=self)
-        self.audit = Button("Audit", "audit", keys="O", parent=self)
-        self.rollback = Button("Undo", "rollback", keys="U", parent=self)
-        for button, action in ((self.agent, "activity.agent"), (self.audit, "activity.audit"), (self.rollback, "activity.rollback")):
-            button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))
-            row.addWidget(button, 1)
-        return row
 
     def show_item(self, item: Item) -> None:
         """The entry, and for a call what came of it by now."""
         if item is not self.item:
             self._whole.clear()
         self.item = item
-        row, said, verdict = item.row, lines_of(item), item.verdict
-        self._crumb.setText(
-            f"{row.kind.replace('_', ' ')}  ·  {day_clock(row.at)[:6]} {clock(row.at)}" + (f"  ·  turn {row.turn}" if row.turn else "")
-        )
-        self._what.setText(" ".join(w for w in (said.title, (row.ref if row.kind != "tool_call" else "") or said.main) if w))
+        entry, said, verdict = item.row, lines_of(item), item.verdict
+        turn = f"  ·  turn {entry.turn}" if entry.turn else ""
+        self._crumb.setText(f"{entry.kind.replace('_', ' ')}  ·  {day_clock(entry.at)[:6]} {clock(entry.at)}{turn}")
+        self._what.setText(" ".join(w for w in (said.title, (entry.ref if entry.kind != "tool_call" else "") or said.main) if w))
         chips = [ChipSpec(*_CHIPS[verdict.verdict])] if verdict is not None and verdict.verdict in _CHIPS else []
-        failed = row.failed or (item.result is not None and item.result.failed)
+        failed = entry.failed or (item.result is not None and item.result.failed)
         chips += [ChipSpec("failed", "alert", "danger")] if failed else []
-        chips += [ChipSpec(money(row), "", "warn" if row.cost_usd is None else "plain")] if row.kind == "spend" else []
-        chips += [ChipSpec(row.who)] if row.who else []
+        chips += [ChipSpec(money(entry), "", "warn" if entry.cost_usd is None else "plain")] if entry.kind == "spend" else []
+        chips += [ChipSpec(entry.who)] if entry.who else []
         self._chips.say(chips)
         facts = [Fact(v.who or v.verdict, v.text or v.verdict, *_MARKS.get(v.verdict, ("ring", "text2"))) for v in item.verdicts[-4:]]
         self.verdicts.say(facts)
         self.verdicts.setVisible(bool(facts))
-        self.first.say(_FIRST.get(row.kind, "Text"), row, self._whole.get(row.seq, ""), failed=row.kind == "error")
-        is_call = row.kind == "tool_call"
+        self.first.say(_FIRST.get(entry.kind, "Text"), entry, self._whole.get(entry.seq, ""), failed=entry.kind == "error")
+        is_call = entry.kind == "tool_call"
         self.second.setVisible(is_call)
         if is_call:
             result = item.result

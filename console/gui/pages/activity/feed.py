@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.activity import ActivityPage
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import STRETCH, bar, column
 from console.gui.pages.activity.book import PAGE, Book, Item
 from console.gui.pages.activity.rows import COLUMNS, HEIGHT, painter_of, turn_words, words_of
 from console.gui.requests import Requests
-from console.gui.theme.tokens import FILTER_BAR
 from console.gui.timers import once
 from console.gui.widgets.buttons import Button, Pills, SearchField
 from console.gui.widgets.reading import empty_note
@@ -99,34 +99,20 @@ class Feed(Ground):
         self.view.verticalScrollBar().rangeChanged.connect(lambda _low, _high: self._keep_at_end())
 
     def _build(self) -> None:
-        self.bar = QWidget(self)
-        self.bar.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(self.bar)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(10)
-        self.search = SearchField("Search this feed", "/", parent=self.bar, kept="filter")
+        self.search = SearchField("Search this feed", "/", parent=self, kept="filter")
         self.search.setMaximumWidth(280)
         self.search.setMinimumWidth(120)
-        row.addWidget(self.search, 2)
-        self.kinds = Pills(KINDS, self.bar, kept="tab")
-        row.addWidget(self.kinds)
-        row.addStretch(1)
-        self.newer = Button("0 new", "down", keys="End", small=True, parent=self.bar)
+        self.kinds = Pills(KINDS, self, kept="tab")
+        self.newer = Button("0 new", "down", keys="End", small=True, parent=self)
         self.newer.clicked.connect(self.to_newest)
         self.newer.hide()
-        row.addWidget(self.newer)
         self.shown = Text("", 12, role="text2", right=True)
-        row.addWidget(self.shown)
         self.model = FeedModel(COLUMNS, words_of, self)
         self.view = ManyRowView(self.model, painter_of(self._turn_of), lambda item: item.key, self, row_height=HEIGHT)
         self.view.setAccessibleName("Activity")
         self.view.order.keep("time", "The newest entry comes last, as in a conversation.")
         self.empty = empty_note(self.view, _EMPTY)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self.view, 1)
+        column(bar(self, (self.search, 2), self.kinds, STRETCH, self.newer, self.shown), (self.view, 1), on=self)
 
     # --- reading -----------------------------------------------------------------------------------------------------
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.activity import ActivityEntryView
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
+from console.gui.kit.layout import STRETCH, column, row
 from console.gui.pages.activity.book import Item
-from console.gui.pages.activity.detail import WIDTH, DetailPane
+from console.gui.pages.activity.detail import EntryPane
 from console.gui.pages.activity.feed import Feed
 from console.gui.pages.activity.output import OutputDialog
 from console.gui.pages.activity.talk import TalkBar
-from console.gui.pages.interface import Desk, Page, PageSpec
+from console.gui.pages.interface import Desk, PageSpec
+from console.gui.pages.list_page import ListPage
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import count, usd
 
@@ -30,7 +31,7 @@ _GONE = "Kept here: the program's own file is gone."
 _ON_AN_ENTRY = ("activity.agent", "activity.audit", "activity.rollback", "activity.copy", "activity.open")
 
 
-class ActivityPageView(Page):
+class ActivityPageView(ListPage):
     """Reads everything; what a person says to a started program is all that it sends."""
 
     spec = PageSpec("activity", "Activity", "list", "", under="fleet", help="how-to/programs.md#In the console")
@@ -50,52 +51,45 @@ class ActivityPageView(Page):
         ActionSpec("activity.detail", "Show or hide the detail pane", "", "", cap="Enter"),
     )
 
+    pane: EntryPane
+
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.feed = Feed(desk.requests, self._failed, self)
         self.view = self.feed.view
-        self.pane = DetailPane(self)
-        self._pane_wanted = False
-        """Turned by Enter: hidden when wide, shown over the feed when narrow."""
         self._retry_at = 0.0
         self.talk = TalkBar(desk, self)
         self.talk.field.left.connect(self.view.setFocus)
-        talked = QVBoxLayout()
-        talked.setSpacing(0)
-        talked.addWidget(self.feed, 1)
-        talked.addWidget(self.talk)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._build_head())
-        column.addWidget(beside(talked, self.pane, self, WIDTH), 1)
+        self.lay(column((self.feed, 1), self.talk), EntryPane(self), 388, self._build_head())
         self.feed.chosen.connect(lambda _item: self._chose())
         self.feed.changed.connect(self._chose)
-        self.view.opened.connect(lambda _item: self.do("activity.detail"))
-        self.pane.asked.connect(self.do)
+        self.view.opened.connect(lambda _item: self.turn_pane())
         self.pane.whole_asked.connect(self._read_whole)
-        self.pane.hide()
+        self.handlers = {
+            "activity.newest": self.feed.to_newest,
+            "activity.filter": self.feed.search.setFocus,
+            "activity.back": lambda: self.desk.goto("fleet", self.feed.agent_id),
+            "activity.agent": lambda: self.desk.goto("fleet", self._child_of(self.current())),
+            "activity.open": lambda: self.desk.goto("activity", self._child_of(self.current())),
+            "activity.audit": lambda: self._go_behind("audit"),
+            "activity.rollback": lambda: self._go_behind("rollback"),
+            "activity.output": self._show_output,
+            "activity.say": self.talk.field.setFocus,
+            "activity.interrupt": self.talk.interrupt,
+            "activity.copy": self._copy,
+            "activity.detail": self.turn_pane,
+        }
 
     def _build_head(self) -> QWidget:
         self.head = QWidget(self)
         self.head.setFixedHeight(HEADER)
-        row = QHBoxLayout(self.head)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(12)
         self.back = Button("Fleet", small=True, parent=self.head)
         self.back.clicked.connect(lambda: self.do("activity.back"))
-        row.addWidget(self.back)
-        names = QVBoxLayout()
-        names.setSpacing(1)
         self.name = Text("", 17, fonts.SEMIBOLD)
         self.about = Text("", 12, role="text2")
-        for part in (self.name, self.about):
-            names.addWidget(part)
-        names.setContentsMargins(0, 8, 0, 6)
-        row.addLayout(names, 3)
-        row.addStretch(1)
         self.words = Text("", 12, role="text2", mark="ring")
-        row.addWidget(self.words)
+        names = column(self.name, self.about, margins=(0, 8, 0, 6), spacing=1)
+        row(self.back, (names, 3), STRETCH, self.words, margins=(16, 0, 16, 0), spacing=12, on=self.head)
         return self.head
 
     # --- what the window tells -----------------------------------------------------------------------------------
@@ -146,10 +140,10 @@ class ActivityPageView(Page):
     # --- actions ---------------------------------------------------------------------------------------------------
 
     def why_not(self, action_id: str) -> str:
-        item: Item | None = self.view.current()
+        item = self.current()
         if action_id in _ON_AN_ENTRY and item is None:
             return "No entry is selected."
-        if action_id in ("activity.agent", "activity.open") and item is not None and self._child_of(item) not in self.desk.fleet.rows:
+        if action_id in ("activity.agent", "activity.open") and self._child_of(item) not in self.desk.fleet.rows:
             return "This entry started no agent that is in the fleet."
         if action_id == "activity.output" and not self._output_size():
             return "Nothing its program wrote is kept here: only of agents that Watchfloor started."
@@ -161,40 +155,22 @@ class ActivityPageView(Page):
             return self.talk.why_not(action_id.removeprefix("activity."))
         return ""
 
-    def do(self, action_id: str) -> None:
-        item: Item | None = self.view.current()
-        if self.why_not(action_id):
-            self.desk.notices.say("info", self.why_not(action_id))
-        elif action_id == "activity.newest":
-            self.feed.to_newest()
-        elif action_id == "activity.say":
-            self.talk.field.setFocus()
-        elif action_id == "activity.interrupt":
-            self.talk.interrupt()
-        elif action_id == "activity.filter":
-            self.feed.search.setFocus()
-        elif action_id == "activity.output":
-            OutputDialog(self.desk.requests, self.feed.agent_id, self.name.text(), self._output_size(), self.window()).open()
-        elif action_id == "activity.back":
-            self.desk.goto("fleet", self.feed.agent_id)
-        elif action_id == "activity.detail":
-            self._pane_wanted = not self._pane_wanted
-            self._show_pane()
-        elif item is not None:
-            self._do_on_entry(action_id, item)
+    def current(self) -> Item | None:
+        """The selected entry."""
+        found: Item | None = self.view.current()
+        return found
 
-    def _do_on_entry(self, action_id: str, item: Item) -> None:
-        if action_id == "activity.copy":
-            QGuiApplication.clipboard().setText(self.pane.plain())
-            self.desk.notices.say("info", "Copied as it is shown: what was hidden in it is visible.")
-        elif action_id == "activity.agent":
-            self.desk.goto("fleet", self._child_of(item))
-        elif action_id == "activity.open":
-            self.desk.goto("activity", self._child_of(item))
-        elif action_id == "activity.audit":
-            self.desk.goto("audit", f"#{item.audit}")
-        elif action_id == "activity.rollback":
-            self.desk.goto("rollback", item.rollback_id)
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.pane.plain())
+        self.desk.notices.say("info", "Copied as it is shown: what was hidden in it is visible.")
+
+    def _show_output(self) -> None:
+        OutputDialog(self.desk.requests, self.feed.agent_id, self.name.text(), self._output_size(), self.window()).open()
+
+    def _go_behind(self, page: str) -> None:
+        """To the record that is behind the entry."""
+        if (item := self.current()) is not None:
+            self.desk.goto(page, f"#{item.audit}" if page == "audit" else item.rollback_id)
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
@@ -202,18 +178,18 @@ class ActivityPageView(Page):
         page = self.feed.page
         return page.output_bytes if page is not None and page.agent_id == self.feed.agent_id else 0
 
-    def _child_of(self, item: Item) -> str:
-        return item.row.ref if item.row.kind == "spawn" else ""
+    def _child_of(self, item: Item | None) -> str:
+        return item.row.ref if item is not None and item.row.kind == "spawn" else ""
 
     def _failed(self, error: ConsoleError) -> None:
         self._retry_at = self.desk.clock() + _RETRY_S
         self._show_head()
 
     def _chose(self) -> None:
-        item: Item | None = self.view.current()
+        item = self.current()
         if item is not None:
             self.pane.show_item(item)
-        self._show_pane()
+        self.show_pane()
         self._show_head()
 
     def _read_whole(self, seq: int) -> None:
@@ -224,11 +200,11 @@ class ActivityPageView(Page):
         self.pane.show_whole(view.row)
 
     def _show_head(self) -> None:
-        page, row = self.feed.page, self.desk.fleet.rows.get(self.feed.agent_id)
-        self.name.setText(row.name if row is not None else self.feed.agent_id or "No agent yet")
+        page, agent = self.feed.page, self.desk.fleet.rows.get(self.feed.agent_id)
+        self.name.setText(agent.name if agent is not None else self.feed.agent_id or "No agent yet")
         about = []
-        if row is not None:
-            view = row.view
+        if agent is not None:
+            view = agent.view
             about = [view.control_level, view.state.replace("_", " "), usd(view.cost_usd) if view.cost_usd else "", self.feed.agent_id]
         if size := self._output_size():
             about.append(f"output {count(size)} bytes")
@@ -243,17 +219,6 @@ class ActivityPageView(Page):
         self.words.say(" ".join(said), "warn" if is_odd else "text2", "triangle" if is_odd else "ring")
         self.words.setVisible(bool(said))
 
-    def _show_pane(self) -> None:
-        item: Item | None = self.view.current()
-        wanted = item is not None and (self._pane_wanted if self.is_narrow else not self._pane_wanted)
-        self.pane.setVisible(wanted)
-        for action, button in (
-            ("activity.agent", self.pane.agent),
-            ("activity.audit", self.pane.audit),
-            ("activity.rollback", self.pane.rollback),
-        ):
-            button.allow(self.why_not(action))
-
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
         colours = ink()
@@ -261,7 +226,3 @@ class ActivityPageView(Page):
         painter.fillRect(0, 0, self.width(), HEADER, QColor(colours.bg0))
         painter.fillRect(0, HEADER - 1, self.width(), 1, QColor(colours.line))
         painter.end()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._show_pane()

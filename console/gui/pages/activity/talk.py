@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.programs import EndBody, EndedView, InterruptBody, SaidView, SayBody
 from console.api.messages import AgentDetailView
 from console.domain.conversation import checked_text
 from console.domain.errors import ConsoleError, Unconfirmed
-from console.gui.pages.activity.danger import DangerDialog
-from console.gui.pages.activity.end import EndDialog
+from console.gui.kit.layout import column, row
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.timers import every
 from console.gui.widgets.buttons import Button
+from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.side_pane import Foot
 from console.gui.widgets.text import Text
@@ -46,6 +48,40 @@ class MessageField(QPlainTextEdit):
             super().keyPressEvent(event)
 
 
+class DangerDialog(Dialog):
+    """A message that names dangerous operations: which, and whether it is meant. ``then`` gets the reason.
+
+    What is sent is the message that was shown, whatever was written since.
+    """
+
+    def __init__(self, words: str, message: str, then: Callable[[str], None], parent: QWidget) -> None:
+        super().__init__("Send it all the same?", "Send", "danger", parent, width=560)
+        self.found = self.paragraph(words, "warn", "triangle")
+        self.message = self.paragraph(f"The message: {message}")
+        self.reason = self.ask_reason(label="Why it is meant; recorded", needed=True)
+        _send_with(self, self.reason, then)
+
+
+class EndDialog(Dialog):
+    """The question before a started program is asked to finish. ``then`` gets the reason, which may be empty."""
+
+    def __init__(self, name: str, agent_id: str, then: Callable[[str], None], parent: QWidget) -> None:
+        super().__init__(f"Finish {name}?", "Finish", "primary", parent, width=520)
+        self.target = self.paragraph(f"Agent {agent_id} may finish its turn, for 30 seconds. It accepts no message afterwards.")
+        self.rest = self.paragraph("Nothing is killed. Processes that are left after that time are named.", "text2")
+        self.reason = self.ask_reason(label="Why; recorded")
+        _send_with(self, self.reason, then)
+
+
+def _send_with(dialog: Dialog, reason: QLineEdit, then: Callable[[str], None]) -> None:
+    """Enter in the field or the main button closes the dialog and hands the reason on."""
+    reason.setAccessibleName("Why")
+    reason.returnPressed.connect(dialog.main.click)
+    dialog.main.clicked.connect(lambda: then(reason.text().strip()))
+    dialog.main.clicked.connect(dialog.accept)
+    reason.setFocus()
+
+
 class TalkBar(Foot):
     """Below the feed. What was written for one agent never goes to another."""
 
@@ -70,23 +106,8 @@ class TalkBar(Foot):
         self.stop.clicked.connect(self.interrupt)
         self.finish = Button("End…", "", small=True, parent=self)
         self.finish.clicked.connect(self.ask_end)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.field, 1)
-        buttons = QVBoxLayout()
-        buttons.setSpacing(4)
-        buttons.addWidget(self.send)
-        below = QHBoxLayout()
-        below.setSpacing(4)
-        below.addWidget(self.stop)
-        below.addWidget(self.finish)
-        buttons.addLayout(below)
-        row.addLayout(buttons)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 7, 16, 8)
-        column.setSpacing(5)
-        column.addWidget(self.state)
-        column.addLayout(row)
+        buttons = column(self.send, row(self.stop, self.finish, spacing=4), spacing=4)
+        column(self.state, row((self.field, 1), buttons, spacing=8), margins=(16, 7, 16, 8), spacing=5, on=self)
         self._poll = every(self, LOOK_MS, self.look)
         self._show()
 
@@ -179,8 +200,8 @@ class TalkBar(Foot):
             self._told(why_not, odd=True)
             return
         agent_id = self.agent_id
-        row = self._desk.fleet.rows.get(agent_id)
-        EndDialog(row.name if row is not None else agent_id, agent_id, lambda reason: self._end(agent_id, reason), self.window()).open()
+        agent = self._desk.fleet.rows.get(agent_id)
+        EndDialog(agent.name if agent is not None else agent_id, agent_id, lambda reason: self._end(agent_id, reason), self.window()).open()
 
     def _end(self, agent_id: str, reason: str) -> None:
         if agent_id != self.agent_id or self.why_not("end"):
@@ -236,8 +257,8 @@ class TalkBar(Foot):
         for part in (self.field, self.send, self.stop, self.finish):
             part.setVisible(can_write)
         self.setFixedHeight(102 if can_write else 34)
-        row = self._desk.fleet.rows.get(self.agent_id)
-        self.field.setPlaceholderText(safe_text(f"Tell {row.name if row is not None else self.agent_id} something", 120))
+        agent = self._desk.fleet.rows.get(self.agent_id)
+        self.field.setPlaceholderText(safe_text(f"Tell {agent.name if agent is not None else self.agent_id} something", 120))
         self.send.allow(why_not or ("" if text.strip() else "Nothing is written yet."))
         self.stop.allow(self.why_not("interrupt"))
         self.finish.allow(self.why_not("end"))

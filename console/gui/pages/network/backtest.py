@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
-from console.api.allowlist_review import BacktestGroup, BacktestView
-from console.domain.errors import ConsoleError
+from console.api import endpoints as ep
+from console.api.allowlist_review import BacktestBody, BacktestGroup, BacktestView
+from console.domain.errors import Conflict, ConsoleError
+from console.gui.kit.asking import ReasonDialog
+from console.gui.kit.layout import fill
+from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.facts import Card, Fact, Facts
 from console.gui.widgets.text import Text
@@ -66,11 +70,8 @@ class BacktestCard(Card):
         self.words = Text("", 12, fonts.REGULAR, "text", wrap=True)
         self.groups = Facts(21)
         self.bounds = Text("", 11, fonts.REGULAR, "text2", wrap=True)
-        for part, room in ((Text("What would this have changed?", 13, fonts.SEMIBOLD), 2), (self._days, 4), (self.words, 4)):
-            self.column.addWidget(part)
-            self.column.addSpacing(room)
-        self.column.addWidget(self.groups)
-        self.column.addWidget(self.bounds)
+        title = Text("What would this have changed?", 13, fonts.SEMIBOLD)
+        fill(self.column, title, 2, self._days, 4, self.words, 4, self.groups, self.bounds)
         self.hide()
 
     def asking(self) -> None:
@@ -97,3 +98,25 @@ class BacktestCard(Card):
         self.bounds.setVisible(bool(bounds))
         self.set_kind("warn" if role == "warn" else "plain")
         self.show()
+
+
+class ChangeDialog(ReasonDialog):
+    """A change of the allowlist, with what it would have done to recorded requests. Not sent twice over a list that is another by now."""
+
+    def __init__(self, desk: Desk, title: str, main: str, kind: str, parent: QWidget, *, width: int = 480) -> None:
+        super().__init__(title, main, kind, parent, width=width)
+        self.desk = desk
+        self.test = BacktestCard(self)
+
+    def ask_with(self, body: BacktestBody) -> None:
+        """The card for this change, and the field for the reason, below what was said."""
+        self.body.addWidget(self.test)
+        self.test.asking()
+        tested = self.desk.requests.ask(ep.BACKTEST, body=body).while_alive(self)
+        tested.then(self.test.say).failed(self.test.fail)
+        self.ask()
+
+    def refused(self, error: ConsoleError) -> None:
+        super().refused(error)
+        if isinstance(error, Conflict):
+            self.main.setEnabled(False)  # the list is another one now: look at it first

@@ -6,22 +6,23 @@ from dataclasses import dataclass
 from enum import Enum
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.allowlist_review import BacktestBody, BacktestView
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, MarkView, UrlTestBody, UrlTestView
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
+from console.gui.kit.layout import PANE, column, row, scrolled
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.backtest import BacktestCard
 from console.gui.pages.network.draft import probe_url
+from console.gui.pages.network.entries import mark_words
 from console.gui.pages.network.form import EntryForm, Written, written
-from console.gui.pages.network.marks import mark_words
 from console.gui.theme import fonts
 from console.gui.timers import once
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Rule
-from console.gui.widgets.side_pane import SidePane, scrolling
+from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, plural, took
 
@@ -77,10 +78,6 @@ class Drawer(SidePane):
         self.form.changed.connect(self._edited)
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        scroll, body = scrolling(self)
         self._crumb = Text("", 11, fonts.REGULAR, "text2")
         self._name = Text("", 15, fonts.MEDIUM, mono=True)
         self._chips = Chips()
@@ -89,38 +86,17 @@ class Drawer(SidePane):
         self.marks = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
         self.marks.hide()
         self.test = BacktestCard(self)
-        for part, room in (
-            (self._crumb, 5),
-            (self._name, 8),
-            (self._chips, 0),
-            (Rule(9), 0),
-            (self.marks, 0),
-            (self.form, 12),
-            (self.test, 8),
-        ):
-            body.addWidget(part)
-            body.addSpacing(room)
-        body.addWidget(self.verdict)
-        body.addSpacing(4)
-        body.addWidget(self.outcome)
-        body.addStretch(1)
-        column.addWidget(scroll, 1)
-        column.addLayout(self._build_foot())
-
-    def _build_foot(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setContentsMargins(19, 12, 20, 12)
-        row.setSpacing(8)
+        head = (self._crumb, 5, self._name, 8, self._chips, Rule(9), self.marks)
+        rest = (self.form, 12, self.test, 8, self.verdict, 4, self.outcome)
+        body = scrolled(self, *head, *rest, margins=(19, 13, 20, 12))
         self.discard = Button("Close", keys="Esc", parent=self)
         self.discard.clicked.connect(self.close_draft)
         self.remove = Button("Remove…", kind="danger", parent=self)
         self.remove.clicked.connect(lambda: self.remove_asked.emit(self.draft.entry_id))
         self.save = Button("Save", kind="primary", keys="Ctrl S", parent=self)
         self.save.clicked.connect(self.save_draft)
-        row.addWidget(self.discard)
-        row.addWidget(self.remove)
-        row.addWidget(self.save, 1)
-        return row
+        foot = row(self.discard, self.remove, (self.save, 1), margins=PANE, spacing=8)
+        column((body, 1), foot, margins=(1, 0, 0, 0), on=self)
 
     # --- opening and closing -----------------------------------------------------------------------------------------
 

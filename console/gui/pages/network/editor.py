@@ -10,56 +10,34 @@ from PySide6.QtWidgets import QWidget
 from console.api import endpoints as ep
 from console.api.allowlist_review import BacktestBody
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, EgressView
-from console.domain.errors import Conflict, ConsoleError, UsageProblem
+from console.domain.errors import UsageProblem
+from console.gui.link.pending import Pending
 from console.gui.pages.interface import Desk
-from console.gui.pages.network.backtest import BacktestCard
+from console.gui.pages.network.backtest import ChangeDialog
 from console.gui.pages.network.draft import offer
 from console.gui.pages.network.drawer import Drawer
 from console.gui.pages.network.reader import NetworkReader
-from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.rows import RowView
 from console.gui.widgets.words import age, plural
 
 
-class RemoveDialog(Dialog):
-    """Removes once a reason is there; a refusal is shown in the supervisor's words and nothing is changed."""
+class RemoveDialog(ChangeDialog):
+    """Removes an entry once a reason is there."""
 
     def __init__(self, desk: Desk, entry: AllowlistEntryView, version: int, parent: QWidget) -> None:
-        super().__init__(f"Remove {entry.host}:{entry.port}?", "Remove", "danger", parent)
-        self._desk, self._entry, self._version = desk, entry, version
-        self.result_view: AllowlistChangedView | None = None
-        used = (
-            f"{plural(entry.hits_7d, 'request')} in 7 days, last {age(entry.last_used, desk.clock())}"
-            if entry.hits_7d
-            else "not used in 7 days"
-        )
+        super().__init__(desk, f"Remove {entry.host}:{entry.port}?", "Remove", "danger", parent)
+        self._entry, self._version = entry, version
+        last = f"{plural(entry.hits_7d, 'request')} in 7 days, last {age(entry.last_used, desk.clock())}"
+        used = last if entry.hits_7d else "Not used in 7 days"
         self.paragraph(f"Entry {entry.entry_id}, {entry.owner}: {entry.reason}")
-        self.paragraph(f"{used[0].upper()}{used[1:]}. Agents can reach it no longer, and open connections are cut.")
-        self.test = BacktestCard(self)
-        self.body.addWidget(self.test)
-        self.test.asking()
-        tested = desk.requests.ask(ep.BACKTEST, body=BacktestBody(remove=entry.entry_id)).while_alive(self)
-        tested.then(self.test.say).failed(self.test.fail)
-        self.reason = self.ask_reason(needed=True)
-        self.main.clicked.connect(self._send)
-        self.reason.setFocus()
+        self.paragraph(f"{used}. Agents can reach it no longer, and open connections are cut.")
+        self.ask_with(BacktestBody(remove=entry.entry_id))
 
-    def _send(self) -> None:
-        self.main.setEnabled(False)
-        self.problem.hide()
-        reason = self.reason.text().strip()
-        asked = self._desk.requests.ask(ep.REMOVE_ENTRY, self._entry.entry_id, reason=reason, base_version=self._version)
-        asked.while_alive(self).then(self._done).failed(self._failed)
+    def send(self, reason: str) -> Pending[AllowlistChangedView]:
+        return self.desk.requests.ask(ep.REMOVE_ENTRY, self._entry.entry_id, reason=reason, base_version=self._version)
 
-    def _failed(self, error: ConsoleError) -> None:
-        self.refused(error)
-        if isinstance(error, Conflict):
-            self.main.setEnabled(False)  # the list is another one now: look at it first
-
-    def _done(self, view: AllowlistChangedView) -> None:
-        self.result_view = view
-        self._desk.notices.say("info", f"{self._entry.host}:{self._entry.port} removed. v{view.version}: {view.words}")
-        self.accept()
+    def answered(self, answer: AllowlistChangedView) -> None:
+        self.desk.notices.say("info", f"{self._entry.host}:{self._entry.port} removed. v{answer.version}: {answer.words}")
 
 
 class Editor(QObject):

@@ -7,22 +7,21 @@ from collections import deque
 from collections.abc import Callable
 from time import monotonic
 
-from PySide6.QtCore import QPointF, QRectF, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QPointF, Signal
+from PySide6.QtWidgets import QWidget
 
 from console.api.messages import EgressView
+from console.gui.kit.layout import STRETCH, bar, column
+from console.gui.kit.table import is_in, paint_shape
 from console.gui.pages.network.draft import Offer, offer
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR
 from console.gui.timers import every
 from console.gui.widgets.buttons import Button, Pills
-from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, Sorts, by_words
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, count
-from console.panic.marks import draw_mark
 
 KEPT = 2000
 """Lines kept; older ones are in the ledger."""
@@ -167,12 +166,7 @@ def paint_line(canvas: Canvas, line: Line) -> None:
     canvas.text("to", f"{view.host}{path}", mono=True)
     total = view.bytes_up + view.bytes_down
     canvas.text("bytes", _bytes(total), "text2" if total else "text3", right=True)
-    word, shape, role = verdict(line)
-    cell = canvas.cells["verdict"]
-    draw_mark(canvas.painter, shape, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
-    strong = role != "text2"
-    colour = getattr(canvas.ink, role)
-    draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), word, fonts.ui(12, fonts.SEMIBOLD if strong else fonts.REGULAR), colour)
+    paint_shape(canvas, "verdict", verdict(line))
     canvas.text("rule", short_rule(view.rule), "text2")
     if line.offer.kind == "allow":
         canvas.text("act", "Allow this…", "accent", weight=fonts.MEDIUM, right=True)
@@ -208,33 +202,20 @@ class EgressLog(Ground):
         self.book = EgressBook()
         self._waiting = 0
         self._dirty = self._old = False
-        bar = QWidget(self)
-        bar.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(12)
-        row.addWidget(Text("Egress, live", 13, fonts.SEMIBOLD))
         self.state = Text("", 12, fonts.REGULAR, "text2")
-        row.addWidget(self.state)
-        self.newer = Button("0 new", "arrow", small=True, parent=bar)
+        self.newer = Button("0 new", "arrow", small=True, parent=self)
         self.newer.clicked.connect(self.follow)
         self.newer.hide()
-        row.addWidget(self.newer)
-        row.addStretch(1)
-        self.pills = Pills({"all": "All", "blocked": "Blocked", "errors": "Errors"}, bar, kept="decided")
+        self.pills = Pills({"all": "All", "blocked": "Blocked", "errors": "Errors"}, self, kept="decided")
         self.pills.changed.connect(lambda _key: self._show())
-        row.addWidget(self.pills)
         self.model = RowModel(COLUMNS, cell_words, self)
         self.view = ManyRowView(self.model, paint_line, lambda line: str(line.serial), self, sorts=_SORTS)
         self.view.setAccessibleName("Egress log")
         self.empty = empty_note(self.view, EMPTY)
         self.view.pressed_at.connect(self._pressed)
         self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._scrolled())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(bar)
-        column.addWidget(self.view, 1)
+        title = Text("Egress, live", 13, fonts.SEMIBOLD)
+        column(bar(self, title, self.state, self.newer, STRETCH, self.pills, spacing=12), (self.view, 1), on=self)
         self._flush = every(self, FLUSH_MS, self.flush)
 
     @property
@@ -306,7 +287,5 @@ class EgressLog(Ground):
         self.newer.setVisible(self._waiting > 0 and not following)
 
     def _pressed(self, line: Line, at: QPointF) -> None:
-        column = next(number for number, c in enumerate(COLUMNS) if c.key == "act")
-        left = self.view.columnViewportPosition(column)
-        if line.offer.kind == "allow" and left <= at.x() <= left + self.view.columnWidth(column):
+        if line.offer.kind == "allow" and is_in(self.view, "act", at):
             self.allow_asked.emit(line.view)

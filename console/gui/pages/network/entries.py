@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor
 
-from console.api.messages import AllowlistEntryView
+from console.api.messages import AllowlistEntryView, MarkView
 from console.gui.pages.network.draft import TLS_PORT
-from console.gui.pages.network.marks import first_chip, mark_words
 from console.gui.theme import fonts
+from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.marks import chip_width, draw_chip, draw_text
 from console.gui.widgets.rows import Canvas, Column, Sorts, by_words
 from console.gui.widgets.safe_text import safe_text
@@ -29,6 +30,20 @@ COLUMNS = (
     Column("hits", "Hits 7 d", 66, right=True, hide_below=480),
 )
 LEVELS = {"PUBLIC": "Public", "INTERNAL": "Internal", "CONFIDENTIAL": "Confidential", "SECRET": "Secret"}
+
+SHORT = {
+    "kill_file": "Kill file",
+    "multi_tenant": "Multi-tenant host",
+    "publishing": "Publishing host",
+    "wide": "Too wide",
+    "open_methods": "Any method",
+    "overlap": "Superfluous",
+    "unused": "Unused",
+    "review_due": "Review",
+    "private": "Private address",
+    "secret": "May get SECRET",
+}
+"""Kind of a mark -> its word in the table."""
 
 
 @dataclass(slots=True)
@@ -91,6 +106,26 @@ SORTS: Sorts = {
     "used": lambda row: row.view.last_used,
     "hits": lambda row: row.view.hits_7d,
 }
+
+
+def chip_of(mark: MarkView) -> ChipSpec:
+    """Red for a danger, amber for the rest; a kind this console does not know keeps its own name."""
+    words = SHORT.get(mark.kind, mark.kind.replace("_", " "))
+    return ChipSpec(words, "alert" if mark.danger else "warning", "danger" if mark.danger else "warn")
+
+
+def first_chip(view: AllowlistEntryView) -> ChipSpec | None:
+    """What the table shows: the worst mark, and how many more there are."""
+    if not view.marks:
+        return None
+    worst = chip_of(sorted(view.marks, key=lambda mark: not mark.danger)[0])
+    more = len(view.marks) - 1
+    return ChipSpec(f"{worst.text} +{more}" if more else worst.text, worst.icon, worst.kind)
+
+
+def mark_words(marks: Iterable[MarkView]) -> str:
+    """All marks in words, for a tooltip and a screen reader."""
+    return "; ".join(f"{'DANGER: ' if mark.danger else ''}{mark.words}" for mark in marks)
 
 
 def matches(view: AllowlistEntryView, text: str) -> bool:

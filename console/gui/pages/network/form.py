@@ -12,6 +12,7 @@ from console.api.messages import AllowlistEntryBody, AllowlistEntryView
 from console.domain.errors import UsageProblem
 from console.domain.message import Malformed
 from console.domain.network import METHODS
+from console.gui.kit.layout import STRETCH, column, row
 from console.gui.pages.network.draft import TLS_PORT
 from console.gui.pages.network.entries import LEVELS
 from console.gui.theme import fonts
@@ -130,27 +131,19 @@ class EntryForm(QWidget):
         return field
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(10)
-        column.addLayout(_pair(("Host", self.host, 4), ("Port", self.port, 1)))
-        methods = QVBoxLayout()
-        methods.setSpacing(4)
-        methods.addWidget(Text("Methods (none: any)", 11, fonts.MEDIUM, "text2"))
         pills = list(self.methods.values())
-        for line in (pills[:_PER_LINE], pills[_PER_LINE:]):
-            row = QHBoxLayout()
-            row.setSpacing(6)
-            for pill in line:
-                row.addWidget(pill)
-            row.addStretch(1)
-            methods.addLayout(row)
-        column.addLayout(methods)
-        column.addLayout(_labelled("Paths, one a line (none: any)", self.paths))
-        column.addWidget(self.tls)
-        column.addLayout(_pair(("Most sensitive data allowed", self.may_receive, 1), ("Owner", self.owner, 1)))
-        column.addLayout(_pair(("Reason", self.reason, 2), ("Review by", self.review_by, 1)))
-        column.addLayout(_labelled("Private networks it may lead to", self.private))
+        lines = (row(*line, STRETCH, spacing=6) for line in (pills[:_PER_LINE], pills[_PER_LINE:]))
+        column(
+            _pair(("Host", self.host, 4), ("Port", self.port, 1)),
+            column(Text("Methods (none: any)", 11, fonts.MEDIUM, "text2"), *lines, spacing=4),
+            _labelled("Paths, one a line (none: any)", self.paths),
+            self.tls,
+            _pair(("Most sensitive data allowed", self.may_receive, 1), ("Owner", self.owner, 1)),
+            _pair(("Reason", self.reason, 2), ("Review by", self.review_by, 1)),
+            _labelled("Private networks it may lead to", self.private),
+            spacing=10,
+            on=self,
+        )
 
     def now(self) -> Written:
         """Exactly what stands in the fields."""
@@ -189,16 +182,8 @@ class EntryForm(QWidget):
 
 
 def _labelled(words: str, field: QWidget) -> QVBoxLayout:
-    column = QVBoxLayout()
-    column.setSpacing(3)
-    column.addWidget(Text(words, 11, fonts.MEDIUM, "text2"))
-    column.addWidget(field)
-    return column
+    return column(Text(words, 11, fonts.MEDIUM, "text2"), field, spacing=3)
 
 
 def _pair(*parts: tuple[str, QWidget, int]) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(12)
-    for words, field, share in parts:
-        row.addLayout(_labelled(words, field), share)
-    return row
+    return row(*((_labelled(words, field), share) for words, field, share in parts), spacing=12)

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.allowlist_review import AllowlistHistoryView, AllowlistVersionView, BacktestBody, RevertBody
 from console.api.messages import AllowlistChangedView
-from console.domain.errors import Conflict, ConsoleError
+from console.domain.errors import ConsoleError
+from console.gui.kit.layout import column, row, scrolled
+from console.gui.kit.table import Cell, listing
+from console.gui.link.pending import Pending
 from console.gui.pages.interface import Desk
-from console.gui.pages.network.backtest import BacktestCard
+from console.gui.pages.network.backtest import ChangeDialog
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView, Sorts, by_words
+from console.gui.widgets.rows import RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 
-COLUMNS = (
-    Column("version", "Version", 96),
-    Column("when", "When", 112),
-    Column("by", "By", 116, hide_below=420),
-    Column("changes", "Changes", share=2, hide_below=520),
-    Column("reason", "Reason", share=3),
-)
 _VERSIONS = 100
 """Versions that are asked for, the newest ones."""
 _SHOWN = 200
@@ -43,35 +38,31 @@ def change_words(view: AllowlistVersionView) -> str:
     return ", ".join(f"{number} {what}" for what, number in counts.items() if number) or "nothing"
 
 
-def cell_words(row: AllowlistVersionView, key: str) -> str:
-    """What a cell says."""
-    match key:
-        case "version":
-            return f"v{row.version}, {plural(row.entries, 'entry', 'entries')}"
-        case "when":
-            return day_clock(row.at)
-        case "by":
-            return row.by
-        case "changes":
-            return change_words(row)
-    return row.reason
-
-
-_SORTS: Sorts = {
-    **by_words(cell_words, "by", "reason"),
-    "version": lambda row: row.version,
-    "when": lambda row: row.at,
-    "changes": lambda row: len(row.changes),
-}
-
-
-def paint_version(canvas: Canvas, row: AllowlistVersionView) -> None:
-    """One version."""
-    canvas.text("version", f"v{row.version} · {row.entries}", mono=True, size=13, weight=fonts.MEDIUM)
-    canvas.text("when", day_clock(row.at), "text2", mono=True)
-    canvas.text("by", row.by, "text2")
-    canvas.text("changes", change_words(row), "text" if row.readable else "warn")
-    canvas.text("reason", row.reason)
+COLUMNS: tuple[Cell[AllowlistVersionView], ...] = (
+    Cell(
+        "version",
+        "Version",
+        96,
+        words=lambda row: f"v{row.version}, {plural(row.entries, 'entry', 'entries')}",
+        size=13,
+        mono=True,
+        text=lambda row: f"v{row.version} · {row.entries}",
+        weight=fonts.MEDIUM,
+        sort=lambda row: row.version,
+    ),
+    Cell("when", "When", 112, words=lambda row: day_clock(row.at), role="text2", mono=True, sort=lambda row: row.at),
+    Cell("by", "By", 116, hide_below=420, words=lambda row: row.by, role="text2", sort="words"),
+    Cell(
+        "changes",
+        "Changes",
+        share=2,
+        hide_below=520,
+        words=change_words,
+        role=lambda row: "text" if row.readable else "warn",
+        sort=lambda row: len(row.changes),
+    ),
+    Cell("reason", "Reason", share=3, words=lambda row: row.reason, sort="words"),
+)
 
 
 def diff_lines(view: AllowlistVersionView) -> list[Fact]:
@@ -97,9 +88,7 @@ class HistoryView(QWidget):
         super().__init__(parent)
         self._desk = desk
         self.live = 0
-        self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_version, lambda row: str(row.version), self, sorts=_SORTS)
-        self.view.setAccessibleName("Versions of the allowlist")
+        self.view = listing("Versions of the allowlist", COLUMNS, lambda row: str(row.version), self, RowView)
         self.empty = empty_note(self.view, "The list was never changed.")
         self.title = Text("", 13, fonts.SEMIBOLD)
         self.why = Text("", 12, fonts.REGULAR, "text2", wrap=True)
@@ -108,25 +97,10 @@ class HistoryView(QWidget):
         self.back.clicked.connect(self.ask_back)
         self.view.chosen.connect(lambda _row: self._show())
         pane = QWidget(self)
-        column = QVBoxLayout(pane)
-        column.setContentsMargins(16, 12, 16, 10)
-        column.addWidget(self.title)
-        column.addWidget(self.why)
-        scroll = QScrollArea(pane)
-        scroll.setWidgetResizable(True)
-        inner = QWidget(scroll)
-        lines = QVBoxLayout(inner)
-        lines.setContentsMargins(0, 0, 0, 0)
-        lines.addWidget(self.diff)
-        lines.addStretch(1)
-        scroll.setWidget(inner)
-        column.addWidget(scroll, 1)
-        column.addWidget(self.back)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.view, 3)
-        row.addWidget(pane, 2)
+        lines = scrolled(pane, self.diff, spacing=-1)
+        lines.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        column(self.title, self.why, (lines, 1), self.back, margins=(16, 12, 16, 10), spacing=-1, on=pane)
+        row((self.view, 3), (pane, 2), on=self)
 
     def read(self) -> None:
         """Asks for the versions again."""
@@ -143,13 +117,13 @@ class HistoryView(QWidget):
 
     def _failed(self, error: ConsoleError) -> None:
         self.empty.setText(f"The history cannot be shown: {error}")
-        self.empty.setVisible(not self.model.rows)
+        self.empty.setVisible(not self.view.row_model.rows)
 
     def _show(self) -> None:
-        row = self.view.current()
-        self.title.setText(f"v{row.version}: {change_words(row)}" if row is not None else "")
-        self.why.setText(f"{row.by}: {row.reason}" if row is not None else "")
-        self.diff.say(diff_lines(row) if row is not None else [])
+        shown = self.view.current()
+        self.title.setText(f"v{shown.version}: {change_words(shown)}" if shown is not None else "")
+        self.why.setText(f"{shown.by}: {shown.reason}" if shown is not None else "")
+        self.diff.say(diff_lines(shown) if shown is not None else [])
         self.back.allow(self.why_not())
 
     def why_not(self) -> str:
@@ -179,36 +153,18 @@ class HistoryView(QWidget):
         painter.end()
 
 
-class RevertDialog(Dialog):
+class RevertDialog(ChangeDialog):
     """An old version's entries become the newest version's, once a reason is there."""
 
     def __init__(self, desk: Desk, version: AllowlistVersionView, live: int, parent: QWidget) -> None:
-        super().__init__(f"Go back to v{version.version}?", f"Go back to v{version.version}", "primary", parent, width=540)
-        self._desk, self._version, self._live = desk, version.version, live
-        what = (
-            f"The {plural(version.entries, 'entry', 'entries')} of v{version.version} become v{live + 1}. Nothing of the history is lost."
-        )
-        self.paragraph(what)
-        self.test = BacktestCard(self)
-        self.body.addWidget(self.test)
-        self.reason = self.ask_reason(needed=True)
-        self.main.clicked.connect(self._send)
-        self.test.asking()
-        asked = desk.requests.ask(ep.BACKTEST, body=BacktestBody(version=version.version)).while_alive(self)
-        asked.then(self.test.say).failed(self.test.fail)
-        self.reason.setFocus()
+        super().__init__(desk, f"Go back to v{version.version}?", f"Go back to v{version.version}", "primary", parent, width=540)
+        self._version, self._live = version.version, live
+        entries = plural(version.entries, "entry", "entries")
+        self.paragraph(f"The {entries} of v{version.version} become v{live + 1}. Nothing of the history is lost.")
+        self.ask_with(BacktestBody(version=version.version))
 
-    def _send(self) -> None:
-        self.main.setEnabled(False)
-        self.problem.hide()
-        body = RevertBody(version=self._version, reason=self.reason.text().strip(), base_version=self._live)
-        self._desk.requests.ask(ep.REVERT, body=body).while_alive(self).then(self._done).failed(self._failed)
+    def send(self, reason: str) -> Pending[AllowlistChangedView]:
+        return self.desk.requests.ask(ep.REVERT, body=RevertBody(version=self._version, reason=reason, base_version=self._live))
 
-    def _failed(self, error: ConsoleError) -> None:
-        self.refused(error)
-        if isinstance(error, Conflict):
-            self.main.setEnabled(False)  # the list is another one now: look at it first
-
-    def _done(self, view: AllowlistChangedView) -> None:
-        self._desk.notices.say("info", f"The list is as it was at v{self._version}. v{view.version}: {view.words}")
-        self.accept()
+    def answered(self, answer: AllowlistChangedView) -> None:
+        self.desk.notices.say("info", f"The list is as it was at v{self._version}. v{answer.version}: {answer.words}")

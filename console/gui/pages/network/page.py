@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.messages import AllowlistView, Delta, EgressView
 from console.domain.message import Malformed
+from console.gui.actions import ActionSpec
+from console.gui.kit.layout import column
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.network.drawer import WIDTH, Drawer
 from console.gui.pages.network.editor import Editor
 from console.gui.pages.network.header import Blocked, NetworkHeader, head_facts
 from console.gui.pages.network.reader import NetworkReader
 from console.gui.pages.network.tabs import NetworkTabs
-from console.gui.pages.network.verbs import SANDBOX_KEYS, VERBS
 from console.gui.widgets.split import beside
 
+SANDBOX_KEYS = (
+    ("↑ ↓", "move"),
+    ("Enter", "switch stricter…"),
+    ("D", "private data…"),
+    ("/", "filter"),
+    ("A", "allow this…"),
+    ("S", "allowlist"),
+    ("H", "history"),
+)
+"""What the status bar shows while the sandboxes are looked at."""
 _OF_AN_ENTRY = ("network.new", "network.edit", "network.allow", "network.remove")
 
 
@@ -24,7 +35,24 @@ class NetworkPage(Page):
     """See, add, edit and remove entries; test a URL; watch what agents ask for."""
 
     spec = PageSpec("network", "Network", "network", "Operate", help="how-to/operator.md#Allow a host")
-    verbs = VERBS
+    verbs = (
+        ActionSpec("network.move", "Move in the list", "", "move", cap="↑ ↓"),
+        ActionSpec("network.edit", "Edit the selected entry", "", "edit", cap="Enter"),
+        ActionSpec("network.new", "New allowlist entry…", "N", "new entry"),
+        ActionSpec("network.allow", "Allow the selected blocked request…", "A", "allow this…"),
+        ActionSpec("network.save", "Save the draft, validated by Envoy", "Ctrl+S", "save"),
+        ActionSpec("network.remove", "Remove the selected entry…", "Del"),
+        ActionSpec("network.discard", "Discard the draft, close the drawer", "", "", cap="Esc"),
+        ActionSpec("network.test", "Test a URL", "T", "test a URL"),
+        ActionSpec("network.filter", "Filter this list", "/", ""),
+        ActionSpec("network.sandboxes", "Show the sandboxes or the allowlist", "S", "sandboxes"),
+        ActionSpec("network.stricter", "Switch the selected sandbox to a stricter mode…", "R"),
+        ActionSpec("network.data", "Register private data in the selected sandbox's session…", "D"),
+        ActionSpec("network.history", "Show the versions of the allowlist", "H", "history"),
+        ActionSpec("network.back", "Go back to the selected version…"),
+        ActionSpec("network.config", "Show Envoy's configuration or the allowlist", "V", ""),
+        ActionSpec("network.follow", "Follow the newest request", "L", ""),
+    )
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -35,13 +63,8 @@ class NetworkPage(Page):
         self.drawer.hide()
         self.editor = Editor(desk, self.reader, self.drawer)
         self.editor.view, self.editor.log = self.tabs.view, self.tabs.log.view
-        column = QVBoxLayout()
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self.tabs, 1)
-        row = QVBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(beside(column, self.drawer, self, WIDTH))
+        left = column(self.header, (self.tabs, 1))
+        column(beside(left, self.drawer, self, WIDTH), on=self)
         tabs, reader, drawer = self.tabs, self.reader, self.drawer
         reader.list_came.connect(self._list_came)
         reader.egress_came.connect(lambda page: tabs.log.replace(page.egress))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from console.api import endpoints as ep
 from console.api.messages import AllowlistView, EgressPage
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
+from console.gui.timers import once
 
 READ = 1000
 """Lines of the egress log read at first."""
@@ -31,10 +32,7 @@ class NetworkReader(QObject):
         """The list must be read again."""
         self.has_egress = False
         self._read_at = 0.0
-        self._retry = QTimer(self)
-        self._retry.setSingleShot(True)
-        self._retry.setInterval(int(_AGAIN_S * 1000))
-        self._retry.timeout.connect(self.read_list)
+        self._retry = once(self, int(_AGAIN_S * 1000), self.read_list)
 
     def forget_egress(self) -> None:
         """A request was not reported: the log has a gap."""

@@ -7,17 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
+from console.gui.kit.layout import column
+from console.gui.kit.table import is_in, paint_shape
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import SEVERITY, asked_mode, is_open, network_chip
 from console.gui.theme import fonts
-from console.gui.widgets.marks import chip_width, draw_chip, draw_text
+from console.gui.widgets.marks import chip_width, draw_chip
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import day_clock, span
-from console.panic.marks import draw_mark
 
 COLUMNS = (
     Column("agent", "Agent", share=4),
@@ -119,12 +120,8 @@ def paint_sandbox(canvas: Canvas, row: Row) -> None:
     words = safe_text(chip.text, 40)
     box = QRectF(cell.x(), cell.y() + 4.5, min(chip_width(words, True), cell.width()), 20)
     draw_chip(canvas.painter, box, words, chip.icon, chip.kind, canvas.ink)
-    word, shape, role = holds(row)
-    cell = canvas.cells["holds"]
-    draw_mark(canvas.painter, shape, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
-    face = fonts.ui(12, fonts.SEMIBOLD if role == "warn" else fonts.REGULAR)
-    draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), word, face, getattr(canvas.ink, role))
-    canvas.text("why", why_words(row), "warn" if role == "warn" else "text")
+    paint_shape(canvas, "holds", holds(row))
+    canvas.text("why", why_words(row), "warn" if holds(row)[2] == "warn" else "text")
     canvas.text("since", span(time.time() - since(row)), "text2", right=True)
     if not why_not_stricter(row):
         canvas.text("act", ACT, "accent", weight=fonts.MEDIUM, right=True)
@@ -147,9 +144,7 @@ class SandboxList(QWidget):
         self.view.opened.connect(self.asked)
         self.view.pressed_at.connect(self._pressed)
         self.view.order.changed.connect(lambda: self.arrange(self.text))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.view)
+        column(self.view, on=self)
 
     def arrange(self, text: str) -> None:
         """Reads the fleet again; the selected row stays selected."""
@@ -167,22 +162,13 @@ class SandboxList(QWidget):
         self.empty.setText("No sandboxes match the filter." if live else EMPTY)
         self.empty.setVisible(self._fleet.loaded and not rows)
 
-    def why_not(self, killed: bool) -> str:
-        """Empty when a stricter mode can be asked for of the selected row."""
+    def why_not(self, killed: bool, refusal: Callable[[Row], str] = why_not_stricter) -> str:
+        """Empty when a stricter mode can be asked for of the selected row, or what ``refusal`` judges."""
         row = self.view.current()
         if row is None:
             return "No sandbox is selected."
-        return "Killed: nothing changes until you rearm." if killed else why_not_stricter(row)
-
-    def why_not_data(self, killed: bool) -> str:
-        """The same for registering private data, which also holds for a session that has no network."""
-        row = self.view.current()
-        if row is None:
-            return "No sandbox is selected."
-        return "Killed: nothing changes until you rearm." if killed else why_not_data(row)
+        return "Killed: nothing changes until you rearm." if killed else refusal(row)
 
     def _pressed(self, row: Row, at: QPointF) -> None:
-        column = next(number for number, c in enumerate(COLUMNS) if c.key == "act")
-        left = self.view.columnViewportPosition(column)
-        if not self.view.isColumnHidden(column) and left <= at.x() <= left + self.view.columnWidth(column):
+        if is_in(self.view, "act", at):
             self.asked.emit(row)

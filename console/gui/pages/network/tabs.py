@@ -5,28 +5,101 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
 from console.api import endpoints as ep
-from console.api.messages import AllowlistEntryBody, AllowlistView, EnvoyConfigView
+from console.api.messages import AllowlistEntryBody, AllowlistView, EnvoyConfigView, UrlTestBody, UrlTestView
+from console.domain.errors import ConsoleError
+from console.gui.kit.layout import column, fill_bar, row
 from console.gui.pages.interface import Desk
+from console.gui.pages.network.draft import asked_for
 from console.gui.pages.network.egress import EgressLog
 from console.gui.pages.network.entries import COLUMNS, SORTS, EntryRow, cell_words, matches, paint_entry
 from console.gui.pages.network.history import HistoryView
+from console.gui.pages.network.ratchet import StricterDialog
 from console.gui.pages.network.register import RegisterDialog
-from console.gui.pages.network.sandboxes import SandboxList
-from console.gui.pages.network.stricter import StricterDialog
-from console.gui.pages.network.tester import TestLine, UrlField
+from console.gui.pages.network.sandboxes import SandboxList, why_not_data, why_not_stricter
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR
+from console.gui.timers import once
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.reading import PlainView, empty_note
 from console.gui.widgets.rows import RowModel, RowView
-from console.gui.widgets.side_pane import Ground
+from console.gui.widgets.side_pane import Foot, Ground
 from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
 
+AFTER_MS = 250
+Draft = Callable[[], tuple[str, AllowlistEntryBody] | None]
+"""(entry id or empty, body) of the open draft, or None."""
 TABS = {"list": "Allowlist", "marked": "Warnings", "sandboxes": "Sandboxes", "history": "History", "config": "Envoy"}
+
+
+class UrlField(SearchField):
+    """Esc clears, like the other fields of the bar."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Test a URL", "T", parent=parent)
+        self.setFont(fonts.mono(12))
+        self.setMaxLength(2000)
+
+
+class TestLine(Foot):
+    """Hidden while the field is empty. ``field`` is placed by the page."""
+
+    __test__ = False
+
+    def __init__(self, desk: Desk, draft: Draft, field: QLineEdit, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._desk, self._draft, self.field = desk, draft, field
+        self.setFixedHeight(32)
+        self.live = Text("", 12, fonts.REGULAR, "text2")
+        self.drafted = Text("", 12, fonts.REGULAR, "text2")
+        row((self.live, 1), (self.drafted, 1), margins=(16, 0, 16, 0), spacing=24, on=self)
+        self._late = once(self, AFTER_MS, self.ask)
+        field.textChanged.connect(lambda _text: self.again())
+        self.hide()
+
+    def again(self) -> None:
+        """Field, list or draft changed: the old answer is no answer any more."""
+        text = self.field.text().strip()
+        self.setVisible(bool(text))
+        self.drafted.hide()
+        if text:
+            self.live.say("Asking…", "text2", "ring")
+            self._late.start()
+        else:
+            self._late.stop()
+
+    def ask(self) -> None:
+        """Asks about exactly what stands in the field."""
+        text = self.field.text().strip()
+        method, url = asked_for(text)
+        network = self._desk.requests
+        asked = network.ask(ep.TEST_URL, body=UrlTestBody(url=url[:2000], method=method)).while_alive(self)
+        asked.then(lambda view: self._say(self.live, text, "Live list", view)).failed(lambda error: self._fail(self.live, text, error))
+        open_draft = self._draft()
+        if open_draft is None:
+            return
+        entry_id, body = open_draft
+        asked = network.ask(ep.TEST_URL, body=UrlTestBody(url=url[:2000], method=method, entry=body, replaces=entry_id or None))
+        asked.while_alive(self).then(lambda view: self._say(self.drafted, text, "With the draft", view)).failed(
+            lambda error: self._fail(self.drafted, text, error)
+        )
+
+    def _say(self, line: Text, text: str, where: str, view: UrlTestView) -> None:
+        if text != self.field.text().strip():
+            return
+        if view.allowed:
+            which = "the draft" if view.entry_id == "draft" else view.reason
+            line.say(f"{where}: allowed by {which}", "text", "check")
+        else:
+            line.say(f"{where}: blocked, {view.reason.replace('entry draft', 'the draft')}", "danger", "ban")
+        line.show()
+
+    def _fail(self, line: Text, text: str, error: ConsoleError) -> None:
+        if text == self.field.text().strip():
+            line.say(str(error), "warn", "triangle")
+            line.show()
 
 
 class Bar(Ground):
@@ -34,19 +107,12 @@ class Bar(Ground):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(8)
         self.search = SearchField("Filter this list", "/", parent=self, kept="filter")
         self.search.setMaximumWidth(176)
         self.tabs = Pills(TABS, self, kept="tab")
         self.url = UrlField(self)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
-        row.addWidget(self.search, 2)
-        row.addWidget(self.tabs)
-        row.addWidget(self.url, 3)
-        row.addWidget(self.shown)
+        fill_bar(self, (self.search, 2), self.tabs, (self.url, 3), self.shown, spacing=8)
 
 
 _NONE_YET = "Envoy has no configuration yet: it is written when the first sandbox is attached."
@@ -84,7 +150,7 @@ class NetworkTabs(QWidget):
 
     turned = Signal()
 
-    def __init__(self, desk: Desk, draft: Callable[[], tuple[str, AllowlistEntryBody] | None], parent: QWidget | None = None) -> None:
+    def __init__(self, desk: Desk, draft: Draft, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._desk = desk
         self._list: AllowlistView | None = None
@@ -112,12 +178,7 @@ class NetworkTabs(QWidget):
             self.stack.addWidget(part)
         self.stack.setMinimumHeight(120)
         self.log.setMinimumHeight(140)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self.line)
-        column.addWidget(above(self.stack, self.log, self, (360, 290)), 1)
+        column(self.bar, self.line, (above(self.stack, self.log, self, (360, 290)), 1), on=self)
 
     def name(self) -> str:
         """The tab in front."""
@@ -143,7 +204,7 @@ class NetworkTabs(QWidget):
         if self.name() != "sandboxes":
             return "The sandboxes are not shown (S)."
         killed = self._desk.switch.is_killed
-        return self.sandboxes.why_not_data(killed) if action_id == "network.data" else self.sandboxes.why_not(killed)
+        return self.sandboxes.why_not(killed, why_not_data if action_id == "network.data" else why_not_stricter)
 
     def do(self, action_id: str) -> None:
         """What is looked at, and what is done to the selected row of another tab than the allowlist."""
@@ -177,8 +238,8 @@ class NetworkTabs(QWidget):
     def mark_edited(self, entry_id: str) -> None:
         """The drawer holds that entry now, or none, or its text changed."""
         self._editing = entry_id
-        for row in self.model.rows:
-            row.editing = row.id == entry_id
+        for entry in self.model.rows:
+            entry.editing = entry.id == entry_id
         self.view.refresh()
         if self.bar.url.text().strip():
             self.line.again()

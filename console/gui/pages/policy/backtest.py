@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Signal
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.policy.rules import DAYS, ChangedCall, PolicySaveBody, PolicyTryBody, PolicyTryView, PolicyView
 from console.domain.errors import Conflict, ConsoleError
+from console.gui.kit.layout import STRETCH, Part, column, row
+from console.gui.kit.table import Cell, listing, paint_shape
 from console.gui.pages.interface import Desk
-from console.gui.pages.policy.words import UNKNOWN, VERDICTS
+from console.gui.pages.policy.listing import RESULT, FormTab
+from console.gui.pages.policy.words import shape_of
 from console.gui.theme import fonts
-from console.gui.theme.tokens import ink
 from console.gui.timers import once
 from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.lines import Line, Lines
-from console.gui.widgets.marks import draw_text
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, Sorts, by_words
+from console.gui.widgets.rows import Canvas, ManyRowView
 from console.gui.widgets.safe_text import is_plain
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock
-from console.panic.marks import draw_mark
 
 AFTER_MS = 300
 """After the last key."""
-FORM_WIDTH = 420
 FILE_MAX = 200_000
 _RULE_MAX = 1024
 _RULES_MAX = 50
 MODES = {"deny": "Add deny", "ask": "Add ask", "allow": "Add allow", "file": "Whole file"}
-COLUMNS = (
-    Column("change", "Would be decided", 150),
-    Column("at", "When", 100, hide_below=520),
-    Column("agent", "Agent", share=2, hide_below=620),
-    Column("call", "Call", share=6),
-    Column("rule", "By rule", share=3, hide_below=460),
-)
 EMPTY = (
     "Write a rule, or change the whole file. The calls that were recorded are judged again under it, and those that would have been "
     "decided differently appear here, the looser ones first. Nothing changes until you put it in force."
@@ -55,48 +46,48 @@ def changed_words(view: PolicyTryView) -> str:
     return f"Would have decided {view.changed:,} of {view.recorded:,} differently{looser}.{named}{left}"
 
 
-def cell_words(row: ChangedCall, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    match key:
-        case "change":
-            return f"{'looser: ' if row.looser else 'stricter: '}{_word(row.before)} → {_word(row.after)}"
-        case "at":
-            return day_clock(row.at)
-        case "agent":
-            return row.agent_id
-        case "rule":
-            return row.rule
-    return f"{row.tool} {row.argument}"
-
-
-_SORTS: Sorts = {**by_words(cell_words, "change", "agent", "call", "rule"), "at": lambda row: row.at}
-
-
-def paint_changed(canvas: Canvas, row: ChangedCall) -> None:
-    """One call that would be decided otherwise; looser is amber, with a triangle."""
-    cell = canvas.cells["change"]
-    role, mark = ("warn", "triangle") if row.looser else ("text2", "check")
-    draw_mark(canvas.painter, mark, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
-    words, colour = f"{_word(row.before)} → {_word(row.after)}", canvas.ink.warn if row.looser else canvas.ink.text
-    draw_text(canvas.painter, cell.adjusted(17, 0, 0, 0), words, fonts.ui(12, fonts.MEDIUM), colour)
-    canvas.text("at", day_clock(row.at), "text2", mono=True)
-    canvas.text("agent", row.agent_id, "text2")
-    canvas.text("call", f"{row.tool} {row.argument}", mono=True)
-    canvas.text("rule", row.rule, "text2", mono=True)
-
-
 def _word(verdict: str) -> str:
-    return VERDICTS.get(verdict, UNKNOWN)[0].lower()
+    return shape_of(verdict)[0].lower()
 
 
-class Backtest(QWidget):
+def _change(row: ChangedCall) -> str:
+    return f"{_word(row.before)} → {_word(row.after)}"
+
+
+def _paint_change(canvas: Canvas, row: ChangedCall) -> None:
+    """Looser is amber, with a triangle."""
+    mark, role = ("triangle", "warn") if row.looser else ("check", "text2")
+    paint_shape(canvas, "change", (_change(row), mark, role), "text", fonts.MEDIUM)
+
+
+COLUMNS: tuple[Cell[ChangedCall], ...] = (
+    Cell(
+        "change",
+        "Would be decided",
+        150,
+        words=lambda row: f"{'looser: ' if row.looser else 'stricter: '}{_change(row)}",
+        paint=_paint_change,
+        sort="words",
+    ),
+    Cell("at", "When", 100, hide_below=520, words=lambda row: day_clock(row.at), role="text2", mono=True, sort=lambda row: row.at),
+    Cell("agent", "Agent", share=2, hide_below=620, words=lambda row: row.agent_id, role="text2", sort="words"),
+    Cell("call", "Call", share=6, words=lambda row: f"{row.tool} {row.argument}", mono=True, sort="words"),
+    Cell("rule", "By rule", share=3, hide_below=460, words=lambda row: row.rule, role="text2", mono=True, sort="words"),
+)
+
+
+def _key_of(row: ChangedCall) -> str:
+    return f"{row.at} {row.agent_id} {row.tool} {row.argument}"
+
+
+class Backtest(FormTab):
     """``saved`` once a file is in force; ``opened`` with the recorded call on Enter."""
 
     saved = Signal(object)
     opened = Signal(object)
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(420, parent)
         self._desk = desk
         self.policy: PolicyView | None = None
         self.tried: PolicyTryView | None = None
@@ -113,11 +104,7 @@ class Backtest(QWidget):
         self.save = Button("Put in force", kind="primary", keys="Ctrl S", parent=self)
         self.again = Button("Load what is in force", "refresh", small=True, parent=self)
         self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
-        self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = ManyRowView(
-            self.model, paint_changed, lambda row: f"{row.at} {row.agent_id} {row.tool} {row.argument}", self, sorts=_SORTS
-        )
-        self.view.setAccessibleName("Calls that would be decided differently")
+        self.view = listing("Calls that would be decided differently", COLUMNS, _key_of, self, ManyRowView)
         self.empty = empty_note(self.view, EMPTY)
         self.empty.show()
         self._late = once(self, AFTER_MS, self.attempt)
@@ -137,38 +124,12 @@ class Backtest(QWidget):
         self.reason.setMaxLength(500)
         self.reason.setAccessibleName("Reason")
         self.problem.hide()
-        form = QVBoxLayout()
-        form.setContentsMargins(16, 12, 16, 12)
-        form.setSpacing(8)
         self.hint = Text("", 11, fonts.MEDIUM, "text2", wrap=True)
-        pills = QHBoxLayout()
-        pills.addWidget(self.modes)
-        pills.addStretch(1)
-        form.addLayout(pills)
-        form.addWidget(self.hint)
-        form.addWidget(self.field, 1)
-        form.addWidget(self.again)
-        form.addWidget(self.findings)
-        form.addWidget(Text("Reason, for the record", 11, fonts.MEDIUM, "text2"))
-        form.addWidget(self.reason)
-        form.addWidget(self.problem)
-        form.addWidget(self.save)
-        left = QWidget(self)
-        left.setFixedWidth(FORM_WIDTH)
-        left.setLayout(form)
-        head = QVBoxLayout()
-        head.setContentsMargins(17, 14, 16, 12)
-        head.addWidget(self.words)
-        right = QVBoxLayout()
-        right.setContentsMargins(1, 0, 0, 0)
-        right.setSpacing(0)
-        right.addLayout(head)
-        right.addWidget(self.view, 1)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(left)
-        row.addLayout(right, 1)
+        label = Text("Reason, for the record", 11, fonts.MEDIUM, "text2")
+        written: tuple[Part, ...] = (row(self.modes, STRETCH), self.hint, (self.field, 1), self.again, self.findings)
+        form = column(*written, label, self.reason, self.problem, self.save, margins=(16, 12, 16, 12), spacing=8)
+        head = column(self.words, margins=(17, 14, 16, 12))
+        self.lay(form, column(head, (self.view, 1), margins=RESULT))
 
     # --- what is written ---------------------------------------------------------------------------------------------
 
@@ -330,10 +291,3 @@ class Backtest(QWidget):
 
     def _say(self, words: str, role: str, mark: str) -> None:
         self.words.say(words, role, mark)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(FORM_WIDTH, 0, 1, self.height()), QColor(colours.line))
-        painter.end()

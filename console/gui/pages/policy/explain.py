@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.policy.page import ExplainBody, ExplainedPart, ExplainView
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import STRETCH, Part, column, scrolled
+from console.gui.kit.table import Cell, listing
 from console.gui.models.fleet import Row
 from console.gui.pages.interface import Desk
-from console.gui.pages.policy.words import UNKNOWN, VERDICTS, AskedCall, paint_shape
+from console.gui.pages.policy.listing import RESULT, FormTab
+from console.gui.pages.policy.words import AskedCall, shape_of
 from console.gui.theme import fonts
-from console.gui.theme.tokens import ink
 from console.gui.timers import once
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel
+from console.gui.widgets.rows import ManyRowView
 from console.gui.widgets.safe_text import is_plain, safe_lines, safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
@@ -25,14 +27,6 @@ from console.gui.widgets.words import plural
 AFTER_MS = 250
 """After the last key."""
 LONGEST = 65_536
-FORM_WIDTH = 380
-COLUMNS = (
-    Column("verdict", "Verdict", 90),
-    Column("step", "Step", 84, hide_below=420),
-    Column("text", "Part of the call", share=5),
-    Column("rule", "Rule", share=4),
-    Column("reason", "Why", share=5, hide_below=560),
-)
 EMPTY = (
     "Enter a tool and its arguments. Each part of the call appears here with its result, the rule that decided it and the step. "
     "Nothing is recorded, and nothing is done."
@@ -41,20 +35,13 @@ _HIDDEN = "It holds hidden characters, shown here as codes. The exact call is ch
 _TYPED = "The text has hidden characters, and is checked with them."
 
 
-def cell_words(row: ExplainedPart, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    if key == "verdict":
-        return VERDICTS.get(row.verdict, UNKNOWN)[0]
-    return {"step": row.step, "text": row.text, "rule": row.rule}.get(key, row.reason)
-
-
-def paint_part(canvas: Canvas, row: ExplainedPart) -> None:
-    """One part."""
-    paint_shape(canvas, "verdict", VERDICTS.get(row.verdict, UNKNOWN))
-    canvas.text("step", row.step, "text2")
-    canvas.text("text", row.text, mono=True)
-    canvas.text("rule", row.rule, mono=True)
-    canvas.text("reason", row.reason, "text2")
+COLUMNS: tuple[Cell[ExplainedPart], ...] = (
+    Cell("verdict", "Verdict", 90, words=lambda row: shape_of(row.verdict)[0], shape=lambda row: shape_of(row.verdict), quiet="text"),
+    Cell("step", "Step", 84, hide_below=420, words=lambda row: row.step, role="text2"),
+    Cell("text", "Part of the call", share=5, words=lambda row: row.text, mono=True),
+    Cell("rule", "Rule", share=4, words=lambda row: row.rule, mono=True),
+    Cell("reason", "Why", share=5, hide_below=560, words=lambda row: row.reason, role="text2"),
+)
 
 
 def result_lines(view: ExplainView) -> list[Line]:
@@ -90,11 +77,11 @@ class CallField(QPlainTextEdit):
         super().keyPressEvent(event)
 
 
-class Explainer(QWidget):
+class Explainer(FormTab):
     """Asks off the GUI's thread; an answer for other words than what stands there now is none."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(380, parent)
         self._desk = desk
         self._exact: AskedCall | None = None
         """A recorded call that cannot be shown as it is. It is checked as recorded until a field is changed."""
@@ -108,9 +95,8 @@ class Explainer(QWidget):
         self.whose = Text("", 12, role="text2", wrap=True)
         self.verdict = Text("", 15, fonts.SEMIBOLD, mark="")
         self.why = Text("", 12, role="text2", wrap=True)
-        self.model = RowModel(COLUMNS, cell_words, self)
-        self.parts = ManyRowView(self.model, paint_part, lambda row: f"{row.step}\0{row.rule}\0{row.text}", self)
-        self.parts.setAccessibleName("Parts of the call")
+        self.parts = listing("Parts of the call", COLUMNS, lambda row: f"{row.step}\0{row.rule}\0{row.text}", self, ManyRowView)
+        self.model = self.parts.row_model
         self.parts.order.keep("", "The parts stand in the order in which they are checked.")
         self.empty = empty_note(self.parts, EMPTY)
         self.empty.show()
@@ -130,46 +116,14 @@ class Explainer(QWidget):
         return field
 
     def _build(self) -> None:
-        form = QVBoxLayout()
-        form.setContentsMargins(16, 12, 16, 12)
-        form.setSpacing(6)
-        for words, field in (("Agent", self.agent), ("Tool", self.tool), ("Call", self.call)):
-            form.addWidget(Text(words, 11, fonts.MEDIUM, "text2"))
-            form.addWidget(field, 1 if field is self.call else 0)
-        form.addWidget(self.hidden)
-        form.addWidget(self.whose)
         self.call.setMinimumHeight(90)
         self.call.setMaximumHeight(260)
-        form.addStretch(1)
-        left = QWidget(self)
-        left.setFixedWidth(FORM_WIDTH)
-        left.setLayout(form)
-        result = QVBoxLayout()
-        result.setContentsMargins(1, 0, 0, 0)
-        result.setSpacing(0)
-        head = QVBoxLayout()
-        head.setContentsMargins(16, 12, 16, 10)
-        head.setSpacing(4)
-        head.addWidget(self.verdict)
-        head.addWidget(self.why)
-        result.addLayout(head)
-        result.addWidget(self.parts, 3)
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        inner = QWidget(area)
-        below = QVBoxLayout(inner)
-        below.setContentsMargins(16, 10, 16, 10)
-        below.addWidget(self.lines)
-        below.addStretch(1)
-        area.setWidget(inner)
-        result.addWidget(area, 2)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(left)
-        row.addLayout(result, 1)
+        named = (("Agent", self.agent, 0), ("Tool", self.tool, 0), ("Call", self.call, 1))
+        fields: list[Part] = [part for words, field, share in named for part in (Text(words, 11, fonts.MEDIUM, "text2"), (field, share))]
+        form = column(*fields, self.hidden, self.whose, STRETCH, margins=(16, 12, 16, 12), spacing=6)
+        head = column(self.verdict, self.why, margins=(16, 12, 16, 10), spacing=4)
+        below = scrolled(self, self.lines, margins=(16, 10, 16, 10), spacing=-1)
+        self.lay(form, column(head, (self.parts, 3), (below, 2), margins=RESULT))
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
@@ -267,7 +221,7 @@ class Explainer(QWidget):
         if self.asked()[0] != body:
             return  # the answer is for another text
         self.shown = view
-        word, mark, role = VERDICTS.get(view.verdict, UNKNOWN)
+        word, mark, role = shape_of(view.verdict)
         self.verdict.say(f"{word}: {view.rule}", role if role != "text2" else "text", mark)
         self.why.setText(view.reason)
         self.parts.show_rows(list(view.parts))
@@ -277,10 +231,3 @@ class Explainer(QWidget):
     def _failed(self, body: ExplainBody, error: ConsoleError) -> None:
         if self.asked()[0] == body:
             self._nothing(f"Not known: {error}")
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg1))
-        painter.fillRect(QRectF(FORM_WIDTH, 0, 1, self.height()), QColor(colours.line))
-        painter.end()

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from console.api.policy.page import LintFinding, LintView
-from console.gui.pages.policy.words import SEVERITIES, UNKNOWN, VERDICTS, matches, paint_shape
+from console.gui.kit.table import Cell, Shape
+from console.gui.pages.policy.words import SEVERITIES, UNKNOWN, matches, shape_of
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
-from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.words import plural
 
-COLUMNS = (
-    Column("severity", "Severity", 96),
-    Column("list", "List", 64, hide_below=520),
-    Column("rule", "Rule", share=3),
-    Column("what", "What is wrong", share=5),
-    Column("swallows", "Swallows", 92, right=True),
+NOTES = (
+    "Checking the rules…",
+    "No findings match the filter.",
+    "The lint finds nothing wrong with these rules: none swallows what is denied, none is without effect, none says less than it seems.",
 )
-EMPTY = "The lint finds nothing wrong with these rules: none swallows what is denied, none is without effect, none says less than it seems."
-NONE = "No findings match the filter."
-READING = "Checking the rules…"
+"""What the list says while it is read, when nothing matches the filter, and when there is nothing."""
 _RANK = {"refused": 0, "warning": 1, "note": 2}
-SORTS: dict[str, Callable[[LintFinding], Any]] = {
-    "severity": lambda row: -_RANK.get(row.severity, -1),
-    "list": lambda row: row.kind,
-    "rule": lambda row: row.rule.lower(),
-    "what": lambda row: row.what,
-    "swallows": lambda row: row.swallows_count,
-}
 
 
 def key_of(row: LintFinding) -> str:
@@ -42,39 +28,59 @@ def keeps(row: LintFinding, text: str) -> bool:
     return matches(text, row.severity, row.kind, row.rule, row.what)
 
 
-def cell_words(row: LintFinding, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    match key:
-        case "severity":
-            return SEVERITIES.get(row.severity, UNKNOWN)[0]
-        case "list":
-            return VERDICTS.get(row.kind, UNKNOWN)[0]
-        case "rule":
-            return row.rule
-        case "swallows":
-            return f"swallows {plural(row.swallows_count, 'deny rule')}" if row.swallows_count else "swallows nothing"
-    return row.what
+def _severity(row: LintFinding) -> Shape:
+    return SEVERITIES.get(row.severity, UNKNOWN)
 
 
-def paint_finding(canvas: Canvas, row: LintFinding) -> None:
-    """One finding."""
-    paint_shape(canvas, "severity", SEVERITIES.get(row.severity, UNKNOWN))
-    canvas.text("list", row.kind, "text2")
-    canvas.text("rule", row.rule, mono=True, size=13)
-    canvas.text("what", row.what, "text2")
-    canvas.text("swallows", f"{row.swallows_count:,} deny" if row.swallows_count else "—", "text2", right=True)
+def _swallows(row: LintFinding) -> str:
+    return f"swallows {plural(row.swallows_count, 'deny rule')}" if row.swallows_count else "swallows nothing"
+
+
+COLUMNS: tuple[Cell[LintFinding], ...] = (
+    Cell(
+        "severity",
+        "Severity",
+        96,
+        words=lambda row: _severity(row)[0],
+        shape=_severity,
+        quiet="text",
+        sort=lambda row: -_RANK.get(row.severity, -1),
+    ),
+    Cell(
+        "list",
+        "List",
+        64,
+        hide_below=520,
+        words=lambda row: shape_of(row.kind)[0],
+        text=lambda row: row.kind,
+        role="text2",
+        sort=lambda row: row.kind,
+    ),
+    Cell("rule", "Rule", share=3, words=lambda row: row.rule, mono=True, size=13, sort="words"),
+    Cell("what", "What is wrong", share=5, words=lambda row: row.what, role="text2", sort="words"),
+    Cell(
+        "swallows",
+        "Swallows",
+        92,
+        right=True,
+        words=_swallows,
+        role="text2",
+        sort=lambda row: row.swallows_count,
+        text=lambda row: f"{row.swallows_count:,} deny" if row.swallows_count else "—",
+    ),
+)
 
 
 def chips(row: LintFinding) -> list[ChipSpec]:
     """For the pane."""
-    word, _, role = SEVERITIES.get(row.severity, UNKNOWN)
+    word, _, role = _severity(row)
     icon = {"danger": "alert", "warn": "warning"}.get(role, "info")
-    return [ChipSpec(word, icon, role if role in ("danger", "warn") else "plain"), ChipSpec(VERDICTS.get(row.kind, UNKNOWN)[0])]
+    return [ChipSpec(word, icon, role if role in ("danger", "warn") else "plain"), ChipSpec(shape_of(row.kind)[0])]
 
 
 def told(row: LintFinding) -> list[Line]:
     """For the pane: what, and every deny rule it swallows."""
-    word, mark, role = SEVERITIES.get(row.severity, UNKNOWN)
+    word, mark, role = _severity(row)
     lines = [Line(f"{word}: {row.what}", mark, role if role != "text2" else "text")]
     if row.severity == "refused":
         lines.append(Line("The rule is not in force. It asks a human instead, as what no rule names does."))

@@ -2,60 +2,93 @@
 
 from __future__ import annotations
 
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from collections.abc import Callable
+from functools import partial
 
+from PySide6.QtWidgets import QWidget
+
+from console.api import endpoints as ep
 from console.api.policy.page import JudgedRow, LintFinding, MarkRow, SequenceRow, ToolRow
-from console.api.policy.rules import ChangedCall, RuleRow
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.api.policy.rules import ChangedCall, ExactRemoveBody, ExactRule, PolicyView, RuleRow
+from console.gui.actions import ActionSpec
+from console.gui.kit.asking import ReasonDialog
+from console.gui.kit.layout import column
+from console.gui.link.pending import Pending
+from console.gui.pages.interface import Badge, Desk, PageSpec
+from console.gui.pages.list_page import ListPage
 from console.gui.pages.policy import findings, rules, sequences, tools
-from console.gui.pages.policy.bar import TABS
-from console.gui.pages.policy.calls import RuleCalls
 from console.gui.pages.policy.header import PolicyHeader, head_facts
-from console.gui.pages.policy.pane import WIDTH, Pane
+from console.gui.pages.policy.pane import PolicyPane, RuleCalls
 from console.gui.pages.policy.reader import PolicyReader
-from console.gui.pages.policy.remove import RemoveDialog
-from console.gui.pages.policy.tabs import PolicyTabs
-from console.gui.pages.policy.verbs import VERBS
+from console.gui.pages.policy.tabs import TABS, PolicyTabs
 from console.gui.pages.policy.words import AskedCall, asked_call
-from console.gui.widgets.split import beside
 
 AGAIN_S = 10.0
 """Hits and marks are read again while the page is in front; the more rules, the more seldom."""
 
 
-class PolicyPage(Page):
+class RemoveDialog(ReasonDialog):
+    """Removes a rule that a person made of an approval. ``then`` gets the rules that are left in force."""
+
+    def __init__(self, desk: Desk, rule: ExactRule, then: Callable[[PolicyView], None], parent: QWidget) -> None:
+        super().__init__("Remove this rule?", "Remove", "danger", parent)
+        self.desk, self._rule, self._then = desk, rule, then
+        self.paragraph(f"{rule.tool} {rule.argument}"[:600], "text")
+        self.paragraph("From then on each such call is asked again.")
+        self.ask("Reason (optional)", needed=False)
+
+    def send(self, reason: str) -> Pending[PolicyView]:
+        return self.desk.requests.ask(ep.REMOVE_RULE, body=ExactRemoveBody(id=self._rule.id, reason=reason))
+
+    def answered(self, answer: PolicyView) -> None:
+        self._then(answer)
+
+
+class PolicyPage(ListPage):
     """Reads everything; a change goes the reviewed way of the supervisor, with a reason."""
 
     spec = PageSpec("policy", "Policy", "shield", "Operate", help="reference/policy.md")
-    verbs = VERBS
+    verbs = (
+        ActionSpec("policy.move", "Move in the list", "", "move", cap="↑ ↓"),
+        ActionSpec("policy.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
+        ActionSpec("policy.rules", "The rules in force", "R", "rules"),
+        ActionSpec("policy.profiles", "Compare and choose profiles", "P", "profiles"),
+        ActionSpec("policy.lint", "What the lint found", "L", "lint"),
+        ActionSpec("policy.explain", "Explain a call: each part, rule and step", "E", "explain"),
+        ActionSpec("policy.matrix", "Tools, actions and scopes", "M", "matrix"),
+        ActionSpec("policy.sequences", "Forbidden sequences and the steps that stand", "S", "sequences"),
+        ActionSpec("policy.backtest", "Change rules: tried on recorded calls first", "B", "backtest"),
+        ActionSpec("policy.save", "Put what was tried in force…", "Ctrl+S"),
+        ActionSpec("policy.remove", "Remove a rule that was made of an approval…", "X", ""),
+        ActionSpec("policy.agent", "Show the agent in the fleet", "J", ""),
+        ActionSpec("policy.filter", "Filter this list", "/", ""),
+    )
+
+    pane: PolicyPane
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
-        self._pane_wanted = False
-        """Turned by Enter: hidden when wide, shown over the table when narrow."""
         self.reader, self.calls = PolicyReader(desk, self), RuleCalls(desk, self)
         self.header = PolicyHeader(self)
         self.tabs = PolicyTabs(desk, self.reader, self)
-        self.pane = Pane(self)  # in the order in which Tab goes through them
-        left = QVBoxLayout()
-        left.setSpacing(0)
-        left.addWidget(self.header)
-        left.addWidget(self.tabs, 1)
-        row = QVBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(beside(left, self.pane, self, WIDTH))
+        self.lay(column(self.header, (self.tabs, 1)), PolicyPane(self), 356)  # in the order in which Tab goes through them
         self.reader.came.connect(lambda _tab: self._told())
         self.reader.failed.connect(lambda _tab, _error: self._told())
         self.calls.changed.connect(self.show_pane)
         self.tabs.turned.connect(self.resync)
         self.tabs.turned.connect(self.show_pane)
         self.tabs.chosen.connect(self.show_pane)
-        self.tabs.opened.connect(lambda: self.do("policy.detail"))
-        self.pane.asked.connect(self.do)
+        self.tabs.opened.connect(self.turn_pane)
         self.pane.call_opened.connect(self._explain_call)
         self.tabs.backtest.opened.connect(self._explain_call)
         self.tabs.backtest.saved.connect(self.reader.take)
+        self.handlers = {f"policy.{tab}": partial(self._choose, tab) for tab in TABS} | {
+            "policy.detail": self.turn_pane,
+            "policy.save": self.tabs.backtest.put_in_force,
+            "policy.remove": self._remove,
+            "policy.agent": lambda: self.desk.goto("fleet", getattr(self.current(), "agent_id", "")),
+            "policy.filter": self.tabs.bar.search.setFocus,
+        }
 
     # --- what the window tells -----------------------------------------------------------------------------------
 
@@ -69,7 +102,7 @@ class PolicyPage(Page):
         elif argument:
             self.tabs.choose("rules")
             self.tabs.bar.search.setText(argument[:200])
-        self.read()
+        self.reader.read(self.tabs.name())
         self.show_pane()
         self.tabs.focus()
 
@@ -81,13 +114,13 @@ class PolicyPage(Page):
     def on_tick(self, now: float) -> None:
         rows = len(self.reader.policy.rules) if self.reader.policy is not None else 0
         if now - self.reader.read_at > AGAIN_S * (1 + rows // 1000):
-            self.read()
+            self.reader.read(self.tabs.name())
         self.on_models()
         self.tabs.rules.view.refresh()
 
     def resync(self) -> None:
         if self.isVisible():
-            self.read()
+            self.reader.read(self.tabs.name())
 
     def badge(self) -> Badge | None:
         policy = self.reader.policy
@@ -118,27 +151,16 @@ class PolicyPage(Page):
             return "There is no list to filter here."
         return ""
 
-    def do(self, action_id: str) -> None:
-        if self.why_not(action_id):
-            self.desk.notices.say("info", self.why_not(action_id))
-            return
-        tab = action_id.removeprefix("policy.")
-        if tab in TABS:
-            self.tabs.choose(tab)
-            self.tabs.focus()
-        elif action_id == "policy.filter":
-            self.tabs.bar.search.setFocus()
-        elif action_id == "policy.save":
-            self.tabs.backtest.put_in_force()
-        elif action_id == "policy.remove" and isinstance(row := self.tabs.current(), rules.ExactRow):
+    def current(self) -> object:
+        return self.tabs.current()
+
+    def _choose(self, tab: str) -> None:
+        self.tabs.choose(tab)
+        self.tabs.focus()
+
+    def _remove(self) -> None:
+        if isinstance(row := self.current(), rules.ExactRow):
             RemoveDialog(self.desk, row.exact, self.reader.take, self.window()).open()
-        elif action_id == "policy.detail":
-            self._pane_wanted = not self._pane_wanted
-            self.show_pane()
-        elif action_id == "policy.agent":
-            mark = self.tabs.current()
-            if isinstance(mark, MarkRow):
-                self.desk.goto("fleet", mark.agent_id)
 
     def _explain_call(self, row: JudgedRow | ChangedCall) -> None:
         self.tabs.choose("explain")
@@ -146,10 +168,6 @@ class PolicyPage(Page):
         self.tabs.focus()
 
     # --- showing ---------------------------------------------------------------------------------------------------
-
-    def read(self) -> None:
-        """Asks for what the tab in front shows, unless answers are still on their way."""
-        self.reader.read(self.tabs.name())
 
     def _told(self) -> None:
         self.on_models()
@@ -177,8 +195,4 @@ class PolicyPage(Page):
             pane.say(sequences.mark_key(row), f"Steps that stand  ›  {row.pattern}", row.step, sequences.mark_chips(row), told)
         elif isinstance(row, SequenceRow):
             pane.say(row.name, "Sequences", row.name, sequences.pattern_chips(row), sequences.pattern_told(row))
-        pane.setVisible(row is not None and self._pane_wanted is self.is_narrow)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.show_pane()
+        super().show_pane()

@@ -3,41 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
 
-from console.api.policy.page import JudgedRow
+from console.api import endpoints as ep
+from console.api.policy.page import JudgedRow, JudgedView
+from console.api.policy.rules import RuleRow
+from console.domain.errors import ConsoleError
+from console.gui.kit.layout import scrolled
+from console.gui.kit.pane import Offer, Pane
+from console.gui.kit.table import Cell, listing
+from console.gui.pages.interface import Desk
+from console.gui.pages.policy.rules import decided_as, key_of, use_of
 from console.gui.theme import fonts
-from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Rule
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel
-from console.gui.widgets.side_pane import SidePane, scrolling
+from console.gui.widgets.rows import ManyRowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock
 
-WIDTH = 356
-CALLS = (Column("at", "When", 120), Column("call", "Call it decided", share=1))
+CALLS: tuple[Cell[JudgedRow], ...] = (
+    Cell("at", "When", 120, words=lambda row: day_clock(row.at), role="text2", mono=True),
+    Cell(
+        "call",
+        "Call it decided",
+        share=1,
+        words=lambda row: f"{row.agent_id}: {row.tool} {row.argument}",
+        mono=True,
+        text=lambda row: f"{row.tool} {row.argument}",
+    ),
+)
 _SHOWN = 12
 
 
-def call_words(row: JudgedRow, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    return day_clock(row.at) if key == "at" else f"{row.agent_id}: {row.tool} {row.argument}"
+OFFERS = (
+    Offer("policy.remove", "Remove…", keys="X", kind="danger"),
+    Offer("policy.explain", "Explain a call", keys="E"),
+    Offer("policy.backtest", "Change rules…", keys="B"),
+)
 
 
-def paint_call(canvas: Canvas, row: JudgedRow) -> None:
-    """One recorded call."""
-    canvas.text("at", day_clock(row.at), "text2", mono=True)
-    canvas.text("call", f"{row.tool} {row.argument}", mono=True)
+class PolicyPane(Pane):
+    """``call_opened`` carries a recorded call."""
 
-
-class Pane(SidePane):
-    """``asked`` carries an action id, ``call_opened`` a recorded call."""
-
-    asked = Signal(str)
     call_opened = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -48,35 +59,13 @@ class Pane(SidePane):
         self.title = Text("", 15, fonts.MEDIUM, mono=True, wrap=True)
         self.chips = Chips()
         self.lines = Lines(_SHOWN)
-        self.calls_model = RowModel(CALLS, call_words, self)
-        self.calls = ManyRowView(self.calls_model, paint_call, lambda row: f"{row.at} {row.agent_id} {row.argument}", self)
-        self.calls.setAccessibleName("Calls it decided last")
+        self.calls = listing("Calls it decided last", CALLS, lambda row: f"{row.at} {row.agent_id} {row.argument}", self, ManyRowView)
+        self.calls_model = self.calls.row_model
         self.calls.order.keep("at", "The newest call comes first.", descending=True)
         self.no_calls = empty_note(self.calls, "")
         self.calls.opened.connect(self.call_opened)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        scroll, body = scrolling(self)
-        for part, room in ((self.crumb, 5), (self.title, 8), (self.chips, 0), (Rule(9), 0), (self.lines, 0)):
-            body.addWidget(part)
-            body.addSpacing(room)
-        body.addStretch(1)
-        column.addWidget(scroll, 3)
-        column.addWidget(self.calls, 2)
-        foot = QHBoxLayout()
-        foot.setContentsMargins(19, 12, 20, 12)
-        foot.setSpacing(8)
-        self.explain = Button("Explain a call", keys="E", parent=self)
-        self.explain.clicked.connect(lambda: self.asked.emit("policy.explain"))
-        self.edit = Button("Change rules…", keys="B", parent=self)
-        self.edit.clicked.connect(lambda: self.asked.emit("policy.backtest"))
-        self.remove = Button("Remove…", kind="danger", keys="X", parent=self)
-        self.remove.clicked.connect(lambda: self.asked.emit("policy.remove"))
-        foot.addWidget(self.remove, 1)
-        foot.addWidget(self.explain, 1)
-        foot.addWidget(self.edit, 1)
-        column.addLayout(foot)
+        scroll = scrolled(self, self.crumb, 5, self.title, 8, self.chips, Rule(9), self.lines, margins=(19, 13, 20, 12))
+        self.lay((scroll, 3), (self.calls, 2), offers=OFFERS)
         self.show_calls(None)
 
     def say(self, key: str, crumb: str, title: str, chips: Sequence[ChipSpec], lines: Sequence[Line]) -> None:
@@ -91,8 +80,8 @@ class Pane(SidePane):
 
     def offer_removal(self, is_offered: bool) -> None:
         """Whether what is looked at was made of an approval."""
-        self.remove.setVisible(is_offered)
-        self.explain.setVisible(not is_offered)
+        self.offers["policy.remove"].setVisible(is_offered)
+        self.offers["policy.explain"].setVisible(not is_offered)
 
     def show_calls(self, rows: Sequence[JudgedRow] | None, words: str = "") -> None:
         """None: what is looked at decides no calls. ``words``: why there are none."""
@@ -100,3 +89,39 @@ class Pane(SidePane):
         self.calls.show_rows(list(rows or ()))
         self.no_calls.setText(words)
         self.no_calls.setVisible(not rows)
+
+
+class RuleCalls(QObject):
+    """``changed``: the calls of the rule that was asked for last came, or could not be read."""
+
+    changed = Signal()
+
+    def __init__(self, desk: Desk, parent: QObject) -> None:
+        super().__init__(parent)
+        self._desk = desk
+        self._use = ""
+        """The rule and its use that ``rows`` are of."""
+        self.rows: list[JudgedRow] = []
+        self.words = ""
+        """Why there are none."""
+
+    def of(self, row: RuleRow) -> None:
+        """Makes it the rule whose calls are kept; what is shown of it stays until newer ones come."""
+        use = use_of(row)
+        if use == self._use:
+            return
+        if not self._use.startswith(f"{key_of(row)}\0"):
+            self.rows, self.words = [], "Being read…"
+        self._use = use
+        asked = self._desk.requests.ask(ep.CALLS, rule=decided_as(row), verdict=row.list).while_alive(self)
+        asked.then(partial(self._came, use)).failed(partial(self._failed, use))
+
+    def _came(self, use: str, view: JudgedView) -> None:
+        if use == self._use:
+            self.rows, self.words = view.rows, "" if view.rows else "No recorded call was decided by it."
+            self.changed.emit()
+
+    def _failed(self, use: str, error: ConsoleError) -> None:
+        if use == self._use:
+            self.rows, self.words = [], f"Not known: {error}"
+            self.changed.emit()

@@ -6,21 +6,24 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from console.api import endpoints as ep
 from console.api.policy import rules as p
 from console.domain.errors import ConsoleError
 from console.domain.profile import CODING, OBSERVE, OWN
+from console.gui.kit.asking import ReasonDialog
+from console.gui.kit.layout import STRETCH, Part, column, fill, row, scrolled
+from console.gui.kit.table import Cell, Shape, listing
+from console.gui.link.pending import Pending
 from console.gui.pages.interface import Desk
-from console.gui.pages.policy.words import UNKNOWN, VERDICTS, paint_shape
+from console.gui.pages.policy.words import shape_of
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.choice import Choice
-from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Card, Fact, Facts
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, Sorts, by_words
+from console.gui.widgets.rows import ManyRowView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import age, count, day_clock, plural
@@ -34,11 +37,6 @@ DIFFER = "Calls of the last week of which the profiles decide differently"
 NO_CALLS = "No call was recorded in the last week by an agent that is still known, so there is nothing to compare."
 SAME = "The profiles decide alike on every call of the last week."
 OWN_WORDS = "Rules of your own (policy.json) judge the agents for which no profile is chosen."
-COLUMNS = (
-    Column("call", "Call", share=8),
-    *(Column(name, name.capitalize(), 84) for name in ORDER),
-    Column("at", "When", 110, hide_below=560),
-)
 
 
 def in_force(kind: str, view: p.ProfilesView) -> str:
@@ -93,14 +91,7 @@ class ProfileCard(Card):
         self.judges = Text("", 12, fonts.MEDIUM, "text2", wrap=True)
         self.choose = Button("", small=True, parent=self)
         self.choose.clicked.connect(lambda: self.asked.emit(self.name))
-        for part in (self.title, self.what, self.why):
-            self.column.addWidget(part)
-        self.column.addSpacing(8)
-        self.column.addWidget(self.counts)
-        self.column.addSpacing(8)
-        self.column.addStretch(1)
-        self.column.addWidget(self.judges)
-        self.column.addSpacing(6)
+        fill(self.column, self.title, self.what, self.why, 8, self.counts, 8, STRETCH, self.judges, 6)
         self.column.addWidget(self.choose, 0, Qt.AlignmentFlag.AlignLeft)
 
     def say(self, view: p.ProfilesView, tried: p.ProfilesTriedView | None, kind: str) -> None:
@@ -117,28 +108,24 @@ class ProfileCard(Card):
         )
 
 
-class ChooseDialog(Dialog):
+class ChooseDialog(ReasonDialog):
     """Asks for the reason, and chooses. ``then`` gets what holds from now on."""
 
     def __init__(self, desk: Desk, kind: str, profile: str, then: Callable[[p.ProfilesView], None], parent: QWidget) -> None:
         whom = TITLES.get(kind, kind)
         super().__init__(f"Judge every call of {safe_text(whom, 40)} by the profile {profile}?", "Choose", "primary", parent)
-        self._desk, self._kind, self._profile, self._then = desk, kind, profile, then
+        self.desk, self._kind, self._profile, self._then = desk, kind, profile, then
         self.paragraph("It holds from the next call on, for agents that run now as well.")
         if profile == OBSERVE:
             self.paragraph(WATCHED, "warn", "triangle")
-        self.reason = self.ask_reason(needed=True)
-        self.main.clicked.connect(self._send)
-        self.reason.setFocus()
+        self.ask()
 
-    def _send(self) -> None:
-        self.main.setEnabled(False)
-        body = p.ProfileBody(agent_type=self._kind, profile=self._profile, reason=self.reason.text().strip())
-        self._desk.requests.ask(ep.CHOOSE_PROFILE, body=body).while_alive(self).then(self._chosen).failed(self.refused)
+    def send(self, reason: str) -> Pending[p.ProfilesView]:
+        body = p.ProfileBody(agent_type=self._kind, profile=self._profile, reason=reason)
+        return self.desk.requests.ask(ep.CHOOSE_PROFILE, body=body)
 
-    def _chosen(self, view: p.ProfilesView) -> None:
-        self._then(view)
-        self.accept()
+    def answered(self, answer: p.ProfilesView) -> None:
+        self._then(answer)
 
 
 class ProfilesTab(QWidget):
@@ -157,43 +144,23 @@ class ProfilesTab(QWidget):
         self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
         self.cards = [ProfileCard(name, self) for name in ORDER]
         self.left_out = Text("", 12, fonts.REGULAR, "text2", wrap=True)
-        self.model = RowModel(COLUMNS, cell_words, self)
-        self.calls = ManyRowView(self.model, self._paint, lambda row: f"{row.at}\0{row.agent_id}\0{row.argument}", self, sorts=_SORTS)
-        self.calls.setAccessibleName(DIFFER)
+        self.calls = listing(DIFFER, self._cells(), lambda row: f"{row.at}\0{row.agent_id}\0{row.argument}", self, ManyRowView)
         self.empty = empty_note(self.calls, NO_CALLS)
         self._build()
 
     def _build(self) -> None:
-        head = QHBoxLayout()
-        head.addWidget(Text("Choose for", 12, fonts.MEDIUM, "text2"))
-        head.addWidget(self.kind)
-        head.addStretch(1)
         self._cards = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._cards.setSpacing(12)
         for card in self.cards:
             card.asked.connect(self.choose)
             self._cards.addWidget(card, 1)
-        inner = QWidget(self)
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(16, 12, 16, 8)
-        column.setSpacing(10)
-        column.addLayout(head)
+        head = row(Text("Choose for", 12, fonts.MEDIUM, "text2"), self.kind, STRETCH, spacing=-1)
+        differ = Text(DIFFER, 13, fonts.SEMIBOLD)
         for part in (self.own, self.problem):
             part.hide()
-            column.addWidget(part)
-        column.addLayout(self._cards)
-        column.addWidget(Text(DIFFER, 13, fonts.SEMIBOLD))
-        column.addWidget(self.left_out)
-        column.addWidget(self.calls, 1)
         self.calls.setMinimumHeight(150)
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inner)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(area)
+        parts: tuple[Part, ...] = (head, self.own, self.problem, self._cards, differ, self.left_out, (self.calls, 1))
+        column(scrolled(self, *parts, margins=(16, 12, 16, 8), spacing=10, fills=True), on=self)
 
     # --- asking --------------------------------------------------------------------------------------------------
 
@@ -249,23 +216,35 @@ class ProfilesTab(QWidget):
         self.left_out.setText(words)
         self.left_out.setVisible(bool(tried.left_out))
 
-    def _paint(self, canvas: Canvas, row: p.ProfileCall) -> None:
-        canvas.text("call", f"{row.tool}  {row.argument}", mono=True)
-        for name in ORDER:
-            paint_shape(canvas, name, VERDICTS.get(row.verdicts.get(name, ""), UNKNOWN))
-        canvas.text("at", age(row.at, self._desk.clock()), "text2")
+    def _cells(self) -> list[Cell[p.ProfileCall]]:
+        def of(name: str) -> Cell[p.ProfileCall]:
+            def shape(row: p.ProfileCall) -> Shape:
+                return shape_of(row.verdicts.get(name, ""))
+
+            return Cell(name, name.capitalize(), 84, words=lambda row: shape(row)[0], shape=shape, quiet="text", sort="words")
+
+        call: Cell[p.ProfileCall] = Cell(
+            "call",
+            "Call",
+            share=8,
+            words=lambda row: f"{row.tool} {row.argument}",
+            mono=True,
+            sort="words",
+            text=lambda row: f"{row.tool}  {row.argument}",
+        )
+        at: Cell[p.ProfileCall] = Cell(
+            "at",
+            "When",
+            110,
+            hide_below=560,
+            words=lambda row: day_clock(row.at),
+            role="text2",
+            sort=lambda row: row.at,
+            text=lambda row: age(row.at, self._desk.clock()),
+        )
+        return [call, *(of(name) for name in ORDER), at]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         down, across = QBoxLayout.Direction.TopToBottom, QBoxLayout.Direction.LeftToRight
         self._cards.setDirection(down if self.width() < STACKED else across)
-
-
-def cell_words(row: p.ProfileCall, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    if key in ORDER:
-        return VERDICTS.get(row.verdicts.get(key, ""), UNKNOWN)[0]
-    return f"{row.tool} {row.argument}" if key == "call" else day_clock(row.at)
-
-
-_SORTS: Sorts = {**by_words(cell_words, "call", *ORDER), "at": lambda row: row.at}

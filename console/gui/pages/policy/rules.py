@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import QRectF
 
 from console.api.policy.rules import DAYS, ExactRule, PolicyView, RuleRow
-from console.gui.pages.policy.words import ORDER, UNKNOWN, VERDICTS, kind_words, matches, means, paint_shape
+from console.gui.kit.table import Cell
+from console.gui.pages.policy.words import ORDER, kind_words, matches, means, shape_of
 from console.gui.theme import fonts
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
 from console.gui.widgets.marks import chip_width, draw_chip, draw_text
-from console.gui.widgets.rows import Canvas, Column
+from console.gui.widgets.rows import Canvas
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import age, count, day_clock, plural, span
 
-COLUMNS = (
-    Column("list", "Verdict", 92),
-    Column("rule", "Rule", share=6),
-    Column("kind", "About", 96, hide_below=560),
-    Column("mark", "Marks", share=4, hide_below=480),
-    Column("line", "Line", 52, right=True, hide_below=700),
-    Column("last", "Last used", 84, right=True, hide_below=520),
-    Column("hits", f"Hits {DAYS} d", 76, right=True),
+NOTES = (
+    "The rules are being read…",
+    "No rules match the filter.",
+    "No rule is in force: every call is denied. Rules stand in policy.json of the state directory; B writes the first ones.",
 )
-EMPTY = "No rule is in force: every call is denied. Rules stand in policy.json of the state directory; B writes the first ones."
-NONE = "No rules match the filter."
-READING = "The rules are being read…"
-SORTS: dict[str, Callable[[RuleRow], Any]] = {
-    "list": lambda row: -ORDER.get(row.list, 3),
-    "rule": lambda row: row.rule.lower(),
-    "kind": lambda row: kind_words(row.rule),
-    "mark": lambda row: (not row.in_force, bool(row.finding), row.hits == 0),
-    "line": lambda row: row.line,
-    "last": lambda row: row.last_at,
-    "hits": lambda row: row.hits,
-}
+"""What the list says while it is read, when nothing matches the filter, and when there is nothing."""
 
 
 class ExactRow(RuleRow):
@@ -83,35 +67,6 @@ def mark_words(row: RuleRow) -> str:
     return "; ".join(part for part in (finding, unused) if part)
 
 
-def cell_words(row: RuleRow, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    match key:
-        case "list":
-            return VERDICTS.get(row.list, UNKNOWN)[0]
-        case "rule":
-            return row.rule
-        case "kind":
-            return kind_words(row.rule)
-        case "line":
-            return f"line {row.line}" if row.line else "line not known"
-        case "last":
-            return f"last used {age(row.last_at, time.time())}" if row.last_at is not None else f"never used in {DAYS} days"
-        case "hits":
-            return f"decided {plural(row.hits, 'call')} in {DAYS} days"
-    return mark_words(row)
-
-
-def paint_rule(canvas: Canvas, row: RuleRow) -> None:
-    """One rule."""
-    paint_shape(canvas, "list", VERDICTS.get(row.list, UNKNOWN))
-    canvas.text("rule", row.rule, "text" if row.in_force else "text2", mono=True, size=13)
-    canvas.text("kind", kind_words(row.rule), "text2")
-    canvas.text("line", str(row.line) if row.line else "—", "text3", mono=True, right=True)
-    canvas.text("last", span(time.time() - row.last_at) if row.last_at is not None else "never", "text2", right=True)
-    canvas.text("hits", count(row.hits), "text" if row.hits else "text3", weight=fonts.MEDIUM, right=True)
-    _paint_mark(canvas, row)
-
-
 def _paint_mark(canvas: Canvas, row: RuleRow) -> None:
     cell = canvas.cells.get("mark")
     if cell is None:
@@ -130,9 +85,78 @@ def _paint_mark(canvas: Canvas, row: RuleRow) -> None:
     draw_text(canvas.painter, cell.adjusted(box.width() + 8, 0, 0, 0), safe_text(row.finding), fonts.ui(12), canvas.ink.text2)
 
 
+def _last_words(row: RuleRow) -> str:
+    return f"last used {age(row.last_at, time.time())}" if row.last_at is not None else f"never used in {DAYS} days"
+
+
+def _last(row: RuleRow) -> str:
+    return span(time.time() - row.last_at) if row.last_at is not None else "never"
+
+
+def _hits_role(row: RuleRow) -> str:
+    return "text" if row.hits else "text3"
+
+
+COLUMNS: tuple[Cell[RuleRow], ...] = (
+    Cell(
+        "list",
+        "Verdict",
+        92,
+        words=lambda row: shape_of(row.list)[0],
+        shape=lambda row: shape_of(row.list),
+        quiet="text",
+        sort=lambda row: -ORDER.get(row.list, 3),
+    ),
+    Cell(
+        "rule",
+        "Rule",
+        share=6,
+        words=lambda row: row.rule,
+        role=lambda row: "text" if row.in_force else "text2",
+        mono=True,
+        size=13,
+        sort="words",
+    ),
+    Cell("kind", "About", 96, hide_below=560, words=lambda row: kind_words(row.rule), role="text2", sort="words"),
+    Cell(
+        "mark",
+        "Marks",
+        share=4,
+        hide_below=480,
+        words=mark_words,
+        paint=_paint_mark,
+        sort=lambda row: (not row.in_force, bool(row.finding), row.hits == 0),
+    ),
+    Cell(
+        "line",
+        "Line",
+        52,
+        right=True,
+        hide_below=700,
+        words=lambda row: f"line {row.line}" if row.line else "line not known",
+        text=lambda row: str(row.line) if row.line else "—",
+        role="text3",
+        mono=True,
+        sort=lambda row: row.line,
+    ),
+    Cell("last", "Last used", 84, right=True, hide_below=520, words=_last_words, text=_last, role="text2", sort=lambda row: row.last_at),
+    Cell(
+        "hits",
+        f"Hits {DAYS} d",
+        76,
+        right=True,
+        words=lambda row: f"decided {plural(row.hits, 'call')} in {DAYS} days",
+        text=lambda row: count(row.hits),
+        role=_hits_role,
+        weight=fonts.MEDIUM,
+        sort=lambda row: row.hits,
+    ),
+)
+
+
 def chips(row: RuleRow) -> list[ChipSpec]:
     """For the pane."""
-    word, _, role = VERDICTS.get(row.list, UNKNOWN)
+    word, _, role = shape_of(row.list)
     icons = {"danger": "ban", "warn": "warning", "text2": "check"}
     found = [ChipSpec(word, icons[role], role if role in ("danger", "warn") else "plain"), ChipSpec(kind_words(row.rule))]
     if not row.in_force:

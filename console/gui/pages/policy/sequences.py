@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from PySide6.QtCore import QRectF, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.policy.page import MarkRow, SequenceRow, SequencesView
+from console.gui.kit.layout import column, row
+from console.gui.kit.table import Cell, listing
 from console.gui.models.fleet import Fleet
 from console.gui.pages.policy.words import matches
 from console.gui.theme import fonts
@@ -16,95 +15,65 @@ from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, RowView, Sorts, by_words
+from console.gui.widgets.rows import Canvas, ManyRowView, RowView
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 from console.panic.marks import draw_mark
 
-PATTERNS = (
-    Column("name", "Forbidden sequence", share=3),
-    Column("steps", "Steps", share=4),
-    Column("why", "Why", share=4, hide_below=640),
-    Column("from", "From", 76, hide_below=520),
-    Column("marks", "Steps taken", 92, right=True),
-)
-MARKS = (
-    Column("at", "When", 104),
-    Column("agent", "Agent", share=3),
-    Column("step", "Step taken", share=4),
-    Column("value", "Of", share=2, hide_below=600),
-    Column("lineage", "Lineage", share=2, hide_below=700),
-    Column("text", "Call", share=5, hide_below=480),
-)
 NO_PATTERNS = "No forbidden sequence is known, so every call is denied."
 NO_MARKS = "No step of a forbidden sequence was taken. Each step of an agent or its lineage stays here for good."
 NONE = "Nothing matches the filter."
 READING = "The sequences are being read…"
-_SORTS: dict[str, Callable[[MarkRow], Any]] = {
-    "at": lambda row: row.at,
-    "agent": lambda row: row.agent_id,
-    "step": lambda row: f"{row.pattern} {row.step}",
-    "value": lambda row: row.value,
-    "lineage": lambda row: row.lineage,
-    "text": lambda row: row.text,
-}
 
 
-def pattern_words(row: SequenceRow, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    match key:
-        case "name":
-            return row.name
-        case "steps":
-            return " → ".join(step.name for step in row.steps)
-        case "from":
-            return "built in" if row.built_in else "own"
-        case "marks":
-            return f"{plural(row.marks, 'step')} taken"
-    return row.why
-
-
-_PATTERN_SORTS: Sorts = {**by_words(pattern_words, "name", "steps", "why", "from"), "marks": lambda row: row.marks}
-
-
-def paint_pattern(canvas: Canvas, row: SequenceRow) -> None:
-    """One pattern."""
-    canvas.text("name", row.name, mono=True, size=13)
-    canvas.text("steps", pattern_words(row, "steps"), "text")
-    canvas.text("why", row.why, "text2")
-    canvas.text("from", pattern_words(row, "from"), "text2")
+def _paint_taken(canvas: Canvas, row: SequenceRow) -> None:
     cell = canvas.cells["marks"]
     if row.marks:
         draw_mark(canvas.painter, "triangle", QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), canvas.ink.warn)
     canvas.text("marks", f"{row.marks:,}", "warn" if row.marks else "text3", weight=fonts.MEDIUM, right=True)
 
 
-def mark_words(row: MarkRow, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    match key:
-        case "at":
-            return day_clock(row.at)
-        case "agent":
-            return f"{row.agent_id}, session {row.session}"
-        case "step":
-            return f"{row.step} of {row.pattern}"
-        case "value":
-            return row.value or "—"
-        case "lineage":
-            return row.lineage or row.root_id
-    return row.text
-
-
-def paint_mark(canvas: Canvas, row: MarkRow) -> None:
-    """One step that was taken."""
-    canvas.text("at", day_clock(row.at), "text2", mono=True)
-    canvas.text("agent", row.agent_id, weight=fonts.MEDIUM)
-    canvas.text("step", mark_words(row, "step"))
-    canvas.text("value", row.value or "—", "text2", mono=True)
-    canvas.text("lineage", row.lineage or row.root_id, "text2")
-    canvas.text("text", row.text, "text2", mono=True)
+PATTERNS: tuple[Cell[SequenceRow], ...] = (
+    Cell("name", "Forbidden sequence", share=3, words=lambda row: row.name, mono=True, size=13, sort="words"),
+    Cell("steps", "Steps", share=4, words=lambda row: " → ".join(step.name for step in row.steps), sort="words"),
+    Cell("why", "Why", share=4, hide_below=640, words=lambda row: row.why, role="text2", sort="words"),
+    Cell("from", "From", 76, hide_below=520, words=lambda row: "built in" if row.built_in else "own", role="text2", sort="words"),
+    Cell(
+        "marks",
+        "Steps taken",
+        92,
+        right=True,
+        words=lambda row: f"{plural(row.marks, 'step')} taken",
+        paint=_paint_taken,
+        sort=lambda row: row.marks,
+    ),
+)
+MARKS: tuple[Cell[MarkRow], ...] = (
+    Cell("at", "When", 104, words=lambda row: day_clock(row.at), role="text2", mono=True, sort=lambda row: row.at),
+    Cell(
+        "agent",
+        "Agent",
+        share=3,
+        words=lambda row: f"{row.agent_id}, session {row.session}",
+        text=lambda row: row.agent_id,
+        weight=fonts.MEDIUM,
+        sort=lambda row: row.agent_id,
+    ),
+    Cell("step", "Step taken", share=4, words=lambda row: f"{row.step} of {row.pattern}", sort=lambda row: f"{row.pattern} {row.step}"),
+    Cell("value", "Of", share=2, hide_below=600, words=lambda row: row.value or "—", role="text2", mono=True, sort=lambda row: row.value),
+    Cell(
+        "lineage",
+        "Lineage",
+        share=2,
+        hide_below=700,
+        words=lambda row: row.lineage or row.root_id,
+        role="text2",
+        sort=lambda row: row.lineage,
+    ),
+    Cell("text", "Call", share=5, hide_below=480, words=lambda row: row.text, role="text2", mono=True, sort=lambda row: row.text),
+)
 
 
 def mark_key(row: MarkRow) -> str:
@@ -158,13 +127,10 @@ class _Strip(Ground):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(14, 0, 16, 0)
-        row.setSpacing(14)
-        row.addWidget(Text("Steps that stand", 13, fonts.SEMIBOLD))
         self.words = Text("", 12, role="text2")
-        row.addWidget(self.words, 1)
+        title = Text("Steps that stand", 13, fonts.SEMIBOLD)
+        self.setFixedHeight(FILTER_BAR)
+        row(title, (self.words, 1), margins=(14, 0, 16, 0), spacing=14, on=self)
 
 
 class SequenceTables(QWidget):
@@ -178,32 +144,17 @@ class SequenceTables(QWidget):
         self.view: SequencesView | None = None
         self.text = ""
         self.problem = Text("", 12, fonts.MEDIUM, "danger", wrap=True, mark="diamond")
-        self.problem.setContentsMargins(0, 0, 0, 0)
         self.problem.hide()
-        self.patterns = RowView(
-            RowModel(PATTERNS, pattern_words, self), paint_pattern, lambda row: str(row.name), self, sorts=_PATTERN_SORTS
-        )
-        self.patterns.setAccessibleName("Forbidden sequences")
+        self.patterns = listing("Forbidden sequences", PATTERNS, lambda row: str(row.name), self, RowView)
         self.no_patterns = empty_note(self.patterns, READING)
-        self.mark_model = RowModel(MARKS, mark_words, self)
-        self.marks = ManyRowView(self.mark_model, paint_mark, mark_key, self, sorts=_SORTS)
-        self.marks.setAccessibleName("Steps that stand")
+        self.marks = listing("Steps that stand", MARKS, mark_key, self, ManyRowView)
+        self.mark_model = self.marks.row_model
         self.no_marks = empty_note(self.marks, NO_MARKS)
         self.strip = _Strip(self)
         lower = QWidget(self)
-        below = QVBoxLayout(lower)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.setSpacing(0)
-        below.addWidget(self.strip)
-        below.addWidget(self.marks, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        room = QVBoxLayout()
-        room.setContentsMargins(16, 0, 16, 0)
-        room.addWidget(self.problem)
-        column.addLayout(room)
-        column.addWidget(above(self.patterns, lower, self, (300, 300)), 1)
+        column(self.strip, (self.marks, 1), on=lower)
+        problem = column(self.problem, margins=(16, 0, 16, 0))
+        column(problem, (above(self.patterns, lower, self, (300, 300)), 1), on=self)
         self.patterns.chosen.connect(self.chosen)
         self.marks.chosen.connect(self.chosen)
 

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
+from console.gui.kit.layout import STRETCH, column, fill_bar
 from console.gui.pages.interface import Desk
 from console.gui.pages.policy import findings, rules, tools
 from console.gui.pages.policy.backtest import Backtest
-from console.gui.pages.policy.bar import TABS, Bar
 from console.gui.pages.policy.explain import Explainer
 from console.gui.pages.policy.listing import Listing
 from console.gui.pages.policy.profiles import ProfilesTab
 from console.gui.pages.policy.reader import PolicyReader
 from console.gui.pages.policy.sequences import SequenceTables
-from console.gui.widgets.rows import RowPainter
+from console.gui.theme import fonts
+from console.gui.widgets.buttons import Pills, SearchField
+from console.gui.widgets.side_pane import Ground
+from console.gui.widgets.text import Text
 
+TABS = {
+    "rules": "Rules",
+    "profiles": "Profiles",
+    "lint": "Lint",
+    "explain": "Explain",
+    "matrix": "Matrix",
+    "sequences": "Sequences",
+    "backtest": "Backtest",
+}
 _LISTS = ("rules", "lint", "matrix", "sequences")
 """Tabs with a filter and a pane."""
+
+
+class Bar(Ground):
+    """Filter, tabs, and how many are shown."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.search = SearchField("Filter this list", "/", parent=self, kept="filter")
+        self.search.setMaximumWidth(191)
+        self.tabs = Pills(TABS, self, kept="tab")
+        self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
+        fill_bar(self, (self.search, 2), self.tabs, STRETCH, self.shown, spacing=8)
 
 
 class PolicyTabs(QWidget):
@@ -33,19 +55,15 @@ class PolicyTabs(QWidget):
         super().__init__(parent)
         self._reader = reader
         self.bar = Bar(self)
-        self.rules = self._listing("Rules", rules, rules.paint_rule)
-        self.lint = self._listing("Lint findings", findings, findings.paint_finding)
-        self.matrix = self._listing("Tools", tools, tools.paint_tool)
+        self.rules = Listing("Rules", rules.COLUMNS, rules.key_of, rules.keeps, rules.NOTES, self)
+        self.lint = Listing("Lint findings", findings.COLUMNS, findings.key_of, findings.keeps, findings.NOTES, self)
+        self.matrix = Listing("Tools", tools.COLUMNS, tools.key_of, tools.keeps, tools.NOTES, self)
         self.sequences = SequenceTables(desk.fleet, self)
         self.profiles, self.explain, self.backtest = ProfilesTab(desk, self), Explainer(desk, self), Backtest(desk, self)
         self.stack = QStackedWidget(self)
         for part in (self.rules, self.profiles, self.lint, self.explain, self.matrix, self.sequences, self.backtest):
             self.stack.addWidget(part)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bar)
-        column.addWidget(self.stack, 1)
+        column(self.bar, (self.stack, 1), on=self)
         self.bar.search.textChanged.connect(self.filter)
         self.bar.search.left.connect(self.focus)
         self.bar.tabs.changed.connect(lambda _tab: self._turn())
@@ -57,10 +75,6 @@ class PolicyTabs(QWidget):
             view.opened.connect(lambda _row: self.opened.emit())
         reader.came.connect(self.show_answer)
         reader.failed.connect(self._show_failure)
-
-    def _listing(self, name: str, kind: ModuleType, paint: RowPainter) -> Listing:
-        k = kind
-        return Listing(name, k.COLUMNS, k.cell_words, paint, k.key_of, k.SORTS, k.keeps, k.READING, k.NONE, k.EMPTY, self)
 
     def name(self) -> str:
         """The tab in front."""

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 from console.api.policy.page import ToolRow, ToolsView
+from console.gui.kit.table import Cell
 from console.gui.models.fleet import Row
 from console.gui.pages.policy.words import matches
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
-from console.gui.widgets.rows import Canvas, Column
 from console.gui.widgets.words import plural
 
-COLUMNS = (
-    Column("tool", "Tool", share=5),
-    Column("action", "Action", 72),
-    Column("scopes", "Needs scopes", share=4),
-    Column("judged", "Checked by", share=5, hide_below=620),
-    Column("connects", "Sends data", 96, hide_below=520),
-    Column("bounds", "Bounds", share=4, hide_below=460),
+NOTES = (
+    "The tools are being read…",
+    "No tools match the filter.",
+    "No tool is known. What is known of tools is part of the product (resources/policy/tools.json).",
 )
-EMPTY = "No tool is known. What is known of tools is part of the product (resources/policy/tools.json)."
-NONE = "No tools match the filter."
-READING = "The tools are being read…"
+"""What the list says while it is read, when nothing matches the filter, and when there is nothing."""
 _NAMED = 40
-SORTS: dict[str, Callable[[ToolRow], Any]] = {
-    "tool": lambda row: name_of(row).lower(),
-    "action": lambda row: row.action,
-    "scopes": lambda row: " ".join(row.scopes) or None,
-    "judged": lambda row: row.judged,
-    "connects": lambda row: row.connects,
-    "bounds": lambda row: row.constraints or None,
-}
 
 
 def name_of(row: ToolRow) -> str:
@@ -50,31 +36,68 @@ def keeps(row: ToolRow, text: str) -> bool:
     return matches(text, " ".join(row.names), name_of(row), row.family, row.action, " ".join(row.scopes), row.judged)
 
 
-def cell_words(row: ToolRow, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    match key:
-        case "tool":
-            return ", ".join(row.names) or "any other tool"
-        case "action":
-            return row.action or "its own"
-        case "scopes":
-            return ", ".join(row.scopes) or "none"
-        case "connects":
-            return "sends data out: denied with private data present" if row.connects else "sends nothing"
-        case "bounds":
-            return row.constraints or "none"
-    return row.judged
-
-
-def paint_tool(canvas: Canvas, row: ToolRow) -> None:
-    """One kind of tool."""
+def _title(row: ToolRow) -> str:
     more = f"  +{len(row.names) - 1}" if len(row.names) > 1 else ""
-    canvas.text("tool", f"{name_of(row)}{more}", "text" if row.names else "text2", mono=bool(row.names), size=13)
-    canvas.text("action", row.action or "—", "text2")
-    canvas.text("scopes", " ".join(row.scopes) or "—", "text2", mono=True)
-    canvas.text("judged", row.judged, "text2")
-    canvas.text("connects", "sends data" if row.connects else "—", "text2")
-    canvas.text("bounds", row.constraints or "—", "text" if row.constraints else "text3")
+    return f"{name_of(row)}{more}"
+
+
+def _connects(row: ToolRow) -> str:
+    return "sends data out: denied with private data present" if row.connects else "sends nothing"
+
+
+COLUMNS: tuple[Cell[ToolRow], ...] = (
+    Cell(
+        "tool",
+        "Tool",
+        share=5,
+        words=lambda row: ", ".join(row.names) or "any other tool",
+        text=_title,
+        size=13,
+        sort=lambda row: name_of(row).lower(),
+        role=lambda row: "text" if row.names else "text2",
+        mono=lambda row: bool(row.names),
+    ),
+    Cell(
+        "action",
+        "Action",
+        72,
+        words=lambda row: row.action or "its own",
+        text=lambda row: row.action or "—",
+        role="text2",
+        sort=lambda row: row.action,
+    ),
+    Cell(
+        "scopes",
+        "Needs scopes",
+        share=4,
+        words=lambda row: ", ".join(row.scopes) or "none",
+        role="text2",
+        mono=True,
+        text=lambda row: " ".join(row.scopes) or "—",
+        sort=lambda row: " ".join(row.scopes) or None,
+    ),
+    Cell("judged", "Checked by", share=5, hide_below=620, words=lambda row: row.judged, role="text2", sort="words"),
+    Cell(
+        "connects",
+        "Sends data",
+        96,
+        hide_below=520,
+        words=_connects,
+        text=lambda row: "sends data" if row.connects else "—",
+        role="text2",
+        sort=lambda row: row.connects,
+    ),
+    Cell(
+        "bounds",
+        "Bounds",
+        share=4,
+        hide_below=460,
+        words=lambda row: row.constraints or "none",
+        sort=lambda row: row.constraints or None,
+        text=lambda row: row.constraints or "—",
+        role=lambda row: "text" if row.constraints else "text3",
+    ),
+)
 
 
 def chips(row: ToolRow) -> list[ChipSpec]:

@@ -5,16 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from PySide6.QtCore import QRectF
+from console.gui.kit.table import Shape
 
-from console.gui.theme import fonts
-from console.gui.widgets.marks import draw_text
-from console.gui.widgets.rows import Canvas
-from console.gui.widgets.safe_text import safe_text
-from console.panic.marks import draw_mark
-
-Shape = tuple[str, str, str]
-"""(word, shape, colour)."""
 VERDICTS: dict[str, Shape] = {
     "deny": ("Deny", "ban", "danger"),
     "ask": ("Ask", "triangle", "warn"),
@@ -28,6 +20,11 @@ SEVERITIES: dict[str, Shape] = {
 }
 ORDER = {"deny": 0, "ask": 1, "allow": 2}
 _EXPLAIN = "explain "
+
+
+def shape_of(verdict: str) -> Shape:
+    """Of a verdict, or of the list of rules that gives it."""
+    return VERDICTS.get(verdict, UNKNOWN)
 
 
 def kind_words(rule: str) -> str:
@@ -57,18 +54,6 @@ def matches(text: str, *parts: str) -> bool:
     words = text.lower().split()
     haystack = "\0".join(parts).lower() if words else ""
     return all(word in haystack for word in words)
-
-
-def paint_shape(canvas: Canvas, key: str, shape: Shape) -> None:
-    """Mark and word in a cell."""
-    cell = canvas.cells.get(key)
-    if cell is None:
-        return
-    word, mark, role = shape
-    draw_mark(canvas.painter, mark, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
-    face = fonts.ui(12, fonts.SEMIBOLD if role in ("warn", "danger") else fonts.REGULAR)
-    colour = getattr(canvas.ink, role if role in ("warn", "danger") else "text")
-    draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), safe_text(word, 40), face, colour)
 
 
 @dataclass(frozen=True, slots=True)

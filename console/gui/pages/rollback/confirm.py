@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.records import RestoreBody, RollbackDetailView, RollbackRow
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import STRETCH, column, row
 from console.gui.pages.interface import Desk
 from console.gui.pages.rollback.plan import Plan
 from console.gui.theme import fonts
@@ -43,18 +44,8 @@ class ConfirmBar(Foot):
         self.button = Button("Restore", "rollback", parent=self)
         self.outcome = Text("", 12, fonts.MEDIUM, "text2")
         self.outcome.hide()
-        row = QHBoxLayout()
-        row.setSpacing(10)
-        row.addWidget(self.ask)
-        row.addWidget(self.typed)
-        row.addWidget(self.reason, 8)
-        row.addStretch(1)
-        row.addWidget(self.button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 11, 16, 12)
-        column.setSpacing(6)
-        column.addLayout(row)
-        column.addWidget(self.outcome)
+        line = row(self.ask, self.typed, (self.reason, 8), STRETCH, self.button, spacing=10)
+        column(line, self.outcome, margins=(20, 11, 16, 12), spacing=6, on=self)
         self.typed.textChanged.connect(lambda _text: self.judge())
         self.reason.textChanged.connect(lambda _text: self.judge())
         self.typed.returnPressed.connect(self.reason.setFocus)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.records import RollbackDetailView, RollbackRow
+from console.gui.kit.layout import STRETCH, column, fill, row, scrolled
 from console.gui.pages.interface import Desk
 from console.gui.pages.rollback.confirm import ConfirmBar
 from console.gui.pages.rollback.diff import DiffView, counts
@@ -87,60 +88,19 @@ class DetailPane(Ground):
         self._build()
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        body = QVBoxLayout()
-        body.setContentsMargins(19, 12, 20, 10)
-        body.setSpacing(0)
-        top = QHBoxLayout()
-        names = QVBoxLayout()
-        names.setSpacing(4)
-        names.addWidget(self._crumb)
-        names.addWidget(self._path)
-        top.addLayout(names, 1)
-        top.addWidget(self.back, 0, Qt.AlignmentFlag.AlignTop)
-        top.addWidget(self.audit, 0, Qt.AlignmentFlag.AlignTop)
-        body.addLayout(top)
-        body.addSpacing(6)
-        body.addWidget(self._chips)
-        body.addSpacing(8)
-        body.addWidget(self._notice)
-        body.addSpacing(8)
-        body.addWidget(self._diff_card(), 3)
-        body.addSpacing(10)
-        line = QHBoxLayout()
-        line.setSpacing(12)
-        line.addWidget(self._title)
-        line.addWidget(self._counts, 1)
-        line.addWidget(self._unwritten)
-        body.addLayout(line)
-        body.addSpacing(6)
-        body.addWidget(self._steps_area(), 1)
-        column.addLayout(body, 1)
-        column.addWidget(self.bar)
-
-    def _diff_card(self) -> Card:
-        card = Card(parent=self)
-        card.column.setContentsMargins(1, 1, 1, 1)
-        card.column.addWidget(self._head)
-        card.column.addWidget(self.diff, 1)
-        return card
-
-    def _steps_area(self) -> QScrollArea:
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setMinimumHeight(2 * _ROW)
-        area.setMaximumHeight(6 * _ROW + 2)
-        inner = QWidget(area)
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.steps)
-        column.addStretch(1)
-        area.setWidget(inner)
-        return area
+        diff = Card(parent=self)
+        diff.column.setContentsMargins(1, 1, 1, 1)
+        fill(diff.column, self._head, (self.diff, 1))
+        steps = scrolled(self, self.steps, spacing=-1)
+        steps.setMinimumHeight(2 * _ROW)
+        steps.setMaximumHeight(6 * _ROW + 2)
+        names = column(self._crumb, self._path, spacing=4)
+        buttons = (column(self.back, STRETCH), column(self.audit, STRETCH))
+        top = row((names, 1), *buttons, spacing=-1)
+        dry_run = row(self._title, (self._counts, 1), self._unwritten, spacing=12)
+        shown = (top, 6, self._chips, 8, self._notice, 8, (diff, 3), 10, dry_run, 6, (steps, 1))
+        body = column(*shown, margins=(19, 12, 20, 10))
+        column((body, 1), self.bar, margins=(1, 0, 0, 0), on=self)
 
     def show_row(self, row: RollbackRow) -> None:
         """What the list knows; the rest comes with ``show_detail``."""

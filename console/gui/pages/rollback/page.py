@@ -6,19 +6,20 @@ from functools import partial
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.records import RollbackDetailView, RollbackPage, RollbackRow
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.kit.layout import bar, column
+from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.rollback.detail import DetailPane
 from console.gui.pages.rollback.plan import Plan
 from console.gui.pages.rollback.rows import COLUMNS, SORTS, Group, Item, Line, arrange, cell_words, painter_of
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ink
+from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.timers import once
 from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.marks import draw_text
@@ -88,26 +89,14 @@ class Records(Ground):
         self.marks: set[str] = set()
         self._closed: set[str] = set()
         self.head = Head(self)
-        bar = QWidget(self)
-        bar.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(8)
-        self.search = SearchField("Filter", "/", parent=bar, kept="filter")
+        self.search = SearchField("Filter", "/", parent=self, kept="filter")
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
-        row.addWidget(self.search, 1)
-        row.addWidget(self.shown)
         self.model = RowModel(COLUMNS, cell_words, self)
         self.view = RowView(self.model, painter_of(desk.clock), lambda line: str(line.key), self, sorts=SORTS)
         self.view.order.depth = lambda line: 0 if isinstance(line, Group) else 1
         self.view.setAccessibleName("Rollback records")
         self.empty = empty_note(self.view, _EMPTY)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for part in (self.head, bar):
-            column.addWidget(part)
-        column.addWidget(self.view, 1)
+        column(self.head, bar(self, (self.search, 1), self.shown, spacing=8), (self.view, 1), on=self)
         self.search.textChanged.connect(lambda _text: self.show_lines())
         self.search.left.connect(self.view.setFocus)
         self.view.chosen.connect(lambda _line: self.chosen.emit())
@@ -211,9 +200,7 @@ class RollbackRecordsPage(Page):
         self.list = Records(desk, self)
         self.view = self.list.view
         self.pane = DetailPane(desk, self)
-        row = QVBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(beside(self.list, self.pane, self))
+        column(beside(self.list, self.pane, self), on=self)
         self._soon = once(self, _SOON_MS, self._read)
         self._look = once(self, _LOOK_MS, self._read_plan)
         self.list.chosen.connect(self._chose)
@@ -222,6 +209,13 @@ class RollbackRecordsPage(Page):
         self.pane.back_asked.connect(lambda: self._show_over(False))
         self.pane.audit_asked.connect(lambda: self.do("rollback.audit"))
         self.pane.bar.done.connect(self._ran)
+        self.handlers = {
+            "rollback.select": self.list.turn_mark,
+            "rollback.restore": self._confirm,
+            "rollback.audit": lambda: self.desk.goto("audit", record.path if (record := self.list.current()) is not None else ""),
+            "rollback.detail": lambda: self._show_over(not self._over),
+            "rollback.filter": self.list.search.setFocus,
+        }
 
     # --- what the window tells -----------------------------------------------------------------------------------
 
@@ -250,9 +244,6 @@ class RollbackRecordsPage(Page):
         if self.isVisible() or not self._loaded:
             self._soon.start()
 
-    def badge(self) -> Badge | None:
-        return None
-
     def is_ready(self) -> bool:
         row = self.list.current()
         return self._loaded and (row is None or row.record_id in self._details)
@@ -268,21 +259,9 @@ class RollbackRecordsPage(Page):
             return "No record is selected."
         return ""
 
-    def do(self, action_id: str) -> None:
-        row = self.list.current()
-        if self.why_not(action_id):
-            self.desk.notices.say("info", self.why_not(action_id))
-        elif action_id == "rollback.select":
-            self.list.turn_mark()
-        elif action_id == "rollback.restore":
-            self._show_over(True)
-            self.pane.bar.focus()
-        elif action_id == "rollback.audit" and row is not None:
-            self.desk.goto("audit", row.path)
-        elif action_id == "rollback.detail":
-            self._show_over(not self._over)
-        elif action_id == "rollback.filter":
-            self.list.search.setFocus()
+    def _confirm(self) -> None:
+        self._show_over(True)
+        self.pane.bar.focus()
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

@@ -92,11 +92,6 @@ def kind_words(record: RollbackRow) -> tuple[str, str]:
     return KINDS.get(record.kind, ("Change", "file"))
 
 
-def moment(at: float, now: float) -> str:
-    """``14:01:33`` for the last day, else ``21 Nov 09:00``."""
-    return recent_clock(at, now)
-
-
 def cell_words(line: Line, key: str) -> str:
     """What a cell says to a tooltip, a screen reader and the clipboard."""
     if isinstance(line, Group):
@@ -144,7 +139,7 @@ def _paint_group(canvas: Canvas, group: Group) -> None:
 def _paint_item(canvas: Canvas, item: Item, now: float) -> None:
     record, ink, painter = item.view, canvas.ink, canvas.painter
     quiet = record.state in ("restored", "newer_exists")
-    canvas.text("time", moment(record.created_at, now), "text3", mono=True)
+    canvas.text("time", recent_clock(record.created_at, now), "text3", mono=True)
     cell = canvas.cells["change"]
     icon = "check" if item.marked else kind_words(record)[1]
     colour = ink.accent if item.marked else ink.text2

@@ -2,62 +2,33 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.settings import SettingRow
+from console.gui.kit.layout import Part, scrolled
+from console.gui.kit.pane import Offer, Pane
 from console.gui.pages.settings.rows import LAYERS, shown
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL_FOOT
-from console.gui.widgets.buttons import Button
-from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 
 CAPTIONS = ("In force", "After the next start", "Default", "Takes", "From", "Locked by")
 
 
-class DetailPane(SidePane):
-    """``asked`` carries an action id of the page."""
+OFFERS = (Offer("settings.change", "Change…", keys="E"), Offer("settings.reset", "Reset…", keys="R"))
 
-    asked = Signal(str)
+
+class SettingPane(Pane):
+    """One setting; what is not known of it has no caption."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        scroll, body = scrolling(self)
         self.group = Text("", 11, fonts.REGULAR, "text2", wrap=True)
         self.name = Text("", 14, fonts.MEDIUM, mono=True, wrap=True)
         self.words = Text("", 13, fonts.REGULAR, wrap=True)
-        body.addWidget(self.group)
-        body.addSpacing(4)
-        body.addWidget(self.name)
-        body.addSpacing(8)
-        body.addWidget(self.words)
-        body.addSpacing(10)
-        self.facts: dict[str, tuple[Text, Text]] = {}
-        for caption in CAPTIONS:
-            head, value = Text(caption, 11, fonts.MEDIUM, "text2"), Text("", 12, fonts.REGULAR, wrap=True)
-            self.facts[caption] = head, value
-            body.addSpacing(6)
-            body.addWidget(head)
-            body.addWidget(value)
-        body.addStretch(1)
-        column.addWidget(scroll, 1)
-        foot = QWidget(self)
-        foot.setFixedHeight(DETAIL_FOOT)
-        row = QHBoxLayout(foot)
-        row.setContentsMargins(19, 0, 20, 0)
-        row.setSpacing(8)
-        self.change = Button("Change…", keys="E", parent=foot)
-        self.reset = Button("Reset…", keys="R", parent=foot)
-        self.change.clicked.connect(lambda: self.asked.emit("settings.change"))
-        self.reset.clicked.connect(lambda: self.asked.emit("settings.reset"))
-        row.addWidget(self.change)
-        row.addWidget(self.reset)
-        row.addStretch(1)
-        column.addWidget(foot)
+        self.facts = {caption: (Text(caption, 11, fonts.MEDIUM, "text2"), Text("", 12, fonts.REGULAR, wrap=True)) for caption in CAPTIONS}
+        facts: list[Part] = [part for head, value in self.facts.values() for part in (6, head, value)]
+        body = scrolled(self, self.group, 4, self.name, 8, self.words, 10, *facts, margins=(19, 13, 20, 12))
+        self.lay((body, 1), offers=OFFERS, wide=False)
 
     def show_row(self, row: SettingRow) -> None:
         """All that is known of one setting."""

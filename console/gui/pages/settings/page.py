@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.settings import SettingRow, SettingsView
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.kit.layout import STRETCH, bar, column
+from console.gui.pages.interface import Badge, Desk, PageSpec
+from console.gui.pages.list_page import ListPage
 from console.gui.pages.settings.change import ChangeDialog
-from console.gui.pages.settings.detail import DetailPane
+from console.gui.pages.settings.detail import SettingPane
 from console.gui.pages.settings.rows import COLUMNS, Item, Line, arrange, cell_words, paint
 from console.gui.theme import fonts
-from console.gui.theme.tokens import DETAIL, FILTER_BAR, ink
+from console.gui.theme.tokens import DETAIL, ink
 from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.reading import empty_note
 from console.gui.widgets.rows import RowModel, RowView
-from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
 
@@ -26,7 +27,7 @@ _AGAIN_S = 5.0
 _ON_A_ROW = ("settings.change", "settings.reset", "settings.detail")
 
 
-class SettingsPage(Page):
+class SettingsPage(ListPage):
     """Shows every setting; changes one of this account at a time, with a reason."""
 
     spec = PageSpec("settings", "Settings", "settings", "Set up", help="how-to/settings.md")
@@ -38,13 +39,13 @@ class SettingsPage(Page):
         ActionSpec("settings.detail", "Show or hide the detail pane", "", "", cap="Enter"),
     )
 
+    pane: SettingPane
+
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.rows: list[SettingRow] = []
         self._loaded = False
         self._asked_at = 0.0
-        self._pane_wanted = False
-        """Turned by Enter: hidden when wide, shown over the table when narrow."""
         self.search = SearchField("Name, value, file or words", "/", parent=self, kept="filter")
         self.search.setMaximumWidth(300)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
@@ -54,36 +55,19 @@ class SettingsPage(Page):
         self.view.order.keep("", "Settings stand together by what they are about.")
         self.view.setAccessibleName("Settings")
         self.empty = empty_note(self.view, "No settings match the filter.")
-        self.pane = DetailPane(self)
-        self.pane.hide()
-        self._build()
+        title = Text("Settings", 17, fonts.SEMIBOLD)
+        head = bar(self, title, (self.search, 2), STRETCH, self.shown)
+        self.lay(column(head, column(self.trouble, margins=(16, 0, 16, 0)), (self.view, 1)), SettingPane(self), DETAIL)
+        self.handlers = {
+            "settings.change": self._change,
+            "settings.reset": lambda: self._change(is_reset=True),
+            "settings.filter": self.search.setFocus,
+            "settings.detail": self.turn_pane,
+        }
         self.search.textChanged.connect(lambda _text: self._show_lines())
         self.search.left.connect(self.view.setFocus)
         self.view.chosen.connect(lambda _line: self._chose())
         self.view.opened.connect(lambda _line: self.do("settings.detail"))
-        self.pane.asked.connect(self.do)
-
-    def _build(self) -> None:
-        bar = QWidget(self)
-        bar.setFixedHeight(FILTER_BAR)
-        line = QHBoxLayout(bar)
-        line.setContentsMargins(16, 0, 16, 0)
-        line.setSpacing(10)
-        line.addWidget(Text("Settings", 17, fonts.SEMIBOLD))
-        line.addWidget(self.search, 2)
-        line.addStretch(1)
-        line.addWidget(self.shown)
-        said = QHBoxLayout()
-        said.setContentsMargins(16, 0, 16, 0)
-        said.addWidget(self.trouble)
-        left = QVBoxLayout()
-        left.setSpacing(0)
-        left.addWidget(bar)
-        left.addLayout(said)
-        left.addWidget(self.view, 1)
-        row = QVBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(beside(left, self.pane, self, DETAIL))
 
     # --- what the window tells -----------------------------------------------------------------------------------
 
@@ -94,7 +78,7 @@ class SettingsPage(Page):
         self.view.setFocus()
 
     def on_models(self) -> None:
-        self._judge()
+        self.pane.judge(self.why_not)
 
     def on_tick(self, now: float) -> None:
         if now - self._asked_at > _AGAIN_S:
@@ -134,17 +118,10 @@ class SettingsPage(Page):
             return "This account does not set it."
         return ""
 
-    def do(self, action_id: str) -> None:
+    def _change(self, *, is_reset: bool = False) -> None:
         row = self.current()
-        if self.why_not(action_id):
-            self.desk.notices.say("info", self.why_not(action_id))
-        elif action_id == "settings.filter":
-            self.search.setFocus()
-        elif action_id == "settings.detail":
-            self._pane_wanted = not self._pane_wanted
-            self._show_pane()
-        elif row is not None and action_id in ("settings.change", "settings.reset"):
-            dialog = ChangeDialog(self.desk, row, self.window(), is_reset=action_id == "settings.reset")
+        if row is not None:
+            dialog = ChangeDialog(self.desk, row, self.window(), is_reset=is_reset)
             dialog.accepted.connect(self._read)
             dialog.open()
 
@@ -182,20 +159,7 @@ class SettingsPage(Page):
         row = self.current()
         if row is not None:
             self.pane.show_row(row)
-        self._judge()
-        self._show_pane()
-
-    def _judge(self) -> None:
-        self.pane.change.allow(self.why_not("settings.change"))
-        self.pane.reset.allow(self.why_not("settings.reset"))
-
-    def _show_pane(self) -> None:
-        wanted = self._pane_wanted if self.is_narrow else not self._pane_wanted
-        self.pane.setVisible(self.current() is not None and wanted)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._show_pane()
+        self.show_pane()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
