@@ -48,6 +48,8 @@ class Reading:
     """Relative files start there, below the folder it runs in (``git -C``)."""
     drops: bool = False
     """It takes variables away from what it runs (``env -i``)."""
+    places: tuple[str, ...] = ()
+    """Folders in which it finds the files that stand for ``{}`` in what it runs."""
     deep: bool = False
     """An option makes it walk through folders that it would only look at."""
     words: tuple[str, ...] = ()
@@ -199,8 +201,8 @@ class _Options:
             self._made.ask(f"option {name} has no value", name)
             self._lacks = True
         else:
-            self._value(kind, self._words[self._at], name)
-            self._at += 1
+            self._value("text" if kind == "pair" else kind, self._words[self._at], name)
+            self._at += 2 if kind == "pair" else 1
 
     def _value(self, kind: str, value: str, name: str) -> None:
         self._values.append((name, value))
@@ -322,9 +324,12 @@ class _Operands:
             self._operands = [word for word in self._operands if not _VARIABLE.match(word)]
 
     def _in_place(self) -> None:
-        for word in self._words:
-            if word.startswith("--in-place=") or re.match(r"-[nErsuz]*i.", word):
-                self._made.ask("where the copies of changed files go cannot be checked", word)
+        suffixes = [found[1] for word in self._words if (found := re.match(r"(?:--in-place=|-[nErsuz]*i)(.+)\Z", word, re.DOTALL))]
+        for suffix in suffixes:
+            if not re.fullmatch(r"[\w.~-]+", suffix):
+                self._made.ask("where the copies of changed files go cannot be checked", suffix)
+                continue
+            self._made.uses += [Use("write", f"{operand}{suffix}", "copy of what is changed") for operand in self._operands]
         for operand in self._operands:
             self._made.uses.append(Use("write", operand, "changed in place"))
 
@@ -449,7 +454,7 @@ def _find(words: tuple[str, ...], made: Reading) -> None:
         places.append(words[at])
         at += 1
     places = places or ["."]
-    made.words = tuple(places)
+    made.words = made.places = tuple(places)
     deepest = [words[spot + 1] for spot in range(at, len(words) - 1) if words[spot] == "-maxdepth"]
     depth = int(deepest[-1]) if len(deepest) == 1 and re.fullmatch("[0-9]{1,4}", deepest[0]) else -1
     follows = follows or "-follow" in words
@@ -467,6 +472,7 @@ def _only(words: tuple[str, ...]) -> str:
 def _find_word(words: tuple[str, ...], at: int, places: list[str], made: Reading) -> int:
     word = words[at]
     if word in ("-exec", "-execdir", "-ok", "-okdir"):
+        made.places = made.places if word == "-exec" else ()  # elsewhere it runs in the folder of what it found
         end = next((n for n in range(at + 1, len(words)) if words[n] == ";" or (words[n] == "+" and words[n - 1] == "{}")), len(words))
         made.inners.append(words[at + 1 : end])
         made.exact = False

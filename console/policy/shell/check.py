@@ -54,6 +54,8 @@ class Place:
     depth: int = 0
     moved: bool = False
     """A ``cd`` led here."""
+    found: bool = False
+    """Folders among the arguments stand for files that were found in them, links too."""
     started: bool = False
     """A program of the workspace starts it: a bare name that this machine does not have is one of the workspace's."""
 
@@ -168,7 +170,7 @@ class ShellJudge:
         shown = text or " ".join(argv)
         program = find_program(argv[0], place.cwd, self._files)
         described = self._policy.catalogue.of(program.name) or Description()
-        reading = read_argv(argv, described) if described.is_described else Reading()
+        reading = self._work.placed(read_argv(argv, described)) if described.is_described else Reading()
         words = reading.words if described.is_described else None
         if rule := self._policy.commands.forbidding("deny", program, argv, words, place.cwd, self._files, reading.verb):
             return [Part(shown, Verdict.DENY, rule.text, "program", "blocked by rule")], program
@@ -223,8 +225,9 @@ class ShellJudge:
 
     def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
         """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
-        shallow = described.shallow and not reading.deep
-        found = [(use, self._uses.judge(use, _base(use, reading, place), shallow)) for use in _joined(reading.uses)]
+        shallow = described.shallow and not reading.deep and not place.found
+        uses = [replace(use, way=replace(use.way, follows=use.way.follows or place.found)) for use in _joined(reading.uses)]
+        found = [(use, self._uses.judge(use, _base(use, reading, place), shallow)) for use in uses]
         return [part for use, part in found if not (shallow and use.why == HERE and part.rule == NO_RULE)]
 
     def _allowed(self, argv: tuple[str, ...], program: Program, described: Description, reading: Reading, place: Place, shown: str) -> Part:
@@ -252,7 +255,7 @@ class ShellJudge:
     def _inner(self, inner: tuple[str, ...], reading: Reading, place: Place) -> list[Part]:
         if not inner or not inner[0]:
             return [Part("", Verdict.ASK, NO_RULE, "options", "what it runs is not said")]
-        return self._command(inner, replace(place, depth=place.depth + 1))[0]
+        return self._command(inner, replace(place, depth=place.depth + 1, found=bool(reading.places)))[0]
 
     def _inside(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
         """What of an undescribed program's words is denied for certain; its rule may allow it, but never over a denial."""
@@ -285,6 +288,8 @@ class ShellJudge:
 def _folder(policy: Policy, files: Once, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
     """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
     text = " ".join(simple.argv)
+    if simple.argv == ("cd", "-") and following == "" and not simple.targets and simple.joined in ("&&", ";"):
+        return place  # the last command, back to where it began
     alone = len(simple.words) == 2 and not simple.targets and not simple.behind and simple.joined not in ("|", "|&", "||")
     if not alone or following not in ("&&", "") or simple.argv[1].startswith("-") or simple.words[1].pattern or simple.words[1].tilde:
         parts.append(Part(text, Verdict.DENY, "cd", "parse", "where it leads is not certain; write cd FOLDER && COMMAND"))

@@ -21,6 +21,7 @@ _LITERAL = re.compile(
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t]+|\\\n)
     | (?P<here><<-?(?!<)[ \t]*(?:'(?P<quoted>\w+)'|"(?P<double>\w+)"|\\(?P<escaped>\w+)|(?P<bare>\w+)))
+    | (?P<string><<<[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+=:,-]+)(?=[\s;|&)]|\Z))
     | (?P<redirect>[0-9]?(?:&>>|&>|>>|>\||>&|<&|<(?![<(>])|>(?!\()))
     | (?P<end>&&|\|\||\|&|[;|&\n()](?!;))
     | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\.|\$(?!\())*"|\\[^\n]|\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?!\()|[^\s'"\\`$;|&()<>])+)""",
@@ -30,7 +31,7 @@ _NODES = frozenset({
     "for_statement", "if_statement", "elif_clause", "else_clause", "while_statement", "compound_statement", "subshell", "do_group",
     "variable_name", "variable_assignment", "declaration_command", "test_command", "negated_command", "simple_expansion",
     "special_variable_name", "expansion", "brace_expression", "command_substitution", "unary_expression", "binary_expression",
-    "test_operator", "heredoc_redirect", "heredoc_start", "heredoc_body", "heredoc_content", "heredoc_end",
+    "test_operator", "herestring_redirect", "heredoc_redirect", "heredoc_start", "heredoc_body", "heredoc_content", "heredoc_end",
 })  # fmt: skip
 """What the second reader may find (tree-sitter-bash, node types) beside what simple commands are made of."""
 _VALUE = r"(?:'[^']*'|\"[^\"$`\\]*\"|[^\s'\"$`\\;|&<>()])*"
@@ -40,6 +41,8 @@ _PATTERN = re.compile(r"[\w./@%+=:,*?\[\]-]+\Z")
 _OPENS, _CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
 _BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue"})
 """They run no program, and what comes after them is judged as if it ran."""
+_SHOWN = re.compile(r"\$(?:(?:{0})\b|\{{(?:{0})\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD"))
+"""Variables that hold no secret, where they are only printed."""
 _ACTIVATE = re.compile(r"[\w./-]*/bin/activate\Z")
 _HARMLESS = re.compile(
     r"(?:CI|DEBUG|VERBOSE|TZ|LANG|LANGUAGE|LC_[A-Z]+|COLUMNS|LINES|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|PORT)\Z"
@@ -79,7 +82,7 @@ def plainer(text: str) -> Plain | None:
 def is_rewritten(argv: tuple[str, ...]) -> bool:
     """Whether a simple command is a builtin that is left out, or an ``env`` that sets variables."""
     sets = argv[0] == "env" and len(argv) > 2 and _ASSIGNED.match(argv[1]) is not None
-    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source")
+    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type")
 
 
 def _tokens(text: str) -> list[str] | None:
@@ -99,7 +102,7 @@ def _tokens(text: str) -> list[str] | None:
         if token["here"]:
             quoted = token["quoted"] or token["double"] or token["escaped"]
             ends.append((quoted or token["bare"], bool(quoted)))
-        elif not token["blank"]:
+        elif not token["blank"] and not token["string"]:
             found.append(token.group())
         if token["end"] == "\n":
             for end, is_quoted in ends:
@@ -248,26 +251,40 @@ class _Statements:
         if words[:1] == ["env"] and len(words) > 1 and _ASSIGNED.match(words[1]):
             return self._kept(words[1:])
         if words[:1] == ["export"]:
-            sets = [_ASSIGNED.match(word) for word in words[1:]]
-            for one in sets:
-                if one is None:
-                    return None
-                self._set(one[1], one[2])
-            return [] if sets else None
-        if words and words[0] in _BUILTINS:
-            return [] if all(re.fullmatch(r"[-+]?[a-z]{0,4}|pipefail|errexit|nounset|xtrace|\d+", word) for word in words[1:]) else None
+            return self._exported(words[1:])
         if words[:1] in (["."], ["source"]):
             self.sourced += words[1:]
             return [] if len(words) == 2 and _ACTIVATE.match(words[1]) and "cd" not in self.tokens else None
-        if words[:1] in (["["], ["[["]):
-            is_test = len(words) > 2 and words[-1] == {"[": "]", "[[": "]]"}[words[0]]
-            simple = words[0] == "[" or (len(words) == 4 and words[1][:1] == "-")
-            return ["test", *words[1:-1]] if is_test and simple else None
-        return words
+        return _simple(words)
+
+    def _exported(self, words: list[str]) -> list[str] | None:
+        sets = [_ASSIGNED.match(word) for word in words]
+        for one in sets:
+            if one is None:
+                return None
+            self._set(one[1], one[2])
+        return [] if sets else None
 
     def _set(self, name: str, value: str) -> None:
         quiet = name.endswith("PAGER") and value.strip("'\"") in ("cat", "")
         self.names += [] if quiet else [name]
+
+
+def _simple(words: list[str]) -> list[str] | None:
+    """What is left of a command without variables, as ``_kept`` says."""
+    name = words[0] if words else ""
+    if name == "type":
+        return []
+    if name in ("echo", "printf"):
+        behind = ["", *words[:-1]]  # what a redirect names is a file
+        return [word if before[-1:] in ("<", ">", "|", "&") else _SHOWN.sub("x", word) for before, word in zip(behind, words, strict=True)]
+    if name in _BUILTINS:
+        return [] if all(re.fullmatch(r"[-+]?[a-z]{0,4}|pipefail|errexit|nounset|xtrace|\d+", word) for word in words[1:]) else None
+    if name in ("[", "[["):
+        is_test = len(words) > 2 and words[-1] == {"[": "]", "[[": "]]"}[name]
+        simple = name == "[" or (len(words) == 4 and words[1][:1] == "-")
+        return ["test", *words[1:-1]] if is_test and simple else None
+    return words
 
 
 def _written(words: list[str]) -> str:

@@ -14,7 +14,7 @@ from console.policy.shell.fronts import Front, read_fronts
 
 KINDS = frozenset(
     # a file it reads (a folder: all below it), looks at, reads through links too, writes, makes, removes; reads if it is there;
-    # reads what a pattern of git's may mean; reads and removes; unsure: takes a value, and asks
+    # reads what a pattern of git's may mean; reads and removes; unsure: takes a value, and asks; pair: two texts
     [
         "text",
         "read",
@@ -34,6 +34,7 @@ KINDS = frozenset(
         "run",
         "ask",
         "unsure",
+        "pair",
         "inner",
         "format",
     ]

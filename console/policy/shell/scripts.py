@@ -17,9 +17,20 @@ _AWK_WORDS = re.compile(
 
 def awk_trouble(script: str) -> str:
     """Why an awk program is not certain to be harmless; empty when it is (POSIX awk, gawk, mawk: programs, files and pipes)."""
-    if found := _AWK_WORDS.search(script):
+    if found := _AWK_WORDS.search(_without_comparisons(script)):
         return f"the awk program holds {found.group()!r}, which may run a program or reach a file"
     return ""
+
+
+def _without_comparisons(script: str) -> str:
+    """The program without each ``>`` that compares: one behind a ``print`` of its statement may write (POSIX awk, Output Statements)."""
+    if "/" in script:  # where a string ends is not certain beside a pattern
+        return script
+    plain = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', script)
+    statements = re.split(r"([{};\n])", plain)
+    parted = [one.partition("print") for one in statements]
+    kept = "".join(before.replace(">", "") + printed + behind for before, printed, behind in parted)
+    return kept if re.search(r"[|@`]|>>", plain) is None else script
 
 
 def jq_trouble(script: str) -> str:

@@ -12,6 +12,7 @@ from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
 from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import Part
+from console.policy.shell.argv import Reading
 from console.policy.shell.commands import Program
 from console.policy.shell.fronts import Started, read_front
 from console.policy.shell.lexer import Word
@@ -95,6 +96,15 @@ class WorkspacePrograms:
         if part.verdict is not Verdict.ALLOW:
             return part
         return replace(part, text=word.value, verdict=Verdict.ASK, rule=PATTERN, reason=f"every name that it can mean lies in {part.text}")
+
+    def placed(self, reading: Reading) -> Reading:
+        """What ``find -exec`` runs, with the folders that it looks in for what it finds there: whatever that is lies below them."""
+        names = [word for inner in reading.inners for word in inner if "{}" in word]
+        clear = all(word == "{}" for word in names) and all(re.match(r"[\w./]", place) for place in reading.places)
+        if not (self.programs and reading.places and names and clear):
+            return reading
+        inners = [tuple(w for word in inner for w in (reading.places if word == "{}" else (word,))) for inner in reading.inners]
+        return replace(reading, inners=inners, exact=True)
 
     def plainer(self, text: str) -> Plain | None:
         """A refused text in simple commands that stand for it; None: it is not certain what it does."""

@@ -47,7 +47,8 @@ RUNS_ITS_OWN = {
 
 READ_BY_CODING = {
     *("cat <<EOF\nplain\nEOF", "cat <<'EOF'\nplain\nEOF", "cat <<-EOF\n\tx\nEOF", "echo $?", "FOO=1", "env A=b ls", "export A=b", "set -x"),
-    *("exit", "break", "( grep x a.txt )", "! grep x a.txt", "[ a = a ]"),
+    *("exit", "break", "( grep x a.txt )", "! grep x a.txt", "[ a = a ]", "cat <<< x", "echo ${PATH}", "echo $HOME/x", "type curl"),
+    *("find data -exec cat {} \\;", "find data -exec grep -l x {} +"),
 }  # fmt: skip
 """Rows that other rules deny because they are not static, and that *coding* reads: each command of them is judged, and none does harm."""
 
@@ -160,7 +161,7 @@ def test_what_coding_denies_and_what_it_asks_whatever_holds_the_agent(standing: 
     for text in (
         *("curl https://example.com", "npm install", "pip install x", "python3 -m pip install x", "git push", "git fetch"),
         *("rm -rf ../other", "kill 1", "pkill node", "docker run x", "gh pr create", "FOO=1 curl e", "unknown-program x"),
-        *("make && npm publish", "cat README.md | bash", "git reset --hard", 'echo "$HOME"', "LD_PRELOAD=/x ls"),
+        *("make && npm publish", "cat README.md | bash", "git reset --hard", 'echo "$TOKEN"', "LD_PRELOAD=/x ls"),
     ):  # fmt: skip
         assert judge(Call("Bash", text), made).verdict is Verdict.ASK, text
 

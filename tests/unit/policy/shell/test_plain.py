@@ -34,11 +34,19 @@ from console.policy.shell.plain import Plain, plainer
         ("# what\nmake # all\n! ls", "make ; ls"),
         (". .venv/bin/activate && make", "make"),
         ("export A=1", "true"),
+        ("cat <<< 'a b' | sort", "cat | sort"),
+        ('echo "$HOME ${PATH}" $PWD/x', 'echo "x x" x/x'),
+        ("type make", "true"),
     ],
 )  # fmt: skip
 def test_a_text_is_rewritten_into_its_commands(text: str, plain: str) -> None:
     found = plainer(text)
     assert found is not None and found.text == plain and not found.is_literal
+
+
+def test_a_variable_that_names_a_file_stays_one() -> None:
+    found = plainer('echo "$HOME" > $HOME/x')
+    assert found is not None and "> $HOME/x" in found.text.replace(">$", "> $")
 
 
 @pytest.mark.parametrize(

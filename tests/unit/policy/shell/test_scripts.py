@@ -126,3 +126,13 @@ def test_jq_modules_are_files_that_nobody_named() -> None:
         and jq_trouble("$ENV.X")
         and jq_trouble("$ ENV.X")
     )
+
+
+@pytest.mark.parametrize("script", ["length > 100", "NR>=10 && NR<=20", "$3 > 10 {print $1}", '{ if ($3 > 10) print "{" }'])
+def test_a_sign_that_compares_writes_nothing(script: str) -> None:
+    assert not awk_trouble(script)
+
+
+@pytest.mark.parametrize("script", ['{print > "f"}', '{print "{" > "f"}', '/"/ {print "{" > "f" }', '{print $1 >> "f"}', "$1 > 2 | x"])
+def test_a_sign_behind_a_print_may_write(script: str) -> None:
+    assert awk_trouble(script)
