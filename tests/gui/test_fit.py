@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
+from console.gui.models.switch import STEP_TITLES
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.fleet.rows import cell_words
 from console.gui.pages.fleet.words import gauges
@@ -43,7 +44,7 @@ def test_badges_of_the_kill_switch_stand_clear_of_its_name(
     make_house("1")
     item = open_window("fleet").nav.items["kill-switch"]
     name_ends = 38 + fonts.metrics(fonts.ui(13, fonts.MEDIUM)).horizontalAdvance(item.spec.title)
-    for words in ("doubt", "blocked"):
+    for words in ("check", "blocked"):
         badge_begins = item.width() - fonts.metrics(fonts.ui(*_BADGE_FONT)).horizontalAdvance(words) - 16 - 22
         assert badge_begins >= name_ends + 4, words
 
@@ -112,3 +113,11 @@ def test_on_the_rail_a_warning_and_a_danger_are_told_by_shape_and_in_words(
         silhouettes.append({at for at in pixels if shown.pixelColor(*at) != plain.pixelColor(*at)})
         assert "2" in item.toolTip()
     assert silhouettes[0] and silhouettes[1] and silhouettes[0] != silhouettes[1]
+
+
+def test_titles_of_a_receipts_steps_are_whole_in_the_smallest_window(qtbot: QtBot) -> None:
+    assert qtbot
+    fonts.load_fonts()
+    slot = (800 - 60 - 32) / len(STEP_TITLES)
+    measure = fonts.metrics(fonts.ui(10, fonts.SEMIBOLD)).horizontalAdvance
+    assert {title: measure(title) for title in STEP_TITLES.values() if measure(title) > slot - 4} == {}

@@ -24,7 +24,7 @@ LABELS = {
 UNITS = {"cost_usd": "USD", "wall_s": "90, 20m, 12h", "step_s": "90, 20m, 12h", "cpu_s": "90, 20m, 12h"}
 _TIMES = ("wall_s", "step_s", "cpu_s")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-UNPRICED = "unpriced: part of it ran on a model without a known price, so the money shown is too little"
+UNPRICED = "unpriced: the cost of some of its use is not known, so the money shown is too little"
 SOON_S, NEAR_S = 300.0, 1800.0
 """Below the first it is red, below the second amber."""
 _BAR_FROM_S, _BAR_TO_S = 60.0, 86400.0

@@ -241,7 +241,7 @@ class KillSwitchPage(Page):
         if switch.is_killed:
             return Badge("blocked", "danger", "alert")
         state, _ = switch.light(self.desk.clock())
-        return Badge("doubt", "warn", "warning") if state in ("in_doubt", "unknown") else None
+        return Badge("check", "warn", "warning") if state in ("in_doubt", "unknown") else None
 
     def is_ready(self) -> bool:
         return self.desk.switch.view is not None

@@ -120,6 +120,10 @@ class ReceiptHead(QWidget):
         painter.drawText(box.adjusted(0, -7, 0, 1), Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop, self.headline.text)
 
 
+_NARROW_STEP = 124.0
+"""A step narrower than this has its title above its ring, so that the title is not cut."""
+
+
 class Timeline(QWidget):
     """Eight steps, each with its result and the time since the press; a step not judged yet is a plain ring."""
 
@@ -141,8 +145,10 @@ class Timeline(QWidget):
         if isinstance(event, QHelpEvent) and event.type() is QEvent.Type.ToolTip:
             names = list(StepName)
             number = int((event.pos().x() - 16) / max(1.0, (self.width() - 32) / len(names)))
-            step = step_of(self._receipt, names[max(0, min(number, len(names) - 1))])
-            QToolTip.showText(event.globalPos(), tooltip(f"{step.status.value}: {step.detail}") if step else "", self)
+            name = names[max(0, min(number, len(names) - 1))]
+            step = step_of(self._receipt, name)
+            words = f"{step.status.value}: {step.detail}" if step else "not yet"
+            QToolTip.showText(event.globalPos(), tooltip(f"{STEP_TITLES[name]}: {words}"), self)
             return True
         return super().event(event)
 
@@ -153,6 +159,7 @@ class Timeline(QWidget):
         painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(colours.line))
         painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
         width = (self.width() - 32) / len(StepName)
+        is_narrow = width < _NARROW_STEP
         for number, name in enumerate(StepName):
             x = 16 + number * width
             step = step_of(self._receipt, name)
@@ -160,13 +167,14 @@ class Timeline(QWidget):
             colour = colours.warn if amber else colours.text2 if step else colours.line2
             painter.setPen(QPen(QColor(colour), 1.6))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawEllipse(QPointF(x + 12, 35), 10.5, 10.5)
+            low = 6 if is_narrow else 0
+            painter.drawEllipse(QPointF(x + 12, 35 + low), 10.5, 10.5)
             if step is not None:
-                draw_mark(painter, "triangle" if amber else _MARKS[step.status], QRectF(x + 7.5, 30, 9, 9), colour)
+                draw_mark(painter, "triangle" if amber else _MARKS[step.status], QRectF(x + 7.5, 30 + low, 9, 9), colour)
             box = QRectF(x + 29, 0, width - 33, 18)
-            draw_text(
-                painter, box.translated(0, 8), STEP_TITLES[name], fonts.ui(12, fonts.SEMIBOLD), colours.text if step else colours.text3
-            )
+            title = QRectF(x, 7, width - 4, 18) if is_narrow else box.translated(0, 8)
+            face = fonts.ui(10 if is_narrow else 12, fonts.SEMIBOLD)
+            draw_text(painter, title, STEP_TITLES[name], face, colours.text if step else colours.text3)
             words = step.detail or step.status.value if step else "not yet"
             if step is not None and step.status in (StepStatus.FAILED, StepStatus.UNKNOWN) and step.detail:
                 words = f"{step.status.value}: {words}"

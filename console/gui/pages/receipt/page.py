@@ -45,7 +45,7 @@ _FILTERS: dict[str, tuple[Outcome, ...]] = {
 }
 AGAIN_S, OPEN_S = 10.0, 2.0
 """How often a receipt is read again: a guard amends it later too. The second while it is open, or its return watch runs."""
-_NAMES = {"all": "All", "open": "Not proven", "best": "Best effort", "proven": "Proven"}
+_NAMES = {"all": "All", "open": "Not confirmed", "best": "Best effort", "proven": "Confirmed dead"}
 
 
 class OpenBox(Card):
