@@ -16,8 +16,7 @@ from console.api.agents.activity import ActivityRow
 from console.domain.activity import Entry, Kind
 from console.gui.pages.activity import book
 from console.gui.pages.activity.book import Book, Item
-from console.gui.pages.activity.output import OutputDialog
-from console.gui.pages.activity.page import ActivityPageView
+from console.gui.pages.activity.page import ActivityPageView, OutputDialog
 from console.gui.pages.activity.rows import HEIGHT, lines_of, words_of
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.widgets.safe_text import is_plain

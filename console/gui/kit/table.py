@@ -94,6 +94,13 @@ def listing(
     return made
 
 
+def matches(text: str, *parts: str) -> bool:
+    """Whether all typed words occur in some part, in whatever case; without words everything matches."""
+    words = text.lower().split()
+    haystack = "\0".join(parts).lower() if words else ""
+    return all(word in haystack for word in words)
+
+
 def is_in(view: RowView, key: str, at: QPointF) -> bool:
     """Whether a point of the view lies in that column."""
     number = next(number for number, column in enumerate(view.row_model.columns) if column.key == key)

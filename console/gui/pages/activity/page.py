@@ -7,20 +7,23 @@ from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.activity import ActivityEntryView
-from console.api.messages import Delta
+from console.api.messages import Delta, OutputView
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
 from console.gui.kit.layout import STRETCH, column, row
 from console.gui.pages.activity.book import Item
-from console.gui.pages.activity.detail import EntryPane
+from console.gui.pages.activity.detail import EntryPane, whole_text
 from console.gui.pages.activity.feed import Feed
-from console.gui.pages.activity.output import OutputDialog
 from console.gui.pages.activity.talk import TalkBar
 from console.gui.pages.interface import Desk, PageSpec
 from console.gui.pages.list_page import ListPage
+from console.gui.requests import Requests
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
+from console.gui.timers import every
 from console.gui.widgets.buttons import Button
+from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.reading import PlainView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import count, usd
 
@@ -29,6 +32,53 @@ _RETRY_S = 3.0
 _GONE = "Kept here: the program's own file is gone."
 """Nothing is wrong with that."""
 _ON_AN_ENTRY = ("activity.agent", "activity.audit", "activity.rollback", "activity.copy", "activity.open")
+
+
+TAIL = 48_000
+"""Bytes shown, the last there are; one answer of the supervisor holds more."""
+_LOOK_MS = 1000
+
+
+class OutputDialog(Dialog):
+    """Reads on once a second until it is closed."""
+
+    def __init__(self, requests: Requests, agent_id: str, name: str, size: int, parent: QWidget) -> None:
+        super().__init__(f"Output of {name}", "Close", "primary", parent, width=760)
+        self._requests, self._agent_id = requests, agent_id
+        self._offset, self._text = max(0, size - TAIL), ""
+        self._asked = False
+        self.about = Text("Reading…", 12, fonts.REGULAR, "text2")
+        self.view = PlainView("Output", parent=self)
+        self.view.setMinimumHeight(420)
+        self.body.addWidget(self.about)
+        self.body.addWidget(self.view)
+        self.cancel.hide()
+        self.main.clicked.connect(self.accept)
+        self._look = every(self, _LOOK_MS, self._read)
+        self._look.start()
+        self._read()
+
+    def _read(self) -> None:
+        if not self._asked:
+            self._asked = True
+            self._requests.ask(ep.OUTPUT, self._agent_id, offset=self._offset).while_alive(self).then(self._came).failed(self._failed)
+
+    def _came(self, view: OutputView) -> None:
+        self._asked = False
+        if view.text:
+            self._text = (self._text + view.text)[-TAIL:]
+            self._offset = view.offset
+            bar = self.view.verticalScrollBar()
+            place, at_end = bar.value(), bar.value() >= bar.maximum()
+            self.view.setPlainText(whole_text(self._text))
+            bar.setValue(bar.maximum() if at_end else place)
+        shown = len(self._text)
+        before = f"the last {shown:,} of {view.total:,} bytes" if view.total > shown else f"{view.total:,} bytes"
+        self.about.setText(f"{before} · {'it runs' if view.live else view.state.replace('_', ' ')}")
+
+    def _failed(self, error: ConsoleError) -> None:
+        self._asked = False
+        self.about.setText(str(error))
 
 
 class ActivityPageView(ListPage):

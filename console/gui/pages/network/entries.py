@@ -10,6 +10,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor
 
 from console.api.messages import AllowlistEntryView, MarkView
+from console.gui.kit.table import matches
 from console.gui.pages.network.draft import TLS_PORT
 from console.gui.theme import fonts
 from console.gui.widgets.facts import ChipSpec
@@ -128,21 +129,10 @@ def mark_words(marks: Iterable[MarkView]) -> str:
     return "; ".join(f"{'DANGER: ' if mark.danger else ''}{mark.words}" for mark in marks)
 
 
-def matches(view: AllowlistEntryView, text: str) -> bool:
+def keeps(view: AllowlistEntryView, text: str) -> bool:
     """Whether all typed words occur in the entry."""
-    parts = (
-        view.host,
-        str(view.port),
-        *view.methods,
-        *view.paths,
-        view.owner,
-        view.reason,
-        view.entry_id,
-        *view.private_networks,
-        mark_words(view.marks),
-    )
-    haystack = "\0".join(parts).lower()
-    return all(word in haystack for word in text.lower().split())
+    listed = (*view.methods, *view.paths, *view.private_networks)
+    return matches(text, view.host, str(view.port), *listed, view.owner, view.reason, view.entry_id, mark_words(view.marks))
 
 
 def paint_entry(canvas: Canvas, row: EntryRow) -> None:

@@ -14,7 +14,7 @@ from console.gui.kit.layout import column, fill_bar, row
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.draft import asked_for
 from console.gui.pages.network.egress import EgressLog
-from console.gui.pages.network.entries import COLUMNS, SORTS, EntryRow, cell_words, matches, paint_entry
+from console.gui.pages.network.entries import COLUMNS, SORTS, EntryRow, cell_words, keeps, paint_entry
 from console.gui.pages.network.history import HistoryView
 from console.gui.pages.network.ratchet import StricterDialog
 from console.gui.pages.network.register import RegisterDialog
@@ -248,7 +248,7 @@ class NetworkTabs(QWidget):
         """What the words in the bar keep."""
         entries = self._list.entries if self._list else []
         text, marked = self.bar.search.text(), self.name() == "marked"
-        rows = [EntryRow(e, e.entry_id == self._editing) for e in entries if matches(e, text) and (e.marks or not marked)]
+        rows = [EntryRow(e, e.entry_id == self._editing) for e in entries if keeps(e, text) and (e.marks or not marked)]
         if [r.view for r in rows] != [r.view for r in self.view.order.given]:
             self.view.show_rows(rows)
         if self.view.current() is None and rows:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from console.api.policy.page import LintFinding, LintView
-from console.gui.kit.table import Cell, Shape
-from console.gui.pages.policy.words import SEVERITIES, UNKNOWN, matches, shape_of
+from console.gui.kit.table import Cell, Shape, matches
+from console.gui.pages.policy.words import SEVERITIES, UNKNOWN, shape_of
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
 from console.gui.widgets.words import plural

@@ -7,8 +7,8 @@ import time
 from PySide6.QtCore import QRectF
 
 from console.api.policy.rules import DAYS, ExactRule, PolicyView, RuleRow
-from console.gui.kit.table import Cell
-from console.gui.pages.policy.words import ORDER, kind_words, matches, means, shape_of
+from console.gui.kit.table import Cell, matches
+from console.gui.pages.policy.words import ORDER, kind_words, means, shape_of
 from console.gui.theme import fonts
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line

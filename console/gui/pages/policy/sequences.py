@@ -7,9 +7,8 @@ from PySide6.QtWidgets import QWidget
 
 from console.api.policy.page import MarkRow, SequenceRow, SequencesView
 from console.gui.kit.layout import column, row
-from console.gui.kit.table import Cell, listing
+from console.gui.kit.table import Cell, listing, matches
 from console.gui.models.fleet import Fleet
-from console.gui.pages.policy.words import matches
 from console.gui.theme import fonts
 from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.facts import ChipSpec

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from console.api.policy.page import ToolRow, ToolsView
-from console.gui.kit.table import Cell
+from console.gui.kit.table import Cell, matches
 from console.gui.models.fleet import Row
-from console.gui.pages.policy.words import matches
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.lines import Line
 from console.gui.widgets.words import plural

@@ -49,13 +49,6 @@ def means(rule: str) -> str:
     return f"To reach {inside.partition(':')[2]}" if family == "network" else "This console does not know this kind of rule."
 
 
-def matches(text: str, *parts: str) -> bool:
-    """Whether all typed words occur."""
-    words = text.lower().split()
-    haystack = "\0".join(parts).lower() if words else ""
-    return all(word in haystack for word in words)
-
-
 @dataclass(frozen=True, slots=True)
 class AskedCall:
     """A call to be explained. ``argument`` is exact, and may be hostile."""

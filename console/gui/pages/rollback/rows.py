@@ -9,6 +9,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from console.api.records import RollbackRow
+from console.gui.kit.table import matches
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import draw_text
@@ -64,16 +65,14 @@ Line = Group | Item
 
 def arrange(records: Iterable[RollbackRow], text: str, closed: set[str], marked: set[str]) -> list[Line]:
     """Groups in the order of their newest record, records newest first; folded groups keep their head."""
-    words = text.lower().split()
     groups: dict[str, Group] = {}
     for record in records:
-        hay = f"{record.path}\0{record.agent_name}\0{record.agent_id}\0{record.record_id}\0{state_words(record)[0]}".lower()
-        if all(word in hay for word in words):
+        if matches(text, record.path, record.agent_name, record.agent_id, record.record_id, state_words(record)[0]):
             group = groups.setdefault(record.agent_id, Group(record.agent_id, record.agent_name or record.agent_id))
             group.records.append(record)
     out: list[Line] = []
     for group in groups.values():
-        group.is_open = group.agent_id not in closed or bool(words)
+        group.is_open = group.agent_id not in closed or bool(text.strip())
         out.append(group)
         if group.is_open:
             out.extend(Item(r, r.record_id in marked) for r in group.records)

@@ -11,6 +11,7 @@ from typing import Any
 from PySide6.QtCore import QPointF, QRectF
 
 from console.api.settings import SettingRow
+from console.gui.kit.table import matches
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import draw_text
@@ -60,12 +61,11 @@ Line = Heading | Item
 
 def arrange(rows: Iterable[SettingRow], text: str) -> list[Line]:
     """Headings with the settings that hold each typed word in name, description, value, origin or state."""
-    words = text.lower().split()
     lines: list[Line] = []
     group: str | None = None
     for row in rows:
-        hay = "\0".join((row.key, row.words, row.group_words, value_words(row), row.origin, LAYERS.get(row.layer, ""), state_words(row)))
-        if not all(word in hay.lower() for word in words):
+        parts = (row.key, row.words, row.group_words, value_words(row), row.origin, LAYERS.get(row.layer, ""), state_words(row))
+        if not matches(text, *parts):
             continue
         if row.group != group:
             group = row.group
