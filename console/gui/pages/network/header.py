@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import AllowlistView
+from console.gui.kit.head import PageHead, paint_count, paint_figure, paint_state
 from console.gui.models.fleet import Fleet
 from console.gui.models.row import is_exposed, view_mode
 from console.gui.theme import fonts
-from console.gui.theme.tokens import PAGE_HEADER, ink
+from console.gui.theme.tokens import Ink
 from console.gui.widgets.marks import draw_sparkline, draw_text, faint
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import clock, plural
-from console.panic.marks import draw_mark
 
 ENVOY = {
     "healthy": ("Healthy", "dot", "ok"),
@@ -72,12 +72,13 @@ def modes(fleet: Fleet) -> dict[str, int]:
     return out
 
 
-class NetworkHeader(QWidget):
+class NetworkHeader(PageHead):
     """Counts stay quiet; FULL is amber, with a triangle, while an agent with SECRET or CONFIDENTIAL data has it."""
+
+    title = "Network"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedHeight(PAGE_HEADER)
         self.modes = {"PROXIED": 0, "NONE": 0, "FULL": 0}
         self.exposed = 0
         self.facts = Facts()
@@ -94,21 +95,7 @@ class NetworkHeader(QWidget):
         self.setToolTip(tooltip(facts.envoy_detail))
         self.update()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg0))
-        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
-        draw_text(painter, QRectF(16, 12, 300, 24), "Network", fonts.ui(17, fonts.SEMIBOLD), colours.text)
-        self._paint_modes(painter)
-        if self.width() >= 700:
-            self._paint_blocked(painter)
-        if self.width() >= 480:
-            self._paint_envoy(painter, self.width() - 172.0, 160)
-        painter.end()
-
-    def _paint_modes(self, painter: QPainter) -> None:
-        colours = ink()
+    def paint_parts(self, painter: QPainter, colours: Ink) -> None:
         x = 16.0
         for key, word, shape, role in (
             ("PROXIED", "Proxied", "dot", "ok"),
@@ -116,42 +103,21 @@ class NetworkHeader(QWidget):
             ("FULL", "FULL", *(("triangle", "warn") if self.exposed else ("ring", "text2"))),
         ):
             number = self.modes[key]
-            loud = key == "FULL" and self.exposed > 0
-            words = fonts.metrics(fonts.ui(12, fonts.MEDIUM)).horizontalAdvance(word)
-            figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
-            quiet = number == 0
             shape, role = ("ring", "text2") if self.facts.old and role == "ok" else (shape, role)
-            draw_mark(painter, "ring" if quiet else shape, QRectF(x + 1, 64, 9, 9), getattr(colours, "text3" if quiet else role))
-            draw_text(painter, QRectF(x + 17, 58, words + 2, 20), word, fonts.ui(12, fonts.MEDIUM), colours.warn if loud else colours.text)
-            draw_text(
-                painter,
-                QRectF(x + 25 + words, 56, figure + 4, 24),
-                f"{number:,}",
-                fonts.ui(18, fonts.MEDIUM),
-                colours.warn if loud else colours.text,
-            )
-            x += words + figure + 49
+            mark = (shape, role) if number else ("ring", "text3")
+            text = "warn" if key == "FULL" and self.exposed else "text"
+            x = paint_count(painter, x, word, f"{number:,}", (*mark, text))
+        if self.width() >= 700:
+            self._paint_blocked(painter, colours, self.width() - 348.0)
+        if self.width() >= 480:
+            paint_state(painter, self.width() - 172.0, 160, "Envoy", self.facts.envoy, self.facts.envoy_line)
 
-    def _paint_blocked(self, painter: QPainter) -> None:
-        colours, facts = ink(), self.facts
-        x = self.width() - 348.0
-        draw_text(painter, QRectF(x, 14, 160, 18), f"Blocked{facts.since}", fonts.ui(12), colours.text2)
-        figure = f"{facts.blocked:,}"
-        face = fonts.ui(18, fonts.SEMIBOLD)
-        width = fonts.metrics(face).horizontalAdvance(figure)
-        draw_text(painter, QRectF(x, 33, width + 4, 24), figure, face, colours.text)
-        draw_text(painter, QRectF(x + width + 8, 35, 140 - width, 22), f"of {facts.seen:,}", fonts.ui(12), colours.text2)
+    def _paint_blocked(self, painter: QPainter, colours: Ink, x: float) -> None:
+        facts = self.facts
+        end = paint_figure(painter, x, 160, f"Blocked{facts.since}", f"{facts.blocked:,}")
+        draw_text(painter, QRectF(end + 8, 35, 140 + x - end, 22), f"of {facts.seen:,}", fonts.ui(12), colours.text2)
         if facts.blocked:
             draw_sparkline(painter, QRectF(x, 62, 142, 18), facts.slices, colours.bar, faint(colours.bar))
-
-    def _paint_envoy(self, painter: QPainter, x: float, width: float) -> None:
-        colours = ink()
-        word, shape, role = self.facts.envoy
-        draw_text(painter, QRectF(x, 14, width, 18), "Envoy", fonts.ui(12), colours.text2)
-        draw_mark(painter, shape, QRectF(x + 1, 41, 9, 9), getattr(colours, role))
-        colour = getattr(colours, role) if role in ("warn", "danger") else colours.text
-        draw_text(painter, QRectF(x + 18, 34, width - 18, 24), word, fonts.ui(13, fonts.MEDIUM), colour)
-        draw_text(painter, QRectF(x, 58, width, 18), safe_text(self.facts.envoy_line), fonts.ui(11), colours.text2)
 
 
 def live_line(version: int, sandboxes: int, old: bool = False) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
@@ -13,13 +13,14 @@ from console.api.messages import Delta
 from console.api.records import RollbackDetailView, RollbackPage, RollbackRow
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
+from console.gui.kit.head import PageHead, paint_count
 from console.gui.kit.layout import bar, column
 from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.rollback.detail import DetailPane
 from console.gui.pages.rollback.plan import Plan
 from console.gui.pages.rollback.rows import COLUMNS, SORTS, Group, Item, Line, arrange, cell_words, painter_of
 from console.gui.theme import fonts
-from console.gui.theme.tokens import PAGE_HEADER, ink
+from console.gui.theme.tokens import Ink
 from console.gui.timers import once
 from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.marks import draw_text
@@ -28,7 +29,6 @@ from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
-from console.panic.marks import draw_mark
 
 LIST = 424
 MARKS_MAX = 100
@@ -42,12 +42,13 @@ _EMPTY = (
 )
 
 
-class Head(QWidget):
+class Head(PageHead):
     """Title, how many can be put back, how many are in conflict."""
+
+    title = "Rollback"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedHeight(PAGE_HEADER)
         self._can = self._bad = 0
         self._line = ""
 
@@ -56,25 +57,11 @@ class Head(QWidget):
         self.setAccessibleName(f"Can be put back {can}, conflicts {bad}. {line}")
         self.update()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = ink()
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(colours.bg0))
-        painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
-        draw_text(painter, QRectF(16, 12, 160, 24), "Rollback", fonts.ui(17, fonts.SEMIBOLD), colours.text)
+    def paint_parts(self, painter: QPainter, colours: Ink) -> None:
         draw_text(painter, QRectF(180, 14, self.width() - 196, 18), self._line, fonts.ui(11), colours.text2, right=True)
-        x = 16.0
-        for word, number, shape, role in (("Can be put back", self._can, "check", "text2"), ("Conflicts", self._bad, "triangle", "warn")):
-            if number == 0 and shape == "triangle":
-                continue
-            loud = colours.warn if role == "warn" else colours.text
-            words = fonts.metrics(fonts.ui(12)).horizontalAdvance(word)
-            figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
-            draw_mark(painter, shape, QRectF(x + 1, 64, 9, 9), getattr(colours, role))
-            draw_text(painter, QRectF(x + 17, 58, words + 2, 20), word, fonts.ui(12), colours.text)
-            draw_text(painter, QRectF(x + 25 + words, 56, figure + 4, 24), f"{number:,}", fonts.ui(18, fonts.MEDIUM), loud)
-            x += words + figure + 49
-        painter.end()
+        x = paint_count(painter, 16.0, "Can be put back", f"{self._can:,}", ("check", "text2", "text"), fonts.REGULAR)
+        if self._bad:
+            paint_count(painter, x, "Conflicts", f"{self._bad:,}", ("triangle", "warn", "warn"), fonts.REGULAR)
 
 
 class Records(Ground):
