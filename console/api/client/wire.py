@@ -16,24 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 
 import console
-from console.domain.errors import (
-    AlreadyEnded,
-    Conflict,
-    ConsoleError,
-    Denied,
-    ExitCode,
-    Killed,
-    NotFound,
-    NotRecorded,
-    TimedOut,
-    TokenRefused,
-    TooLarge,
-    TooMany,
-    Unavailable,
-    Unconfirmed,
-    Unreachable,
-    UsageProblem,
-)
+from console.api.client.refusals import error_from
+from console.domain.errors import ConsoleError, NotFound, TimedOut, Unreachable
 from console.settings.places import Places
 
 if TYPE_CHECKING:
@@ -54,27 +38,6 @@ STARTS_S = 60.0
 """Longest wait in seconds for the answer of a service that systemd is starting because we connected."""
 SILENCE_S = 60.0
 """A stream of events this long without even a heartbeat counts as broken."""
-_KINDS: dict[int, type[ConsoleError]] = {
-    kind.http_status: kind
-    for kind in (
-        AlreadyEnded,
-        UsageProblem,
-        TooLarge,
-        NotFound,
-        Denied,
-        TokenRefused,
-        Conflict,
-        Killed,
-        TimedOut,
-        Unreachable,
-        Unavailable,
-        NotRecorded,
-        TooMany,
-        Unconfirmed,
-    )
-}
-_KINDS[422] = UsageProblem
-_KINDS[405] = NotFound
 
 
 def unreachable(places: Places, why: str = "") -> Unreachable:
@@ -89,25 +52,6 @@ def unreachable(places: Places, why: str = "") -> Unreachable:
         f"Start one with: watchfloor supervisor --state-dir {shlex.quote(str(places.state_dir))}. Agents that go on without one keep to no "
         "limit of time, cost or calls; watchfloor panic stops them without it.",
     )
-
-
-def error_from(status: int, body: bytes) -> ConsoleError:
-    """The ConsoleError kind of an answer that is not 2xx; words and exit code are the supervisor's own when it sent them."""
-    kind = _KINDS.get(status, ConsoleError)
-    try:
-        said = json.loads(body)
-        if not isinstance(said["error"], str):
-            raise TypeError("an error has words")
-        error, code = kind(said["error"], str(said.get("remedy", ""))), int(said.get("exit_code", 1))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return kind(f"The supervisor answered {status} without saying why.", "watchfloor status shows its state.")
-    error.http_status = status
-    try:
-        # A refusal is never a success, but for one: there is nothing left to kill.
-        error.exit_code = ExitCode.DONE if kind is AlreadyEnded else ExitCode(code) or ExitCode.FAILURE
-    except ValueError:
-        error.exit_code = ExitCode.FAILURE
-    return error
 
 
 class _UnixConnection(http.client.HTTPConnection):

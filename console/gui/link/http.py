@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -14,8 +13,8 @@ from urllib.parse import quote, urlencode
 from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
+from console.api.client.refusals import error_from
 from console.api.endpoints import Endpoint
-from console.api.messages import ErrorView
 from console.domain import errors
 from console.domain.errors import ConsoleError
 from console.domain.message import Malformed, Message
@@ -24,22 +23,6 @@ from console.gui.timers import every
 
 V = TypeVar("V", bound=Message)
 TIMEOUT_S = 15.0
-_KINDS: Mapping[int, type[ConsoleError]] = {
-    kind.http_status: kind
-    for kind in (
-        errors.UsageProblem,
-        errors.TooLarge,
-        errors.NotFound,
-        errors.Denied,
-        errors.Conflict,
-        errors.Killed,
-        errors.TimedOut,
-        errors.Unreachable,
-        errors.Unavailable,
-        errors.NotRecorded,
-        errors.Unconfirmed,
-    )
-} | {422: errors.UsageProblem, 405: errors.NotFound}
 _BROKEN = (
     QNetworkReply.NetworkError.OperationCanceledError,
     QNetworkReply.NetworkError.TimeoutError,
@@ -199,7 +182,7 @@ class Link(QObject):
             return
         self.heard.emit()
         if int(status) >= 400:
-            pending.reject(_refusal(int(status), data))
+            pending.reject(error_from(int(status), data))
             return
         try:
             value = view.read_json(data)
@@ -215,14 +198,6 @@ def _unanswered(reply: QNetworkReply) -> ConsoleError:
     if reply.error() in (QNetworkReply.NetworkError.OperationCanceledError, QNetworkReply.NetworkError.TimeoutError):
         return errors.TimedOut("The supervisor did not answer in time; the outcome is unknown.", "Look at the fleet before you try again.")
     return errors.Unreachable("The supervisor does not answer.", _START)
-
-
-def _refusal(status: int, data: bytes) -> ConsoleError:
-    try:
-        view = ErrorView.read(json.loads(data))
-    except ValueError:
-        view = ErrorView(error=f"The supervisor refused (HTTP {status}).")
-    return _KINDS.get(status, ConsoleError)(view.error, view.remedy)
 
 
 def segment(text: str) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from console.api import endpoints as ep
-from console.api.client.wire import Wire, error_from, segment
+from console.api.client.refusals import error_from
+from console.api.client.wire import Wire, segment
 from console.domain.errors import (
     Conflict,
     ConsoleError,
