@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -329,7 +330,12 @@ _FROM_WORST = (Outcome.NOT_PROVEN, Outcome.DYING, Outcome.BEST_EFFORT, Outcome.P
 
 def worst_outcomes(targets: tuple[Target, ...]) -> dict[str, Outcome]:
     """One outcome for each agent: the worst of all its targets (what came back after the kill is a target of its own)."""
+    return worst_of((target.agent_id, target.outcome) for target in targets)
+
+
+def worst_of(outcomes: Iterable[tuple[str, Outcome]]) -> dict[str, Outcome]:
+    """The same of pairs of an agent's id and an outcome."""
     found: dict[str, Outcome] = {}
-    for target in targets:
-        found[target.agent_id] = min(found.get(target.agent_id, Outcome.PROVEN_ZERO), target.outcome, key=_FROM_WORST.index)
+    for agent_id, outcome in outcomes:
+        found[agent_id] = min(found.get(agent_id, Outcome.PROVEN_ZERO), outcome, key=_FROM_WORST.index)
     return found

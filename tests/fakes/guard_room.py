@@ -62,12 +62,11 @@ class FolderTree(Tree):
     def __init__(self, root: Path, mounts: Mounts) -> None:
         for name in ("agents", "control", "relays"):
             fill(root / name)
-        self.root = root
-        self.mounts = mounts
-        self.agents = FolderLeaf(root / "agents")
-        self.relays = FolderLeaf(root / "relays")
+        super().__init__(root, mounts)
+        self.agents.close()
+        self.relays.close()
+        self.agents, self.relays = FolderLeaf(root / "agents"), FolderLeaf(root / "relays")
         self.refuses: OSError | None = None
-        self.made = {folder: folder.lstat().st_ino for folder in (root, *(root / name for name in ("agents", "control", "relays")))}
 
     def make_leaf(
         self, agent_id: str, pids_max: int | None, memory_max: int | None = None, cpus_milli: int | None = None

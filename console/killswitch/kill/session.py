@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from console.domain.guard import KILL_LIMIT_S, SECOND_LOOK_S
-from console.domain.kill import Daemon, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Unwatched
+from console.domain.kill import Daemon, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Unwatched, worst_of
 from console.domain.process.failpoints import failpoint
 from console.domain.verdict import Verdict, verdict
 from console.domain.words import counted
@@ -234,17 +234,18 @@ class KillSession:
 
     def judge_zero(self) -> None:
         self.survivors = tuple(s for aim in self.aims for s in aim.survivors()) + tuple(self.second_look.left_alone)
-        unproven = [a for a in self.aims if a.outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
+        agents = list(worst_of((aim.agent_id, aim.outcome) for aim in self.aims).values())  # one may be held twice, and is one agent
+        unproven = [outcome for outcome in agents if outcome in (Outcome.NOT_PROVEN, Outcome.DYING)]
         if unproven:
-            self.note(StepName.ZERO, StepStatus.FAILED, f"{len(unproven)} of {len(self.aims)} agents are not confirmed dead")
+            self.note(StepName.ZERO, StepStatus.FAILED, f"{len(unproven)} of {len(agents)} agents are not confirmed dead")
         elif missing := self.field_.incomplete or self.incomplete:
             self.note(StepName.ZERO, StepStatus.UNKNOWN, missing)
         else:
-            best = sum(1 for a in self.aims if a.outcome is Outcome.BEST_EFFORT)
+            best = agents.count(Outcome.BEST_EFFORT)
             self.note(
                 StepName.ZERO,
                 StepStatus.OK,
-                f"{counted(len(self.aims) - best, 'agent')} confirmed dead" + (f", {best} best effort" if best else ""),
+                f"{counted(len(agents) - best, 'agent')} confirmed dead" + (f", {best} best effort" if best else ""),
             )
 
     def _tell_engine(self) -> None:
@@ -350,7 +351,9 @@ class KillSession:
 
 def _signalled(aims: list[Aim], first_ms: float | None) -> tuple[StepStatus, str]:
     refused = sum(1 for a in aims for w in a.writes.values() if w.startswith(("refused", "failed")))
-    words = f"{counted(len(aims), 'agent')} signalled" + (f", {refused} writes refused or failed" if refused else "")
+    words = f"{counted(len({aim.agent_id for aim in aims}), 'agent')} signalled" + (
+        f", {refused} writes refused or failed" if refused else ""
+    )
     if first_ms is not None:
         words += f"; the first {first_ms} ms after the kill reached the guard"
     return StepStatus.FAILED if refused else StepStatus.OK, words

@@ -213,6 +213,14 @@ def test_what_does_not_die_is_not_proven_and_named(kill_of: Any) -> None:
     assert next(s for s in receipt.steps if s.name is StepName.ZERO).status is StepStatus.FAILED
 
 
+def test_an_agent_that_is_held_twice_is_counted_as_one(kill_of: Any) -> None:
+    missing = Aim("a0", None)
+    receipt = kill_of(StandInLeaf(), StandInLeaf(), extra=[missing]).receipt()
+    told = {step.name: step.detail for step in receipt.steps}
+    assert len(receipt.targets) == 3 and told[StepName.SIGNAL].startswith("2 agents signalled")
+    assert told[StepName.ZERO] == "1 of 2 agents are not confirmed dead"
+
+
 def test_a_leaf_that_holds_us_is_not_struck(kill_of: Any) -> None:
     leaf = StandInLeaf(refuses=True)
     receipt = kill_of(leaf).receipt()
