@@ -74,6 +74,9 @@ def _command(script: str, at: int) -> int | None:
         return at + 1
     if letter in ("s", "y"):
         return _replace(script, at, letter)
+    if letter in ("a", "i", "c"):  # the rest of the line is text; one that goes on is not certain
+        end = script.find("\n", at) if "\n" in script[at:] else len(script)
+        return None if script[at:end].endswith("\\") or at + 1 == end else end
     return None
 
 

@@ -59,7 +59,7 @@ class WorkspacePrograms:
         return started
 
     def expanded(self, words: Sequence[Word], cwd: str) -> tuple[str, ...] | None:
-        """The words with the names in place of each pattern, as the shell would put them now; None: there are none, or too many.
+        """The words with the names in place of each pattern, as the shell would put them now; None: that is not certain, or too many.
 
         All that lies in the workspace (``*``) is not put in place: who removes that is asked.
         """
@@ -84,7 +84,7 @@ class WorkspacePrograms:
             return None
         shown = sorted(one for one in listing.names if one[0] != "." or pattern[0] == ".")
         found = [one for one in shown if fnmatchcase(one, pattern.replace("[^", "[!"))]
-        return [f"{folder}/{one}" if folder or word.value[:1] == "/" else one for one in found] or None
+        return [f"{folder}/{one}" if folder or word.value[:1] == "/" else one for one in found] or [word.value]
 
     def names(self, word: Word, found: list[Part], cwd: str) -> Part | None:
         """A pattern of names that are only read: all of them lie below its folder. None: it may be more than that."""

@@ -48,6 +48,7 @@ RUNS_ITS_OWN = {
 READ_BY_CODING = {
     *("cat <<EOF\nplain\nEOF", "cat <<'EOF'\nplain\nEOF", "cat <<-EOF\n\tx\nEOF", "echo $?", "FOO=1", "env A=b ls", "export A=b", "set -x"),
     *("exit", "break", "( grep x a.txt )", "! grep x a.txt", "[ a = a ]", "cat <<< x", "echo ${PATH}", "echo $HOME/x", "type curl"),
+    *("ls *.py", "ls ?", "ls [a-z]"),
     *("find data -exec cat {} \\;", "find data -exec grep -l x {} +"),
 }  # fmt: skip
 """Rows that other rules deny because they are not static, and that *coding* reads: each command of them is judged, and none does harm."""

@@ -58,8 +58,6 @@ def test_sed_that_computes(script: str) -> None:
         "p;e",
         "p\ne",
         "a\\\nx",
-        "i x",
-        "c x",
         "s/a/b",
         "s/[/]/e;p/",
         "b",
@@ -136,3 +134,8 @@ def test_a_sign_that_compares_writes_nothing(script: str) -> None:
 @pytest.mark.parametrize("script", ['{print > "f"}', '{print "{" > "f"}', '/"/ {print "{" > "f" }', '{print $1 >> "f"}', "$1 > 2 | x"])
 def test_a_sign_behind_a_print_may_write(script: str) -> None:
     assert awk_trouble(script)
+
+
+def test_text_that_sed_puts_in_does_nothing_else() -> None:
+    assert not any(map(sed_trouble, ("3i import os", "/x/a\\  text", "$a w /etc/x", "1c x\ns/a/b/")))
+    assert all(map(sed_trouble, ("3i", "a x\\", "a x\\\ne id", "1c x\ne id", "w x", "r x")))
