@@ -726,3 +726,19 @@ def test_a_row_its_id_and_words_can_be_copied(make_house: Make, open_window: Ope
     assert words.hasSelectedText() and words.focusPolicy() is Qt.FocusPolicy.NoFocus
     copy_menu(words, words.selectedText()).actions()[0].trigger()
     assert clipboard.text() == "reason"
+
+
+def test_typing_in_the_palette_judges_no_action_again(make_house: Callable[..., FakeHouse], open_window: Callable[..., Window]) -> None:
+    make_house("40")
+    window = open_window("fleet")
+    judged: list[str] = []
+
+    def why_not(action_id: str) -> str:
+        judged.append(action_id)
+        return window.why_not(action_id)
+
+    palette = Palette(window.verbs(), why_not, window.fleet, lambda _found: None, window)
+    for text in ("k", "ki", "kill", "", "x"):
+        palette.field.setText(text)
+    assert judged and len(judged) == len(set(judged)), "with 10,000 agents each judgement walks the fleet"
+    palette.reject()

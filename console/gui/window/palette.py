@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 
 from PySide6.QtCore import QEvent, QObject, Qt
@@ -63,7 +64,8 @@ class Palette(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setModal(True)
         self.setWindowTitle("Find an agent or command")
-        self._verbs, self._why_not, self._fleet, self._run = verbs, why_not, fleet, run
+        self._verbs, self._fleet, self._run = verbs, fleet, run
+        self._why_not = cache(why_not)  # judged once while it is open, not with each letter; the act itself asks again
         self.field = SearchField("Find an agent or command", "", 40, self)
         self.model = RowModel((Column("title", "Title"), Column("side", "Key", 190, right=True)), lambda f, k: str(getattr(f, k)), self)
         self.view = RowView(self.model, _paint, lambda f: str(f.key), self)
