@@ -77,7 +77,7 @@ def test_what_arguments_do(line: str, found: list[tuple[str, str]]) -> None:
         "git bogus",
         "tar xf a",
         "tar -xf a",
-        "tail --zzz a",
+        "tail -f a",
         "find . -bogus",
         "sed 1e",
         "awk system()",
