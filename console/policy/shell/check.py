@@ -226,7 +226,7 @@ class ShellJudge:
     def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
         """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
         shallow = described.shallow and not reading.deep and not place.found
-        uses = [replace(use, way=replace(use.way, follows=use.way.follows or place.found)) for use in _joined(reading.uses)]
+        uses = [_of_found(use) if place.found else use for use in _joined(reading.uses)]
         found = [(use, self._uses.judge(use, _base(use, reading, place), shallow)) for use in uses]
         return [part for use, part in found if not (shallow and use.why == HERE and part.rule == NO_RULE)]
 
@@ -346,6 +346,11 @@ def _joined(uses: list[Use]) -> list[Use]:
     more = {why: f" and {len(words) - _WORDS} more" if len(words) > _WORDS else "" for why, words in asked.items()}
     joined = [Use("ask", " ".join(words[:_WORDS]) + more[why], why) for why, words in asked.items()]
     return [use for use in uses if use.kind != "ask"] + joined
+
+
+def _of_found(use: Use) -> Use:
+    """The use of a folder that stands for whatever was found in it: links are followed, and to make a file is to change one there."""
+    return replace(use, kind="write" if use.kind in ("make", "into") else use.kind, way=replace(use.way, follows=True))
 
 
 def _source(text: str, simple: Simple) -> str:

@@ -11,7 +11,7 @@ _PLAIN = frozenset("=dDgGhHlnNpPxzF")
 _EXITS = frozenset("qQ")
 # Each can start a program, or read or write a file that is no operand. Looked for anywhere in the text, strings and comments included.
 _AWK_WORDS = re.compile(
-    r"system|getline|ARGV|ARGC|SYMTAB|FUNCTAB|ENVIRON|PROCINFO|close|fflush|extension|\bload\b|\binclude\b|inet|[@|>`]|\\\n", re.ASCII
+    r"system|getline|ARGV|ARGC|SYMTAB|FUNCTAB|ENVIRON|PROCINFO|close|fflush|extension|\bload\b|\binclude\b|inet|[@|>`]|\\\r?\n", re.ASCII
 )
 
 
@@ -27,6 +27,9 @@ def _without_comparisons(script: str) -> str:
     if "/" in script:  # where a string ends is not certain beside a pattern
         return script
     plain = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', script)
+    if "#" in plain:  # a comment may end in the middle of a statement
+        return script
+    plain = re.sub(r"([^\s\w\")\]};{\\])\s*\n", r"\1 ", plain)  # behind such a character a statement goes on (POSIX awk, Grammar)
     statements = re.split(r"([{};\n])", plain)
     parted = [one.partition("print") for one in statements]
     kept = "".join(before.replace(">", "") + printed + behind for before, printed, behind in parted)

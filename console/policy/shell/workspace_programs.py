@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
+from console.policy.files.walk import Way
 from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import Part
 from console.policy.shell.argv import Reading
@@ -22,6 +23,8 @@ from console.policy.shell.programs import Catalogue
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
 _BEFORE_MAGIC = re.compile(r"((?:[^*?\[\\/]*/)*)[^/\\]*[*?\[]")
 """The folder before the first component of a path that is a pattern."""
+_CERTAIN = re.compile(r"(?:[\w.,@%+=:*?-]|\[!?(?:[a-z]-[a-z]|[A-Z]-[A-Z]|[0-9]-[0-9]|[\w.,@%+])+\])+", re.ASCII)
+"""A component with nothing but ``*``, ``?`` and plain sets (bash(1), Pattern Matching): no classes, no ``[^``, no groups."""
 _NAMES_MAX = 200
 """Words of a command after names took the place of patterns."""
 
@@ -74,25 +77,52 @@ class WorkspacePrograms:
         return tuple(made)
 
     def _meant(self, word: Word, cwd: str) -> list[str] | None:
-        folder, _, pattern = word.value.rpartition("/")
-        place = absolute(f"{folder}/" if folder or word.value[:1] == "/" else ".", cwd)
-        unsure = word.tilde or word.quoted or _BEFORE_MAGIC.match(word.value) is None or re.search(r"[*?\[\\]", folder) or "\\" in pattern
-        if unsure or not pattern or (pattern == "*" and self._files.look(place).real == self._files.look(self._workspace).real):
+        """The names that one pattern means: links on the way are passed, as the shell passes them. None: that is not certain."""
+        folder = _BEFORE_MAGIC.match(word.value)
+        if word.tilde or word.quoted or folder is None:
             return None
-        listing = self._files.listing(place)
-        if listing.state:
-            return None
-        shown = sorted(one for one in listing.names if one[0] != "." or pattern[0] == ".")
-        found = [one for one in shown if fnmatchcase(one, pattern.replace("[^", "[!"))]
-        return [f"{folder}/{one}" if folder or word.value[:1] == "/" else one for one in found] or [word.value]
+        pieces = word.value[folder.end(1) :].split("/")
+        places = [folder[1]]
+        for at, piece in enumerate(pieces):
+            passed = self._passed(places, piece, cwd, is_last=at + 1 == len(pieces))
+            if passed is None:
+                return None
+            places = passed
+        return None if self._is_all(folder[1], pieces, places, cwd) else places or [word.value]
+
+    def _passed(self, places: list[str], piece: str, cwd: str, *, is_last: bool) -> list[str] | None:
+        """What one component of a pattern means below each of these folders; ``""`` at the end means the folders themselves."""
+        found: list[str] = []
+        for place in places:
+            facts = self._files.look(absolute(place or ".", cwd))
+            if facts.kind == "unknown":
+                return None
+            if facts.kind != "folder":
+                continue
+            listing = self._files.listing(facts.real)
+            fitting = [""] if is_last and not piece else _fitting(piece, listing.names)
+            if listing.state or fitting is None or len(found) + len(fitting) > _NAMES_MAX:
+                return None
+            found += [f"{place}{name}" if is_last else f"{place}{name}/" for name in fitting]
+        return found
+
+    def _is_all(self, folder: str, pieces: list[str], found: list[str], cwd: str) -> bool:
+        """Whether a pattern means all that lies in the workspace."""
+        place = self._files.look(absolute(folder or ".", cwd)).real
+        if place != self._files.look(self._workspace).real:
+            return False
+        shown = [name for name in self._files.listing(place).names if name[0] != "."]
+        return not re.search(r"\w", "".join(pieces[-2:])) or (len(pieces) == 1 and len(found) >= len(shown) > 1)
 
     def names(self, word: Word, found: list[Part], cwd: str) -> Part | None:
-        """A pattern of names that are only read: all of them lie below its folder. None: it may be more than that."""
+        """A pattern of names that are only read: all lie below its folder, or where links in it lead. None: it may be more than that."""
         folder = _BEFORE_MAGIC.match(word.value)
         changes = any(part.action in ("write", "delete") for part in found)
         if not self.programs or word.tilde or changes or folder is None or ".." in word.value.split("/"):
             return None
-        part = self._rules.judge("read", folder[1] or ".", cwd, self._files)
+        if re.search(r"(?:\A|/)\.[^/]*[*?\[]", word.value[folder.end(1) :]):
+            return None  # it may mean the folder above
+        part = self._rules.judge("read", folder[1] or ".", cwd, self._files, Way(follows=True))
         if part.verdict is not Verdict.ALLOW:
             return part
         return replace(part, text=word.value, verdict=Verdict.ASK, rule=PATTERN, reason=f"every name that it can mean lies in {part.text}")
@@ -131,3 +161,17 @@ def script_of(argv: tuple[str, ...]) -> str:
         if word.startswith("-") and not word.startswith("--") and "c" in word:
             return next((one for one in argv[at + 1 :] if not one.startswith("-")), "")
     return ""
+
+
+def _fitting(piece: str, names: Iterable[str]) -> list[str] | None:
+    """The names that one component of a path means to every version of bash; None: that is not certain."""
+    every = sorted(names)
+    if not re.search(r"[*?\[\\]", piece):
+        return [piece] if piece in every else [] if piece not in ("", ".", "..") else None
+    if not _CERTAIN.fullmatch(piece) or (piece[0] == "." and (fnmatchcase(".", piece) or fnmatchcase("..", piece))):
+        return None
+    shown = [one for one in every if one[0] != "." or piece[0] == "."]
+    found = [one for one in shown if fnmatchcase(one, piece)]
+    # Letters of a range depend on the language that is set, and so do characters that are several bytes.
+    varies = "-" in piece and found != [one for one in shown if fnmatchcase(one.lower(), piece.lower())]
+    return None if varies or (re.search(r"[?\[]", piece) and not all(one.isascii() for one in shown)) else found

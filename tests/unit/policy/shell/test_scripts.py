@@ -108,6 +108,9 @@ def test_awk_that_computes(script: str) -> None:
         "sys\\\ntem()",
         '"/inet/tcp/0/h/80"',
         "|& x",
+        'BEGIN{print "a",\n"b" > p}',
+        'BEGIN{print "a", # ;\n"b" > p}',
+        "{print 1 &&\n\n2 > p}",
         "PROCINFO[1]",
     ],
 )

@@ -47,7 +47,21 @@ def test_the_names_that_a_pattern_means_take_its_place_but_never_all_of_the_work
     assert expanded("rm logs/* data/x.*") == ("rm", "logs/app.log", "data/x.csv")
     assert expanded("rm *", "/workspace/logs") == ("rm", "app.log") and expanded("rm [ab].txt") == ("rm", "a.txt", "b.txt")
     assert expanded("rm none*") == ("rm", "none*"), "the shell leaves a pattern that means nothing as it is"
-    for text in ("rm *", "rm ./*", "rm */x", "rm 'a'*", "rm a.txt"):
+    assert expanded("cat d*/x.csv l*/i?/*") == ("cat", "data/x.csv", "links/in/x.csv"), "links are passed on the way"
+    assert expanded("ls da*/") == ("ls", "data/")
+    for text in (
+        "rm *",
+        "rm **",
+        "rm ?*",
+        "rm ./*",
+        "rm */*",
+        "rm 'a'*",
+        "rm a.txt",
+        "rm [[:lower:]]*",
+        "rm [^b]*",
+        "rm .*",
+        "cat d*/../a",
+    ):
         assert expanded(text) is None, text
     assert made(None).expanded(simple_commands("rm logs/*")[0].words, "/workspace") is None
 
