@@ -19,6 +19,11 @@ _DD_WORDS = frozenset({"bs", "cbs", "conv", "count", "ibs", "obs", "iflag", "ofl
 _ENDLESS = ("/dev/zero", "/dev/urandom", "/dev/random")
 """Devices that hold nothing of anybody's (null(4), random(4)); dd(1) reads no more of them than it writes."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+_LOOKED_UP = re.compile(
+    r"(?:@|\b(?:dst|src|dport|sport)\b\s*+(?:[=!<>]+|(?:n?eq|neq?|[gl](?:eq?|t))\s)?+\s*+)"
+    r"(?!\d{1,3}(?:\.\d{1,3}){3}(?![\w.-])|\[[0-9a-fA-F:.]+\]|\*(?![\w.-])|:|\d{1,5}(?![\w.-]))\w"
+)
+"""A host that is no plain address, in a filter of connections (lsof(8), -i; ss(8), FILTER)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ class _Options:
             self._made.uses.append(Use("run", "", f"option {min(found)} evaluates what is in brackets"))
         if self._described.special == "strings" and any(word.startswith("@") for word in self._words):
             self._made.ask("it reads more arguments from the file behind an @")
+        if self._described.special == "connections" and _LOOKED_UP.search(" ".join(self._words)):
+            self._made.ask("it looks up the name of a host, which tells a server that name")
         while self._at < len(self._words):
             word = self._words[self._at]
             self._at += 1

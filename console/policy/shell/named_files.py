@@ -16,11 +16,19 @@ from console.policy.rules.verdicts import NO_RULE, Part
 from console.policy.shell.argv import Use
 from console.policy.shell.effects import UseRules
 
-_OUTPUT = re.compile(r"(?:-o|--?out[a-z-]*|--write|--in-place|--destination)\Z")
+_OUTPUT = re.compile(
+    r"(?:-o|--?out[a-z-]*|--[a-z-]+-out(?:put)?|--output[a-z-]*|--write|--in-place|--destination|--junit-?xml|--basetemp|--?coverprofile)\Z"
+)
+_TEXTS = re.compile(r"(?i)-[kgem]\Z|--?[\w-]*(?:pattern|grep|filter|match|ignore|exclude|regex|route|url|href|base|prefix|public|host)\Z")
+"""Options whose value begins with a slash though it names no file: an expression, or a part of an address."""
+_SEARCHED = re.compile(r"-(?:[IL]|isystem)(?!.*=)")
+"""Folders that compilers only read."""
+_SIMPLE = re.compile(r"[\w./~@%+:,=-]+\Z")
 _SEPARATORS = re.compile(r"[=@:,;]")
 _GLUED = 12
 """Letters of options that a path may be glued to."""
 _PIECES = 50
+_OUTSIDE = "{} lies outside of the workspace, and a program that is given it may change it"
 _SCRATCH = ("/tmp/", "/var/tmp/", "/dev/")  # noqa: S108
 """Where programs keep what they need for a moment, and where nothing is kept."""
 
@@ -52,22 +60,51 @@ def written(uses: UseRules, argv: tuple[str, ...], cwd: str) -> list[Part]:
 
 def outside(uses: UseRules, files: Files, argv: tuple[str, ...], cwd: str) -> list[Part]:
     """A question for each file that a program of the workspace is given and that lies where no rule lets it read: it may change it."""
-    words = [word for word in argv[1:] if not word.startswith("-") and "/" in word or word == ".."]
-    return [part for word in dict.fromkeys((*words, *_outputs(argv))) if (part := _outside(uses, files, word, cwd)) is not None]
+    given: dict[str, bool] = {}
+    for word, is_file in (*_given(argv), *((word, True) for word in _outputs(argv))):
+        given[word] = given.get(word, False) or is_file
+    parts = (_outside(uses, files, word, is_file, cwd) for word, is_file in given.items())
+    return list({part.text: part for part in parts if part is not None}.values())
 
 
-def _outside(uses: UseRules, files: Files, word: str, cwd: str) -> Part | None:
-    if len(word) > 1024 or not word.isprintable():
+def _given(argv: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+    """Each word, or piece of one, that may be a file, and whether it is one though nothing lies there: the value of an option."""
+    option = ""
+    for word in argv[1:]:
+        name, glued, value = word.partition("=")
+        if not word.startswith("-"):
+            yield from ((piece, bool(option) and _SIMPLE.match(piece) is not None) for piece in _pieces(word))
+            option = ""
+        elif glued:
+            yield from ((piece, not _TEXTS.match(name) and _SIMPLE.match(piece) is not None) for piece in _pieces(value))
+            option = ""
+        else:
+            option = "" if word == "--" or _TEXTS.match(word) else word
+            if not _SEARCHED.match(word):  # where a glued value begins is certain behind one letter alone
+                yield from ((piece, word[2:3] in ("/", "~") and piece == word[2:]) for piece in paths_in(word))
+
+
+def _pieces(value: str) -> Iterator[str]:
+    value = value.removeprefix("file://")
+    yield value
+    if "://" not in value and _SIMPLE.match(value):
+        yield from (piece for piece in _SEPARATORS.split(value)[:_PIECES] if piece)
+
+
+def _outside(uses: UseRules, files: Files, word: str, is_file: bool, cwd: str) -> Part | None:
+    if not word or len(word) > 1024 or not word.isprintable():
         return None
     path = absolute(word, cwd)
     facts, above = files.look(path), posixpath.dirname(path)
-    if facts.kind == "missing" and (above == "/" or files.look(above).kind != "folder"):
+    if word == "~" or word.startswith("~/"):  # programs put the home directory in its place themselves
+        return Part(f"use {word}", Verdict.ASK, NO_RULE, "file", _OUTSIDE.format(word[:80]))
+    if facts.kind == "missing" and not is_file and (above == "/" or files.look(above).kind != "folder"):
         return None  # a text that looks like a path
     scratch = path.startswith(_SCRATCH) and facts.real.startswith(_SCRATCH) and ".." not in word.split("/")
-    if scratch or uses.judge(Use("list", word), cwd, False).verdict is not Verdict.ASK:
+    part = uses.judge(Use("list", word), cwd, False)
+    if scratch or (part.verdict is not Verdict.ASK and part.rule != "plain files only"):
         return None
-    why = f"{word[:80]} lies outside of the workspace, and a program that is given it may change it"
-    return Part(f"use {facts.real or path}", Verdict.ASK, NO_RULE, "file", why)
+    return Part(f"use {facts.real or path}", Verdict.ASK, NO_RULE, "file", _OUTSIDE.format(word[:80]))
 
 
 def _outputs(argv: tuple[str, ...]) -> list[str]:

@@ -150,3 +150,13 @@ def test_find_names_what_it_removes_and_writes() -> None:
 
 def test_words_of_a_rule_are_subcommands_and_operands() -> None:
     assert read("git -C sub status -s x").words == ("status", "x")
+
+
+@pytest.mark.parametrize("line", ["lsof -i@x.e", "lsof -i TCP@x.e:80", "ss dst x.e", "ss -t src = 1x.e", "ss dst eq 1.2.3.4.x.e"])
+def test_a_filter_of_connections_that_looks_up_a_host_asks(line: str) -> None:
+    assert "ask" in {kind for kind, _ in uses(line)}
+
+
+@pytest.mark.parametrize("line", ["lsof -i:80", "lsof -i@127.0.0.1:80", "ss dst eq 10.0.0.1", "ss sport = :http", "ss state established"])
+def test_a_filter_with_numbers_does_not(line: str) -> None:
+    assert "ask" not in {kind for kind, _ in uses(line)}
