@@ -20,6 +20,8 @@ _FIELDS = {
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _NAMING = frozenset({"run", "run-script", "rum", "urn", "task"})
 """Subcommands whose first word is the name of a script."""
+_SUBCOMMANDS = 3
+"""Words that may each be a subcommand, or a target beside others."""
 _NEVER = re.compile(r"(?!)")
 
 
@@ -86,6 +88,25 @@ def read_front(front: Front, argv: Sequence[str]) -> Started:
     if front.runs:
         return Started(rest, fetched=front.fetches)
     return _by_subcommand(front, argv[0], rest)
+
+
+def reaching(front: Front, words: Sequence[str]) -> str:
+    """Why a human is asked for a program that no front describes: one of its first words installs, publishes or reaches others."""
+    name, certain, behind = words[0].rpartition("/")[2], 0, False
+    if name in front.local:
+        return ""
+    for word in words[1:]:
+        if not certain and not behind and f"{name}/{word}" in front.local:
+            return ""
+        for one in dict.fromkeys((word, *word.split(":"))):
+            if (one in front.asks or f"{name}/{one}" in front.asks) and f"{name}/{one}" not in front.local:
+                return f"{name} {word} may reach others, or change what is installed or published"
+        is_option = word.startswith("-")
+        certain += 0 if is_option or behind else 1  # a word behind an option may be its value
+        behind = is_option and "=" not in word
+        if certain == _SUBCOMMANDS:
+            break
+    return ""
 
 
 def _behind_options(front: Front, words: Sequence[str]) -> tuple[str, ...] | Started:

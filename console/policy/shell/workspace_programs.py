@@ -15,7 +15,7 @@ from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import Part
 from console.policy.shell.argv import Reading
 from console.policy.shell.commands import Program
-from console.policy.shell.fronts import Started, read_front
+from console.policy.shell.fronts import Started, reaching, read_front
 from console.policy.shell.lexer import Word
 from console.policy.shell.plain import Plain, plainer
 from console.policy.shell.programs import Catalogue
@@ -59,7 +59,15 @@ class WorkspacePrograms:
         started = read_front(front, argv) if front is not None else Started()
         if started.fetched and started.inner and not self._holds(started.inner[0], cwd):
             return replace(started, inner=(), asks=f"{program.called} may fetch {started.inner[0]} from a registry, and runs it")
-        return started
+        words = argv if front is None else self._handed(started, argv)
+        every = self._catalogue.front_of("*")
+        return replace(started, asks=reaching(every, words)) if self.programs and words and every and not started.asks else started
+
+    def _handed(self, started: Started, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """A program and its words that are handed on to a module, or to a script by the name of a known program."""
+        if started.inner:
+            return started.inner if started.is_module and self._catalogue.front_of(started.inner[0]) is None else ()
+        return argv[argv.index(started.verb) :] if started.verb in argv and self._is_named(started.verb) else ()
 
     def expanded(self, words: Sequence[Word], cwd: str) -> tuple[str, ...] | None:
         """The words with the names in place of each pattern, as the shell would put them now; None: that is not certain, or too many.

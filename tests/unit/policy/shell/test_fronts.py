@@ -3,7 +3,7 @@
 import pytest
 
 from console.domain.errors import UsageProblem
-from console.policy.shell.fronts import Started, read_front, read_fronts
+from console.policy.shell.fronts import Started, reaching, read_front, read_fronts
 from tests.fakes.policy_world import catalogue
 
 
@@ -50,6 +50,24 @@ def test_what_stays_in_the_workspace_starts_nothing_else(line: str) -> None:
 )
 def test_what_may_reach_a_registry_or_is_not_certain_asks(line: str) -> None:
     assert read(line).asks
+
+
+@pytest.mark.parametrize(
+    ("line", "asks"),
+    [
+        ("mkdocs gh-deploy", True),
+        ("mkdocs -q -f a.yml gh-deploy", True),
+        ("invoke docs:deploy", True),
+        ("cmake --install b", True),
+        ("mkdocs build", False),
+        ("pytest install", False),
+        ("playwright test login", False),
+        ("mvn clean install", False),
+    ],
+)
+def test_words_of_any_program_that_publish_or_install(line: str, asks: bool) -> None:
+    every = catalogue().front_of("*")
+    assert every is not None and bool(reaching(every, line.split())) is asks
 
 
 def test_operands_that_are_texts_for_a_shell() -> None:
