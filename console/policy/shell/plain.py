@@ -19,12 +19,12 @@ _LITERAL = re.compile(
 )
 """``"$(cat <<'EOF' ...)"`` is a literal text, since the end is quoted (bash(1), Here Documents). No quote is open before it."""
 _TOKEN = re.compile(
-    r"""(?P<blank>[ \t]+|\\\n)
-    | (?P<here><<-?(?!<)[ \t]*(?:'(?P<quoted>\w+)'|"(?P<double>\w+)"|\\(?P<escaped>\w+)|(?P<bare>\w+)))
-    | (?P<string><<<[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+=:,-]+)(?=[\s;|&)]|\Z))
+    r"""(?P<blank>[ \t]+(?:\\\n[ \t]*(?=[^\s#\\]))*)
+    | (?P<here><<(?P<tabs>-?)(?!<)[ \t]*(?:'(?P<quoted>\w+)'|"(?P<double>\w+)"|\\(?P<escaped>\w+)|(?P<bare>\w+))(?=[ \t\n;|&)<>]))
+    | (?P<string><<<[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+=:,-]+)(?=[ \t\n;|&)]|\Z))
     | (?P<redirect>[0-9]?(?:&>>|&>|>>|>\||>&|<&|<(?![<(>])|>(?!\()))
     | (?P<end>&&|\|\||\|&|[;|&\n()](?!;))
-    | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\.|\$(?!\())*"|\\[^\n]|\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?!\()|[^\s'"\\`$;|&()<>])+)""",
+    | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\[^\n]|\$(?!\())*"|\\[^\n]|\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?![('"\[])|[^\s'"\\`$;|&()<>])+)""",
     re.VERBOSE | re.DOTALL,
 )
 _NODES = frozenset({
@@ -41,17 +41,23 @@ _PATTERN = re.compile(r"[\w./@%+=:,*?\[\]-]+\Z")
 _OPENS, _CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
 _BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue"})
 """They run no program, and what comes after them is judged as if it ran."""
-_SHOWN = re.compile(r"\$(?:(?:{0})\b|\{{(?:{0})\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD"))
-"""Variables that hold no secret, where they are only printed."""
+_SHOWN = re.compile(r"\$(?:\?|(?:{0})\b|\{{(?:{0})\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD"))
+"""Variables that hold no secret, and ``$?``, where they are only printed."""
 _ACTIVATE = re.compile(r"[\w./-]*/bin/activate\Z")
 _HARMLESS = re.compile(
-    r"(?:CI|DEBUG|VERBOSE|TZ|LANG|LANGUAGE|LC_[A-Z]+|COLUMNS|LINES|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|PORT)\Z"
+    r"(?:(?!(?:cd|f|man|mail|module_)?path\b|home\b|ifs\b|prompt\b|shell\b|argv\b|cwd\b|status\b|\w*proxy\b)[a-z][a-z0-9_]{0,11}|[A-Z]|FOO)=.*"
+    r"|(?:CI|DEBUG|VERBOSE|TZ|LANG|LANGUAGE|LC_[A-Z]+|COLUMNS|LINES|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|PORT)="
+    r"(?:\w[\w+@-]*(?:[./:,]\w[\w+@-]*)*)?|GIT_PAGER=cat",
+    re.ASCII | re.DOTALL,
 )
-_CHANGES = re.compile(
-    r"(?i)(?:path|ld_|dyld_|bash|env\Z|shell|ifs\Z|ps4\Z|prompt_|git|home\Z|xdg_|tmp|posix|zip|gzip|xz_|zstd|tar_|awk|less|java|make|python|node|perl|ruby)"
-    r"|(?i:path|pager|editor|visual|browser|options|opts|flags|config|proxy|rc|dir)\Z"
+"""Variables that name no file, program or host to the programs that are described (environ(7) and their manuals)."""
+_OF_SHELL = re.compile(
+    r"BASH\w*|CDPATH|ENV|EXECIGNORE|GLOB\w+|HOME|IFS|OLDPWD|PWD|POSIXLY_CORRECT|PROMPT_\w+|PS[0-4]|SHELLOPTS|_|[a-z]*path|ifs|home"
 )
-"""Variables by which programs run, read or reach something else (environ(7) and the manuals of the programs that are described)."""
+"""Variables by which the shell itself reads the rest of the text otherwise (bash(1), Shell Variables)."""
+_MOVES = frozenset({"cd", "pushd", "popd", "chdir"})
+_UNKNOWN = "$PWD"
+"""What stands for a name with blanks in it, perhaps: it may be shown, and in all other places it asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +68,18 @@ class Plain:
     is_literal: bool = False
     """It means exactly the same, so that it may be executed."""
     changes: bool = False
-    """A variable is set by which other programs may do something else: of programs of the workspace alone that is no matter."""
+    """A variable is set that other programs may read: of programs of the workspace alone that is no matter."""
     sourced: tuple[str, ...] = ()
     """Files that activate a virtual environment."""
 
 
 def plainer(text: str) -> Plain | None:
     """Rewrites a text; None: it holds something else."""
+    if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text):
+        return None
     if found := _LITERAL.match(text):
+        if found["end"] in found["text"]:  # it may end there, as one of the versions of bash reads it
+            return None
         return Plain(f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", is_literal=True)
     tokens = _tokens(text) if is_built_of(text, _NODES) else None
     if tokens is None or (looped := _without_loops(tokens)) is None:
@@ -87,7 +97,7 @@ def is_rewritten(argv: tuple[str, ...]) -> bool:
 
 def _tokens(text: str) -> list[str] | None:
     """Words, redirects and operators as they are written, without here-documents and comments."""
-    found, at, ends = list[str](), 0, list[tuple[str, bool]]()
+    found, at, ends = list[str](), 0, list[tuple[str, bool, str]]()
     while at < len(text):
         if text.startswith(("((", "))"), at):  # arithmetic
             return None
@@ -96,22 +106,28 @@ def _tokens(text: str) -> list[str] | None:
             at = len(text) if stop < 0 else stop
             continue
         token = _TOKEN.match(text, at)
-        if token is None or (token["redirect"] and text[at - 1 : at] == "}"):  # a descriptor by a name
+        if token is None or _is_odd(token, text[at - 1 : at], bool(ends)):
             return None
         at = token.end()
         if token["here"]:
             quoted = token["quoted"] or token["double"] or token["escaped"]
-            ends.append((quoted or token["bare"], bool(quoted)))
+            ends.append((quoted or token["bare"], bool(quoted), "\\t*" if token["tabs"] else ""))
         elif not token["blank"] and not token["string"]:
             found.append(token.group())
         if token["end"] == "\n":
-            for end, is_quoted in ends:
-                body = re.compile(rf"(?P<body>(?:.*\n)*?)\t*{end}(?:\n|\Z)").match(text, at)
+            for end, is_quoted, tabs in ends:
+                body = re.compile(rf"(?P<body>(?:.*\n)*?){tabs}{end}(?:\n|\Z)").match(text, at)
                 if body is None or (not is_quoted and re.search(r"[$`\\]", body["body"])):
                     return None
                 at = body.end()
             ends = []
     return found if not ends and len(found) <= _TOKENS_MAX else None
+
+
+def _is_odd(token: re.Match[str], before: str, is_here: bool) -> bool:
+    """A descriptor by a name, what would be a comment in one line, or a word over lines before a here-document begins."""
+    word = token.group()
+    return bool(token["redirect"] and before == "}") or word.startswith("#") or (is_here and "\n" in word[1:])
 
 
 def _is_end(token: str) -> bool:
@@ -142,7 +158,7 @@ def _without_loops(tokens: list[str]) -> list[str] | None:
 def _unrolled(tokens: list[str], begun: list[bool], at: int) -> list[str] | None:
     do = next((n for n in range(at, len(tokens)) if tokens[n] == "do" and begun[n]), 0)
     done = next((n for n in range(do, len(tokens)) if tokens[n] == "done" and begun[n]), 0)
-    if not do or not done or tokens[at + 2 : at + 3] != ["in"] or not tokens[at + 1].isidentifier():
+    if not do or not done or tokens[at + 2 : at + 3] != ["in"] or not _is_only_read(tokens, begun, at, done):
         return None
     items = [item for token in tokens[at + 3 : do] if not _is_end(token) for item in _items(token)]
     if not items or len(items) > _ITEMS_MAX or "" in items:
@@ -156,6 +172,24 @@ def _unrolled(tokens: list[str], begun: list[bool], at: int) -> list[str] | None
             bodies.append(put)
         bodies += [] if _is_end(bodies[-1]) else [";"]
     return [*tokens[:at], "{", *bodies, "}", *tokens[done + 1 :]]
+
+
+def _is_only_read(tokens: list[str], begun: list[bool], at: int, done: int) -> bool:
+    """Whether the variable of a loop is one that no program reads, and keeps its value within the loop."""
+    name, around = tokens[at + 1], list[str]()
+    for n in range(at):
+        if begun[n] and tokens[n] in ("for", "while", "until"):
+            around.append(tokens[n + 1])
+        elif begun[n] and tokens[n] == "done" and around:
+            around.pop()
+    sets = re.compile(rf"{name}(?:\Z|\+?=|\[)")
+    is_set = any(sets.match(_bare(token)) for token in tokens[at + 2 : done])
+    return bool(_HARMLESS.fullmatch(f"{name}=")) and name not in around and not is_set
+
+
+def _bare(token: str) -> str:
+    """A word without quotes, at whichever places they stand."""
+    return re.sub(r"['\"\\]", "", token)
 
 
 def _items(token: str) -> list[str]:
@@ -177,8 +211,11 @@ def _put(token: str, name: str, value: str) -> str | None:
         found = variable.match(token, at)
         if found is not None and quote == "'":
             return None
-        if found is not None:
-            made.append(f'"{value}"' if quote and _PLAIN.match(value) is None else value)
+        if found is not None and _PLAIN.match(value) is None:  # a pattern; a name without quotes around it is split at its blanks
+            made.append(f'"{value}"' if quote else _UNKNOWN)
+            at = found.end()
+        elif found is not None:
+            made.append(value)
             at = found.end()
         elif token[at] == "\\" and quote != "'":
             made.append(token[at : at + 2])
@@ -210,7 +247,7 @@ class _Statements:
                 made.append(token)
                 continue
             kept = self._kept(made)
-            if kept is None or (made and not kept and "|" in (joined, token)):
+            if kept is None or (made and not kept and ("|" in (joined, token) or token == "||")):
                 return None
             self.is_without = self.is_without or bool(made and not kept)
             if kept:
@@ -219,14 +256,13 @@ class _Statements:
             joined, made = token if kept or not commands or token == joined else ";", []
         ended = [joined] if joined == "&" and commands else []
         text = " ".join([*commands, *ended]) or ("true" if self.is_without else "")
-        changes = any(_CHANGES.search(name) and not _HARMLESS.match(name) for name in self.names)
-        return Plain(text, changes=changes, sourced=tuple(self.sourced)) if text else None
+        return Plain(text, changes=bool(self.names), sourced=tuple(self.sourced)) if text else None
 
     def _is_moved_inside(self) -> bool:
         """A ``cd`` stands behind the beginning of a group, and the text does not end with that group."""
         begun = [at for at, begins in enumerate(_begun(self.tokens)) if begins]
         groups = [at for at in begun if self.tokens[at] in _OPENS]
-        moves = [at for at in begun if self.tokens[at] == "cd"]
+        moves = [at for at, token in enumerate(self.tokens) if _bare(token) in _MOVES]
         is_whole = groups == [0] and self.tokens[0] in ("(", "{") and self.tokens[-1] in (")", "}")
         return bool(groups and moves) and moves[-1] > groups[0] and not is_whole
 
@@ -245,8 +281,9 @@ class _Statements:
 
     def _kept(self, words: list[str]) -> list[str] | None:
         """What is left of a command that runs a program; empty: it runs none. None: it is none of those that are known."""
-        while words and (found := _ASSIGNED.match(words[0])):
-            self._set(found[1], found[2])
+        while words and _ASSIGNED.match(words[0]):
+            if not self._is_set(words[0]):
+                return None
             words = words[1:]
         if words[:1] == ["env"] and len(words) > 1 and _ASSIGNED.match(words[1]):
             return self._kept(words[1:])
@@ -254,40 +291,38 @@ class _Statements:
             return self._exported(words[1:])
         if words[:1] in (["."], ["source"]):
             self.sourced += words[1:]
-            return [] if len(words) == 2 and _ACTIVATE.match(words[1]) and "cd" not in self.tokens else None
+            return [] if len(words) == 2 and _ACTIVATE.match(words[1]) and not _MOVES & {*map(_bare, self.tokens)} else None
         return _simple(words)
 
     def _exported(self, words: list[str]) -> list[str] | None:
-        sets = [_ASSIGNED.match(word) for word in words]
-        for one in sets:
-            if one is None:
-                return None
-            self._set(one[1], one[2])
-        return [] if sets else None
+        return [] if words and all(_ASSIGNED.match(word) and self._is_set(word) for word in words) else None
 
-    def _set(self, name: str, value: str) -> None:
-        quiet = name.endswith("PAGER") and value.strip("'\"") in ("cat", "")
-        self.names += [] if quiet else [name]
+    def _is_set(self, word: str) -> bool:
+        """Notes a variable that programs may read; False: the shell itself reads it."""
+        name, _, value = word.partition("=")
+        is_harmless = _HARMLESS.fullmatch(f"{name}={_bare(value)}") is not None
+        self.names += [] if is_harmless else [name]
+        return is_harmless or _OF_SHELL.fullmatch(name) is None
 
 
 def _simple(words: list[str]) -> list[str] | None:
     """What is left of a command without variables, as ``_kept`` says."""
     name = words[0] if words else ""
     if name == "type":
-        return []
+        return [] if all(map(_PLAIN.match, words)) else None
     if name in ("echo", "printf"):
         behind = ["", *words[:-1]]  # what a redirect names is a file
         return [word if before[-1:] in ("<", ">", "|", "&") else _SHOWN.sub("x", word) for before, word in zip(behind, words, strict=True)]
     if name in _BUILTINS:
-        return [] if all(re.fullmatch(r"[-+]?[a-z]{0,4}|pipefail|errexit|nounset|xtrace|\d+", word) for word in words[1:]) else None
+        known = r"[-+][euxo]+|pipefail|errexit|nounset|xtrace" if name == "set" else r"\d+"
+        return [] if all(re.fullmatch(known, word) for word in words[1:]) else None
     if name in ("[", "[["):
         is_test = len(words) > 2 and words[-1] == {"[": "]", "[[": "]]"}[name]
         simple = name == "[" or (len(words) == 4 and words[1][:1] == "-")
-        return ["test", *words[1:-1]] if is_test and simple else None
+        return ["test", *("0" if word == "$?" else word for word in words[1:-1])] if is_test and simple else None
     return words
 
 
 def _written(words: list[str]) -> str:
-    """A command as text; what a redirect names stays behind it. ``$?`` is a number."""
-    text = "".join(word if re.search(r"[<>]&?\Z|[<>]\|\Z", word) else f"{word} " for word in words).rstrip()
-    return text.replace("$?", "0") if "'" not in text else text
+    """A command as text; what a redirect names stays behind it."""
+    return "".join(word if re.search(r"[<>]&?\Z|[<>]\|\Z", word) else f"{word} " for word in words).rstrip()
