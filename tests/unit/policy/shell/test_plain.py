@@ -98,7 +98,7 @@ def test_whatever_the_shell_runs_is_among_the_commands(seed: int, tmp_path: Path
         text = chance.choice(FORMS).format(*(chance.sample([text, chance.choice(COMMANDS)], 2)))
     log = tmp_path / "log"
     for name in ("one", "two", "three"):
-        (tmp_path / name).write_text(f'#!/bin/sh\nprintf "%s\\037" {name} "$@" >> {log}\necho >> {log}\n')
+        (tmp_path / name).write_text(f'#!/bin/sh\nline=$(printf "%s\\037" {name} "$@")\nprintf "%s\\n" "$line" >> {log}\n')
         (tmp_path / name).chmod(0o755)
     found = plainer(text)
     try:
