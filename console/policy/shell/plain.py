@@ -286,7 +286,8 @@ class _Statements:
                 return None
             words = words[1:]
         if words[:1] == ["env"] and len(words) > 1 and _ASSIGNED.match(words[1]):
-            return self._kept(words[1:])
+            # A program of the name ``cd`` moves nothing.
+            return None if _MOVES & {*map(_bare, words)} else self._kept(words[1:])
         if words[:1] == ["export"]:
             return self._exported(words[1:])
         if words[:1] in (["."], ["source"]):
