@@ -200,7 +200,10 @@ def main() -> int:
         return _refuse(error, given)
     except OSError as error:
         return _refuse(ConsoleError(f"{error}.", "Check the state directory's permissions and free space."), given)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Before Python 3.12 a Ctrl-C in a class that is just being made comes out as a RuntimeError (type.__new__, __set_name__).
+        if isinstance(error, RuntimeError) and not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from console.api.policy.approvals import DecideBody
 from console.api.records import RestoreBody, RollbackRow
 from tests.fakes.instance import Instance, until
 
@@ -58,8 +57,6 @@ def kept(it: Instance, answer: dict[str, Any]) -> list[RollbackRow]:
 
 def test_files_that_a_call_names_can_be_put_back_and_what_cannot_is_said(it: Instance) -> None:
     agent = it.python(CODE)
-    row = until(lambda: it.api.approvals().waiting, words="rm -r asks: git would run what may be put in such a folder")[0]
-    it.api.decide(DecideBody.read({"requests": [{"id": row.id, "digest": row.digest}], "verdict": "approve"}))
     until(lambda: it.output(agent).count("DONE ") == 3 and it.output(agent).endswith("\n"))
     first, folder, reading = [json.loads(line[5:]) for line in it.output(agent).splitlines() if line.startswith("DONE ")]
     workspace = it.places.workspaces_dir / it.agent(agent).session

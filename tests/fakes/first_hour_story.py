@@ -53,6 +53,7 @@ def first_hour() -> dict[str, Any]:
     until(seen, f"the session is in the fleet: {out}")
     out["seen"] = seen()
     out["status"] = watchfloor("status")
+    out["unproven"] = [a["id"] for a in json.loads(watchfloor("fleet", "--json")[1])["agents"] if a["best_effort"]]
     out["panic"] = watchfloor("panic", "--reason", "the story ends")
     out["session"] = session.poll()
     return out

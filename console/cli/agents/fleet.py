@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
-from console.cli.link import connect, look
+from console.cli.link import look
 from console.cli.options import Json, StateDir
 from console.cli.syntax import UNSHAPED, Argument, Shape
 from console.cli.terminal import out
@@ -15,7 +14,7 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.conversation import started_as
-from console.domain.errors import ConsoleError, NotFound, Unreachable
+from console.domain.errors import NotFound, Unreachable
 from console.domain.words import NO_REASON, counted, usd
 from console.wording.agent_kinds import TITLES
 
@@ -125,11 +124,7 @@ def show_agent(
         used = f"{cost_words(seen.agent)}{why}; {_limits_used(seen.agent)}"
         show(seen, network_words(seen.agent), control_words(seen.agent), used)
         if seen.agent.source == "watchfloor" and started_as(tuple(seen.argv)) is None:  # a known program's is a protocol: see activity
-            from console.cli.agents.output import shown
-
-            with suppress(ConsoleError), connect(state_dir) as client:
-                for line in shown(client, agent):
-                    out.say(line)
+            out.say(f"what it wrote: watchfloor agent output {plain(agent, 70)}")
     return 0
 
 

@@ -20,7 +20,6 @@ _END = 10**14
 """An offset behind the end of every output: the answer says how long it is."""
 _KEPT = 512 * 1024
 """Bytes before the end in which the last lines are looked for."""
-_SHOWN = 5
 
 
 def output(
@@ -55,13 +54,6 @@ def last_lines(client: ApiClient, agent: str, rows: int) -> tuple[str, OutputVie
         seen = client.output(agent, seen.offset)
     lines = "".join(parts).splitlines(keepends=True)
     return "".join(lines[-rows:]), seen
-
-
-def shown(client: ApiClient, agent: str) -> list[str]:
-    """The lines of ``agent show``; none where nothing is recorded."""
-    text, _ = last_lines(client, agent, _SHOWN)
-    lines = [f"  {line[:300]}" for line in plain_block(text).splitlines()]
-    return [f"last output (all of it: watchfloor agent output {plain(agent, 70)}):", *lines] if lines else []
 
 
 def follow_on(client: ApiClient, agent: str, offset: int = 0) -> OutputView | None:
