@@ -151,7 +151,7 @@ def cost_words(agent: AgentView) -> str:
 
 
 def program_words(agent: AgentView) -> str:
-    """``claude-code``: the program whose own files its source reads; ``-``: none of those that Watchfloor knows."""
+    """The name of the program whose own files its source reads; ``-``: none of those that Watchfloor knows."""
     kinds = (source.replace("_", "-") for source in (agent.source, *agent.seen_by))
     return next((kind for kind in kinds if kind in TITLES), "-")
 
