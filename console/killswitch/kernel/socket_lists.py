@@ -317,6 +317,8 @@ class Dump:
         self._asked: deque[Taken] = deque(maxlen=64)
         self._wanted = threading.Semaphore(0)
         self._has_ended = False
+        self._looking = threading.Lock()
+        """The regular look and the ends of kills share the first readers."""
 
     def start(self) -> None:
         """The thread. Without it every kill says "not recorded"."""
@@ -367,6 +369,11 @@ class Dump:
         own = Path("/proc/thread-self/ns/net").stat().st_ino
         others = [(n, pid) for n, pid in namespaces.items() if n != own and n not in self._refused]
         wanted: dict[int, int | None] = {0: None, **dict(others[:MOST_NAMESPACES])}
+        with self._looking:
+            self._open(wanted)
+        self._refused &= namespaces.keys()
+
+    def _open(self, wanted: dict[int, int | None]) -> None:
         for namespace, pid in wanted.items():
             try:
                 for readers in (self._readers, self._kill_readers):
@@ -374,7 +381,6 @@ class Dump:
                         readers[namespace] = Reader(pid)
             except OSError:
                 self._refused.add(namespace)
-        self._refused &= namespaces.keys()
         for readers in (self._readers, self._kill_readers):
             for namespace in readers.keys() - wanted.keys():
                 readers.pop(namespace).close()
@@ -382,11 +388,12 @@ class Dump:
     def look(self) -> tuple[list[Raw], dict[int, str]]:
         """(what each namespace has now, why one could not be read; 0 is our own)."""
         found, trouble = list[Raw](), dict[int, str]()
-        for namespace, reader in list(self._readers.items()):
-            try:
-                found.append(reader.read(time.monotonic() + LOOK_DUMP_S))
-            except OSError as error:
-                trouble[namespace] = words_of(error)
+        with self._looking:
+            for namespace, reader in self._readers.items():
+                try:
+                    found.append(reader.read(time.monotonic() + LOOK_DUMP_S))
+                except OSError as error:
+                    trouble[namespace] = words_of(error)
         if 0 not in self._readers:
             trouble[0] = "the kernel gives this account no list of sockets"
         return found, trouble

@@ -72,11 +72,13 @@ class Connections:
         """A guard that takes over puts in what a former one kept of them, before the first kill and the first look."""
         self._cache: dict[int, tuple[Process, ...]] = {}
         """Who holds a socket at the other end, by its inode."""
+        self._listed, self.elsewhere = frozenset[int](), frozenset[int]()
+        """Sockets of the last dump; and of the one before it those that no agent held at the look after: they are another program's."""
         self._ended, self._soon = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
         self.problem = ""
-        self.looked_at = time.monotonic()  # when the last whole look began; while the machine sleeps, agents sleep too
         """Why the last look failed."""
+        self.looked_at = time.monotonic()  # when the last whole look began; while the machine sleeps, agents sleep too
 
     def start(self) -> None:
         """The threads that look and that serve kills. Without them every kill says "not recorded"."""
@@ -125,16 +127,19 @@ class Connections:
         if not held:
             self.looked_at = at
             self._cache.clear()
+            self._listed = self.elsewhere = frozenset()
             self.dump.open({})
             self._looks.write(self.records.values(), began)
             return
         for one in held.values():
             self._look_at_processes(one)
+        self.elsewhere = self._listed.difference(*(record.sockets | record.before for record in self.records.values()))
         self.dump.open({n: pid for record in self.records.values() if record.reach for n, pid in record.namespaces.items()})
         raws, trouble = self.dump.look()
         for record in self.records.values():
             record.trouble = next((trouble[n] for n in (0, *record.namespaces) if n in trouble), record.trouble)
         seen = snapshot(raws)
+        self._listed = frozenset((*seen.unix, *seen.tcp))
         _add_by_cgroup(seen, self.records.values())
         _add_beside(seen, self.records.values())
         for record in self.records.values():
@@ -239,15 +244,9 @@ class Connections:
         found = list[tuple[Process | None, str]]()
         for inode in far.inodes:
             if inode in owner:
-                found.append((self._process_of(owner[inode], inode), owner[inode]))
+                found.append((_holder(self.records[owner[inode]].pids, inode), owner[inode]))
             found += [(one, "") for one in self._cache.get(inode, ())]
         return found
-
-    def _process_of(self, agent_id: str, inode: int) -> Process | None:
-        for pid in self.records[agent_id].pids:
-            if inode in sockets_of(pid)[0]:
-                return find_process(pid)
-        return None
 
     def is_counted(self, record: Record, far: Far, peer: Process | None, agent_id: str) -> bool:
         """Whether a connection is one that the receipt names."""
@@ -258,6 +257,10 @@ class Connections:
         program, ticks = (peer.program, peer.start_ticks) if peer is not None else ("", 0)
         uid = peer.uid if peer is not None else far.uid
         return not why_uncounted(OtherEnd(far.address, far.port, uid, program, ticks), record.agent_end)
+
+
+def _holder(pids: Iterable[int], inode: int) -> Process | None:
+    return next((find_process(pid) for pid in pids if inode in sockets_of(pid)[0]), None)
 
 
 def _why_reaches_folder(record: Record, seen: Snapshot) -> str:

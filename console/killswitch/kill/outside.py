@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.words import counted
+from console.killswitch.kernel import processes
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.socket_lists import Taken
 from console.killswitch.kill.connections import LONGEST_S, Connections
@@ -139,8 +140,12 @@ def _last_pairs(
     ends = {inode: far for inode in (*seen.unix, *seen.tcp) if (far := seen.far(inode)) is not None}
     wanted = set(ends) | {inode for far in ends.values() for inode in (*far.inodes, *far.listeners)}
     skip = {pid for record in records.values() for pid in record.pids}
+    elsewhere = connections.elsewhere.union(*(r.sockets for agent_id, r in connections.records.items() if agent_id not in records))
+    if not any(processes.is_the_same(*one) and processes.is_alive(one[0]) for r in records.values() for one in r.pids.items()):
+        # A process closes its sockets before it counts as dead, so what is open now was no target's.
+        now = snapshot(connections.dump.look()[0])
+        elsewhere = elsewhere.union(now.unix, now.tcp)
     held = holders(wanted, skip, time.monotonic() + FIND_S) if ends and records else Holders()
-    elsewhere = {inode for agent_id, r in connections.records.items() if agent_id not in records for inode in r.sockets}
     found = list[tuple[Record, Far, Process | None]]()
     for inode, far in ends.items():
         tcp = seen.tcp.get(inode)

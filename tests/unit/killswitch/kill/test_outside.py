@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,32 @@ def test_a_connection_that_is_opened_after_the_last_look_is_in_the_dump(world: L
         if os.geteuid() in _hidden():
             pytest.skip("a process of this account hides its open files, so whose the socket was cannot be told")
         assert [(one.remote, one.peer_pid) for one in found.connections] == [(path, os.getpid())]
+
+
+@pytest.mark.parametrize("closed", ["after the targets' end", "during the kill, and opened long before"])
+def test_what_another_program_of_the_account_closes_is_no_connection_of_the_target(
+    world: LookedAt, listener: socket.socket, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    agent = world.agent("a-1")
+    client = socket.create_connection(listener.getsockname()) if "before" in closed else socket.socket()
+    world.connections.look()
+    world.connections.look()
+    own = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116 - a link of /proc
+    world.connections.records["a-1"].namespaces = {own: agent.pid}
+    if "before" not in closed:
+        client.connect(listener.getsockname())
+
+    def closing(*args: Any) -> Any:
+        client.close()
+        return holders(*args)
+
+    monkeypatch.setattr(module, "holders", closing)
+    if "before" in closed:
+        monkeypatch.setattr(world.connections.dump, "look", lambda: ([], {}))
+    found = killed(world, "a-1")
+    assert (found.connections, found.state) == ((), "recorded")
+    if os.geteuid() in _hidden():
+        pytest.skip("a process of this account hides its open files, so nothing is guessed here")
 
 
 def _hidden() -> set[int]:
