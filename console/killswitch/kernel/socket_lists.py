@@ -344,7 +344,7 @@ class Dump:
         return taken
 
     def _serve(self) -> None:
-        with contextlib.suppress(OSError):  # its 10 ms pass while other programs have the processor; only root may be ahead of them
+        with contextlib.suppress(OSError):  # its 10 ms pass while other programs have the processor; sched(7): RLIMIT_RTPRIO
             os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
         while self._wanted.acquire() and not self._has_ended:
             if self._asked:
