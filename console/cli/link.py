@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from console.api.client.reading import ReadingClient
 from console.cli.options import seek_places
+from console.cli.terminal.plain import plain
 from console.domain.errors import UsageProblem
 from console.settings.places import Places, choose_state_dir
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from console.domain.message import Message
 
 B = TypeVar("B", bound="Message")
+_CHOICES = "Input should be '"
+"""How a message names the words that a field takes."""
 
 
 def connect(state_dir: str | None, timeout_s: float = 10) -> ApiClient:
@@ -44,4 +47,10 @@ def build(body: type[B], **fields: Any) -> B:
     try:
         return body.made(**fields)
     except Malformed as error:
-        raise UsageProblem(f"{error.where or 'the request'}: {error.words}.", "watchfloor VERB --help shows what it takes.") from error
+        choices = error.words.removeprefix(_CHOICES)
+        if choices != error.words:
+            option, given = f"--{error.where.removesuffix('_mode')}", fields.get(error.where)
+            takes = choices.replace("'", "")
+            words = f"{option} takes {takes}, not {plain(str(given), 60)!r}."
+            raise UsageProblem(words, "watchfloor run --help shows what each does.") from error
+        raise UsageProblem(f"{error.where or 'the request'}: {error.words}.", "Add --help to the verb: it shows what it takes.") from error

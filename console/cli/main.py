@@ -88,7 +88,10 @@ def _run(words: list[str]) -> int:
         if name != "--state-dir":
             from console.cli.syntax import did_you_mean
 
-            raise _usage(f"{PROGRAM} has no option {_shown(name)}.{did_you_mean(name, ['--state-dir', NO_PAGER, '--version', '--help'])}")
+            near = (
+                " Did you mean --version?" if name.lower() == "-v" else did_you_mean(name, ["--state-dir", NO_PAGER, "--version", "--help"])
+            )
+            raise _usage(f"{PROGRAM} has no option {_shown(name)}.{near}")
         if not sign and not words:
             raise _usage("--state-dir needs a value.")
         os.environ["WATCHFLOOR_STATE_DIR"] = value if sign else words.pop(0)
@@ -196,7 +199,10 @@ def _of_family(path: str, family: Verbs, words: list[str]) -> int:
         from console.wording.typed_verbs import MEANT
 
         what = "option" if words[0].startswith("-") else "verb"
-        meant = MEANT.get(f"{path.removeprefix(f'{PROGRAM} ')} {words[0]}")
+        family_name = path.removeprefix(f"{PROGRAM} ")
+        meant = MEANT.get(f"{family_name} {words[0]}")
+        if not meant and what == "verb" and "show" in family.verbs and any(letter.isdigit() for letter in words[0]):
+            meant = f"{family_name} show"  # an id, where the verb was forgotten
         near = f" Did you mean {meant}?" if meant else did_you_mean(words[0], [*family.verbs, *HELP_NAMES])
         raise _usage(f"{path} has no {what} {_shown(words[0])}.{near}", path)
     from console.cli.helping import family_help

@@ -9,7 +9,7 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table
 from console.domain.errors import UsageProblem
 
-_AMOUNT = re.compile(r"\$?(-?[\d,]*\.?\d+) ?(ms|s|min|h|d|KiB|MiB|GiB|k|M|%)?(?: |$)")
+_AMOUNT = re.compile(r"<?\$?(-?[\d,]*\.?\d+) ?(ms|s|min|h|d|KiB|MiB|GiB|k|M|%)?(?: |$)")
 _SCALES = {"ms": 1e-3, "min": 60, "h": 3600, "d": 86_400, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "k": 1e3, "M": 1e6}
 _NOTHING = frozenset({"", "-", "unknown", "unpriced"})
 
@@ -29,8 +29,10 @@ def shaped(table: Table, shape: Shape) -> Table:
 
 
 def _place(name: str, heads: list[str]) -> int:
-    found = [at for at, head in enumerate(heads) if head and head.lower() == name.strip().lower()]
-    if not found:
+    wanted = name.strip().lower()
+    found = [at for at, head in enumerate(heads) if head and head.lower() == wanted]
+    found = found or [at for at, head in enumerate(heads) if wanted and head.lower().startswith(wanted)]
+    if not found or (len(found) > 1 and heads[found[0]].lower() != wanted):
         names = ", ".join(head.lower() for head in heads if head)
         raise UsageProblem(f"There is no column {plain(name.strip(), 40)!r}.", f"Columns are: {names}.")
     return found[0]
@@ -38,7 +40,7 @@ def _place(name: str, heads: list[str]) -> int:
 
 def _order(cell: str) -> tuple[int, float, str]:
     """Amounts by their size, in one unit, before words by their letters. What follows an amount decides between equal ones."""
-    at, total = 0, 0.0
+    at, total = 0, -1e-9 if cell.startswith("<") else 0.0
     while at < len(cell) and (found := _AMOUNT.match(cell, at)):
         total, at = total + float(found[1].replace(",", "")) * _SCALES.get(found[2] or "", 1.0), found.end()
     return (0, total, cell[at:]) if at else (1, 0.0, cell.lower())

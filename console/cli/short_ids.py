@@ -18,6 +18,7 @@ from console.domain.ids import AGENT_ID
 LEAST = 4
 """Letters of a beginning: ``a-`` alone must not stand for the only agent there is."""
 NAMED = 5
+_EVERYTHING = ("all", "everything", "*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,11 @@ def known_of_several(verb: Verb, given: dict[str, Any]) -> tuple[dict[str, Any],
     return given, []
 
 
+def whole_session(word: str, state_dir: str | None) -> str | None:
+    """Return the id of the session that the word is, or begins; None where there is none. Raises UsageProblem where it begins several."""
+    return _whole(word, {one.id: one for one in _sessions(state_dir)}, reads=False)
+
+
 def is_no_id(verb: Verb, given: dict[str, Any]) -> bool:
     """Whether what was typed for an agent cannot be an id, so that it may be a name."""
     words = [given.get(one.key) for one in verb.parameters() if _label(one) == "AGENT"]
@@ -136,6 +142,10 @@ def _whole(word: str, known: dict[str, _Known], *, reads: bool) -> str | None:
         raise UsageProblem(f"{plain(word, 80)!r} begins several ids: {_list(begun)}.", "Type more of it.")
     if begun:
         return begun[0]
+    if word.lower() in _EVERYTHING and not reads:
+        raise NotFound(
+            f"There is no agent {plain(word, 80)!r}.", "For everything: watchfloor panic. For some: watchfloor fleet lists the agents."
+        )
     called = [one for one in known.values() if one.name == word]
     ids = sorted(one.id for one in [one for one in called if one.is_live] or called)
     if len(ids) > 1:

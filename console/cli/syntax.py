@@ -267,7 +267,11 @@ class _Reading:
 
     def _unknown(self, name: str, word: str) -> None:
         if not self._hands_on:
-            raise self._wrong(f"{self.path} has no option {plain(name, _SHOWN)}.{did_you_mean(name, [*self._options, '--help'])}")
+            from console.wording.typed_verbs import MEANT
+
+            meant = MEANT.get(f"{self.path.partition(' ')[2]} {name}")
+            near = f" Did you mean {meant}?" if meant else did_you_mean(name, [*self._options, "--help"])
+            raise self._wrong(f"{self.path} has no option {plain(name, _SHOWN)}.{near}")
         self.rest.append(word)
 
     def _lay_out(self) -> None:

@@ -293,15 +293,19 @@ def parse_limit(text: str) -> tuple[str, float]:
     if not sign or name not in LIMIT_WORDS:
         wrong = f"There is no limit {name[:60]!r}." if sign else f"Limit {text[:60]!r} is not NAME=VALUE, such as cost=2.50."
         raise UsageProblem(wrong, f"Names: {LIMIT_LABELS}.")
+    field_name = LIMIT_WORDS[name]
+    unit, example = (
+        (" of seconds", "600") if field_name.endswith("_s") else (" of dollars", "2.50") if field_name == "cost_usd" else ("", "50")
+    )
     try:
         number = float(value)
     except ValueError as error:
-        raise UsageProblem(f"Limit {name} needs a number, not {value[:40]!r}.", "For example --limit cost=2.50") from error
+        raise UsageProblem(f"Limit {name} needs a number{unit}, not {value[:40]!r}.", f"For example {name}={example}") from error
     if not math.isfinite(number) or number < 0:
-        raise UsageProblem(f"Limit {name} must be zero or more and finite.", "For example --limit cost=2.50")
+        raise UsageProblem(f"Limit {name} must be zero or more and finite.", f"For example {name}={example}")
     if number > MAX_COUNT:
         raise UsageProblem(f"Limit {name} is beyond {MAX_COUNT:g}.", "Leave it out for no limit.")
-    return LIMIT_WORDS[name], number
+    return field_name, number
 
 
 def parse_limits(texts: Iterable[str]) -> dict[str, float]:

@@ -55,6 +55,8 @@ def test_run_says_that_a_program_cannot_be_executed_and_is_no_success(terminal: 
     for argv in (("sh", "-c", "exit 127"), ("sh", "-c", "echo one; exit 7"), ("sleep", "1000")):  # what ends badly began all the same
         said = terminal("run", "--sandbox", sandbox, "--", *argv)
         assert (said.code, "did not start" in said.err, "not known" in said.err) == (0, False, False), said
+    quoted = terminal("run", "--sandbox", sandbox, "--", "sleep 5")
+    assert quoted.code == 1 and "without quotes around all of them" in quoted.err and "Errno" not in quoted.err
     missing = terminal("run", "--json", "--", "/does/not/exist")
     assert missing.code == 1 and missing.json["not_begun"].startswith("cannot run '/does/not/exist'")
 

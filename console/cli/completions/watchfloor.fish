@@ -49,7 +49,7 @@ complete -c watchfloor -f -n "__watchfloor_below 'approval revoke'" -a "-h --hel
 complete -c watchfloor -f -n "__watchfloor_below 'approval rule'" -a "-h --help --look --reason --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'budget'" -a "-h --help list set remove history"
 complete -c watchfloor -f -n "__watchfloor_below 'budget list'" -a "-h --help --agent --tree --session --project --day --columns --sort --no-headers --state-dir --json"
-complete -c watchfloor -f -n "__watchfloor_below 'budget set'" -a "-h --help --reason --agent --tree --session --project --day --type -y --yes --state-dir --json"
+complete -c watchfloor -f -n "__watchfloor_below 'budget set'" -a "-h --help --reason --limit --agent --tree --session --project --day --type -y --yes --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'budget remove'" -a "-h --help --reason --agent --tree --session --project --day --type --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'budget history'" -a "-h --help --agent --tree --session --project --day --type -n --rows --state-dir --json"
 complete -c watchfloor -f -n "__watchfloor_below 'network'" -a "-h --help sandboxes tighten history"

@@ -56,7 +56,7 @@ _watchfloor_has() {
     "approval rule") words="-h --help --look --reason --state-dir --json" ;;
     "budget") words="-h --help list set remove history" ;;
     "budget list") words="-h --help --agent --tree --session --project --day --columns --sort --no-headers --state-dir --json" ;;
-    "budget set") words="-h --help --reason --agent --tree --session --project --day --type -y --yes --state-dir --json" ;;
+    "budget set") words="-h --help --reason --limit --agent --tree --session --project --day --type -y --yes --state-dir --json" ;;
     "budget remove") words="-h --help --reason --agent --tree --session --project --day --type --state-dir --json" ;;
     "budget history") words="-h --help --agent --tree --session --project --day --type -n --rows --state-dir --json" ;;
     "network") words="-h --help sandboxes tighten history" ;;

@@ -8,6 +8,7 @@ from console.api import budgets as b
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.shaping import shaped
+from console.cli.short_ids import whole_session
 from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
@@ -24,7 +25,8 @@ Session = Annotated[str, Option("--session", metavar="ID", help="A session; it m
 Project = Annotated[str, Option("--project", metavar="NAME", help="A project: a folder, or run --project; it may begin later.")]
 Day = Annotated[bool, Option("--day", help="Everything here, in each calendar day.")]
 Type = Annotated[str, Option("--type", metavar="TYPE", help="Agents of this type that are started from now on.")]
-Pairs = Annotated[list[str], Argument(metavar="NAME=VALUE ...", help=f"Limits: {LIMIT_LABELS}; for example cost=2.50.")]
+Pairs = Annotated[list[str] | None, Argument(metavar="NAME=VALUE ...", help=f"Limits: {LIMIT_LABELS}; for example cost=2.50.")]
+Limit = Annotated[list[str] | None, Option("--limit", metavar="NAME=VALUE", help="The same, as run takes it; repeatable.")]
 Names = Annotated[list[str], Argument(metavar="NAME ...", help="Limits to take away.")]
 
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask, also where agents would be halted at once.")]
@@ -45,7 +47,7 @@ def list_budgets(
     as_json: Json = False,
 ) -> int:
     """Every tree, the first to end first; with a scope its limits one by one, who spends it, and the last changes."""
-    scope, key = _scope(agent, tree, session, project, day, "", may_be_none=True)
+    scope, key = _scope(agent, tree, _whole(session, state_dir), project, day, "", may_be_none=True)
     with connect(state_dir) as client:
         if not scope:
             return _page(client.budgets(), shape, as_json)
@@ -54,8 +56,9 @@ def list_budgets(
 
 @app.command("set")
 def set_limits(
-    limits: Pairs,
     reason: Reason,
+    limits: Pairs = None,
+    limit: Limit = None,
     agent: Agent = "",
     tree: Tree = "",
     session: Session = "",
@@ -67,11 +70,14 @@ def set_limits(
     as_json: Json = False,
 ) -> int:
     """Set, raise or lower limits. A lower one halts at once what has used more: you are asked first, with a list of the agents."""
-    for name, _, value in (text.partition("=") for text in limits):
+    texts = [*(limits or ()), *(limit or ())]
+    if not texts:
+        raise UsageProblem("No limit is named.", "For example: watchfloor budget set cost=2.50, with a scope and a reason.")
+    for name, _, value in (text.partition("=") for text in texts):
         if value.lower() in _NO_VALUE:
             raise UsageProblem(f"{name[:60]} needs a number.", "To take a limit away: watchfloor budget remove NAME, with the same scope.")
-    caps = parse_limits(limits)
-    scope, key = _scope(agent, tree, session, project, day, agent_type)
+    caps = parse_limits(texts)
+    scope, key = _scope(agent, tree, _whole(session, state_dir), project, day, agent_type)
     body = build(b.BudgetBody, scope=scope, key=key, limits=caps, reason=reason)
     if not yes:
         _ask_before_a_halt(body, state_dir)
@@ -95,7 +101,7 @@ def clear_limits(
     for name in names:
         if name not in LIMIT_WORDS:
             raise UsageProblem(f"There is no limit {name[:60]!r}.", f"Names: {LIMIT_LABELS}.")
-    scope, key = _scope(agent, tree, session, project, day, agent_type)
+    scope, key = _scope(agent, tree, _whole(session, state_dir), project, day, agent_type)
     return _change(build(b.BudgetBody, scope=scope, key=key, clear=names, reason=reason), state_dir, as_json)
 
 
@@ -112,7 +118,7 @@ def history(
     as_json: Json = False,
 ) -> int:
     """Who changed which limit, when and why, newest first."""
-    scope, key = _scope(agent, tree, session, project, day, agent_type, may_be_none=True)
+    scope, key = _scope(agent, tree, _whole(session, state_dir), project, day, agent_type, may_be_none=True)
     with connect(state_dir) as client:
         seen = client.budget_history(scope or "", key, limit)
     if as_json:
@@ -131,6 +137,16 @@ def _scope(agent: str, tree: str, session: str, project: str, day: bool, agent_t
     if len(chosen) > 1 or (not chosen and not may_be_none):
         raise UsageProblem("Name one scope.", "--agent ID, --tree ID, --session ID, --project NAME, --day or --type TYPE.")
     return chosen[0] if chosen else (None, "")
+
+
+def _whole(session: str, state_dir: str | None) -> str:
+    """The id of the session that the word begins; the word itself where none begins so, because a session may begin later."""
+    if not session:
+        return ""
+    whole = whole_session(session, state_dir)
+    if whole is None:
+        out.note(f"No agent runs in session {plain(session, 80)} now: this is for one that begins later.")
+    return whole or session
 
 
 def _ask_before_a_halt(body: b.BudgetBody, state_dir: str | None) -> None:

@@ -208,6 +208,8 @@ def _begun(launched: LaunchedView) -> int:
     if not launched.not_begun:
         return int(ExitCode.DONE)
     out.note(f"agent {plain(launched.id)} did not start: {plain(launched.not_begun, 500)}")
+    if " " in launched.not_begun.partition("'")[2].partition("'")[0]:  # what was run, as its quoted name says
+        out.note("  Write the program and each of its arguments as a word of its own, without quotes around all of them.")
     return int(ExitCode.FAILURE)
 
 

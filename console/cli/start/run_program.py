@@ -12,6 +12,7 @@ from console.api.agents import programs as pm
 from console.api.client.api_client import ApiClient
 from console.cli.link import build
 from console.cli.stop.rearm import hint
+from console.cli.syntax import did_you_mean
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.conversation import Program
@@ -28,7 +29,8 @@ def item_of(agent: str, prompt: str, **fields: Any) -> pm.ProgramItem:
     if agent not in known:
         named = f"--agent starts {', '.join(known[:-1])} and {known[-1]}."
         if agent not in TITLES:
-            raise UsageProblem(f"{agent[:60]!r} is no program that --agent knows.", f"{named} Others: watchfloor run -- COMMAND.")
+            near = did_you_mean(agent, known)
+            raise UsageProblem(f"{agent[:60]!r} is no program that --agent knows.{near}", f"{named} Others: watchfloor run -- COMMAND.")
         what = f"{TITLES[agent]} cannot be started with --agent, because Watchfloor cannot send it messages."
         raise UsageProblem(what, f"watchfloor run -- {agent} starts it as any command. {named}")
     if not prompt.strip():

@@ -47,7 +47,7 @@ def scope_of(agents: list[str] | None, tree: bool, sessions: list[str] | None, h
     named = [bool(agents), bool(sessions), host, everything]
     if sum(named) != 1:
         raise UsageProblem(
-            "Name one of: AGENT..., --session ID, --host, --all.",
+            f"Name {'only ' if any(named) else ''}one of: AGENT..., --session ID, --host, --all.",
             "watchfloor fleet lists agents, watchfloor session list their sessions; see --help.",
         )
     if tree and not agents:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ WAIT_S = 3.0
 """Longest wait for an answer. After it the result is unknown, and the caller does not wait any longer."""
 CANNOT_RUN = "[watchfloor: cannot run "
 """What our own first process writes when it cannot become the agent (sandbox/shim.py, sandbox/look.py)."""
+_NUMBER = re.compile(r"\[Errno \d+\] ")
+"""What Python puts before the kernel's words."""
 NOT_EXECUTED = (126, 127)
 """Exit codes of a program that was not executed, as a shell reports it."""
 _LOOKER = b"/.watchfloor/look.py\0"
@@ -40,7 +43,8 @@ async def not_begun(prepared: Prepared | None, agent: Callable[[], Agent], outpu
     if agent().exit_code not in NOT_EXECUTED:
         return "", UNKNOWN if agent().exit_code is None else ""  # killed, maybe before it began
     first = (await asyncio.to_thread(output)).partition("\n")[0]
-    return (first.strip("[]").removeprefix("watchfloor: ")[:500], "") if first.startswith(CANNOT_RUN) else ("", "")
+    said = _NUMBER.sub("", first.removeprefix("[watchfloor: ").removesuffix("]"))
+    return (said[:500], "") if first.startswith(CANNOT_RUN) else ("", "")
 
 
 def is_another_program(init: int, proc: Path = Path("/proc")) -> bool:

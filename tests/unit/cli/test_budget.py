@@ -71,3 +71,34 @@ def test_the_list_is_sorted_and_cut_as_any_other(api: CannedApi, watchfloor: Wat
     said = watchfloor("budget", "list", "--sort", "-spent", "--columns", "what,spent", "--no-headers")
     assert [line.split() for line in said.out.splitlines()][::2] == [["tree", f"a-{n}", f"${n}.0000"] for n in (10, 2, 1)]
     assert watchfloor("budget", "list").out.startswith("over 0, above 75 % 0")
+
+
+def test_the_beginning_of_a_sessions_id_stands_for_it_and_one_that_does_not_run_is_told(api: CannedApi, watchfloor: Watchfloor) -> None:
+    """A limit may be set before its session begins, so no refusal of the supervisor's tells that an id was typed wrongly."""
+    offer(api)
+    agents = [{"id": f"a-{n}", "name": "x", "session": f"ctx-a-{n}"} for n in ("12ab", "34cd", "34ef")]
+    api.say("GET /api/fleet", {"agents": agents})
+    api.say("POST /api/budgets", SET)
+
+    def set_for(session: str) -> tuple[int, str, str]:
+        api.asked.clear()
+        said = watchfloor("budget", "set", "cost=2", "--session", session, "--reason", "r", "--yes")
+        keys = [one.body["key"] for one in api.asked if one.method == "POST"]
+        return said.code, keys[0] if keys else "", said.err
+
+    assert set_for("ctx-a-12") == (0, "ctx-a-12ab", "")
+    code, key, told = set_for("ctx-a-34")
+    assert (code, key) == (2, "") and "begins several ids: ctx-a-34cd, ctx-a-34ef" in told
+    code, key, told = set_for("a-12ab")
+    assert (code, key) == (0, "a-12ab") and "No agent runs in session a-12ab now" in told
+
+
+def test_a_limit_is_written_as_run_takes_it_or_without_the_option(api: CannedApi, watchfloor: Watchfloor) -> None:
+    offer(api)
+    api.say("POST /api/budgets", SET)
+    for words in (["cost=2", "--limit", "wall=60"], ["--limit", "cost=2", "--limit", "wall=60"]):
+        api.asked.clear()
+        assert watchfloor("budget", "set", *words, "--day", "--reason", "r", "--yes").code == 0
+        assert api.asked[-1].body["limits"] == {"cost_usd": 2.0, "wall_s": 60.0}
+    said = watchfloor("budget", "set", "--day", "--reason", "r")
+    assert said.code == 2 and "No limit is named." in said.err and "cost=2.50" in said.err

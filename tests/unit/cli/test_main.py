@@ -81,6 +81,17 @@ def test_each_verb_that_is_suggested_for_a_word_of_another_program_is_one() -> N
         (("kill", "a", "--reason"), "--reason needs a value."),
         (("kill", "a", "--tree=yes"), "--tree takes no value."),
         (("agent", "show", "a", "b"), "takes no further word: 'b'."),
+        (("-v",), "Did you mean --version?"),
+        (("agent", "a-12ab34cd"), "Did you mean agent show?"),
+        (("receipt", "20260101-000000-abcdef01"), "Did you mean receipt show?"),
+        (("kill", "a-12", "--session", "s"), "Name only one of: AGENT..., --session ID, --host, --all."),
+        (("kill",), "Name one of: AGENT..., --session ID, --host, --all."),
+        (("panic", "--dry-run"), "Did you mean kill --all --dry-run?"),
+        (("run", "--agent", "claude", "--", "x"), "Did you mean claude-code?"),
+        (("run", "--sandbox", "bwrap", "--", "x"), "--sandbox takes none, bubblewrap, docker or gvisor, not 'bwrap'."),
+        (("run", "--network", "off", "--", "x"), "--network takes FULL, PROXIED or NONE, not 'OFF'."),
+        (("run", "--limit", "wall=5m", "--", "x"), "Limit wall needs a number of seconds, not '5m'.\n  For example wall=600"),
+        (("budget", "set", "cost=5$", "--day", "--reason", "r"), "Limit cost needs a number of dollars, not '5$'."),
     ],
 )
 def test_a_mistyped_word_is_answered_with_what_was_meant(watchfloor: Watchfloor, argv: tuple[str, ...], words: str) -> None:

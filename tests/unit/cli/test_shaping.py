@@ -16,6 +16,7 @@ from tests.fakes.verbs import Watchfloor
     ("cells", "ordered"),
     [
         (["$10.00 + unpriced", "$9.50", "unknown", "$1,000.00"], ["$9.50", "$10.00 + unpriced", "$1,000.00", "unknown"]),
+        (["$0.02", "<$0.01", "$10.00", "$0.00"], ["$0.00", "<$0.01", "$0.02", "$10.00"]),
         (["2 min", "90 s", "1 h 5 min", "800 ms", "-"], ["800 ms", "90 s", "2 min", "1 h 5 min", "-"]),
         (["9 KiB", "1 MiB", "200"], ["200", "9 KiB", "1 MiB"]),
         (["b2", "a10", "C3", "7"], ["7", "a10", "b2", "C3"]),
@@ -37,6 +38,15 @@ def test_a_column_that_there_is_not_is_refused_with_those_there_are() -> None:
     with pytest.raises(UsageProblem) as refused:
         shaped(new_table("NAME", "COST", ""), Shape("name,prize"))
     assert "'prize'" in refused.value.what and refused.value.remedy == "Columns are: name, cost."
+
+
+def test_the_beginning_of_one_column_names_it() -> None:
+    table = new_table("AGENT", "BURN/H", "LIMITS USED", "LEFT", "COST")
+    table.add_row("a", "b", "c", "d", "e")
+    assert [row[0].plain for row in shaped(table, Shape("burn")).rows] == ["b"]
+    assert [column.header for column in shaped(table, Shape("limits,cost")).columns] == ["LIMITS USED", "COST"]
+    with pytest.raises(UsageProblem, match="no column 'l'"):
+        shaped(table, Shape("l"))
 
 
 def test_the_fleet_is_listed_in_that_shape_without_guides(api: CannedApi, watchfloor: Watchfloor) -> None:

@@ -55,6 +55,14 @@ def test_an_id_that_proves_that_a_person_knows_it_is_never_completed(api: Canned
     assert not [one for one in api.asked if one.path in ("/api/fleet", "/api/receipts")]
 
 
+@pytest.mark.parametrize("word", ["all", "everything"])
+def test_a_person_who_types_all_for_an_agent_hears_what_stops_everything(api: CannedApi, watchfloor: Watchfloor, word: str) -> None:
+    fleet(api, "a-12ab34cd")
+    said = watchfloor("kill", word, "--reason", "r")
+    assert said.code == 3 and "There is no agent" in said.err and "For everything: watchfloor panic." in said.err
+    assert not [one for one in api.asked if one.method == "POST" and "a-12ab34cd" in str(one.body)]
+
+
 def test_a_kill_is_shown_by_the_beginning_of_its_id(api: CannedApi, watchfloor: Watchfloor) -> None:
     words, numbers = dict.fromkeys(("scope", "reason", "by"), "x"), dict.fromkeys(("proven", "targets", "best_effort", "exit_code"), 0)
     row = {"kill_id": "20260101-000000-abcdef01", "pressed_at": 1.0, "ms_total": 1.0, "verified_zero": True, "complete": True}

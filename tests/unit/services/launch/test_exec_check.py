@@ -34,8 +34,8 @@ def sees(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "output", "answer"),
     [
-        (127, CANNOT, ("cannot run '/x': [Errno 2] No such file or directory", "")),
-        (126, CANNOT, ("cannot run '/x': [Errno 2] No such file or directory", "")),
+        (127, CANNOT, ("cannot run '/x': No such file or directory", "")),
+        (126, CANNOT, ("cannot run '/x': No such file or directory", "")),
         (127, "sh: 1: nosuch: not found\n", ("", "")),
         (127, f"it ran\n{CANNOT}", ("", "")),
         (0, CANNOT, ("", "")),
