@@ -81,7 +81,10 @@ class Conflict(ConsoleError):
 
 
 class AlreadyEnded(Conflict):
-    """A kill names an agent that has ended, and nothing of it runs: what was wanted is so (RFC 9110, 410)."""
+    """A kill names an agent that has ended: what was wanted is so (RFC 9110, 410).
+
+    Its code is BEST_EFFORT where nothing held all that the agent started.
+    """
 
     exit_code = ExitCode.DONE
     http_status = 410

@@ -16,7 +16,7 @@ import pytest
 
 from console.api import budgets as b
 from console.api.agents.adopt import AdoptBody, CandidatesView
-from console.domain.errors import Conflict
+from console.domain.errors import AlreadyEnded, Conflict, ExitCode
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.descendants import Closure, strike
 from console.killswitch.kernel.processes import Handle
@@ -127,6 +127,17 @@ def test_a_seen_agent_is_shown_confirmed_moved_whole_frozen_and_killed_with_proo
         # An adoption is on record before it begins; what was refused is written when there is time, and may follow it.
         assert kinds.count("adopt.done") == 1 and kinds.index("adopt.done") < kinds.index("adopt")
         assert kinds.count("adopt.refused") == kinds.count("adopt") - 1
+
+
+def test_of_an_observed_agent_that_has_ended_no_kill_says_that_nothing_of_it_runs(state_dir: Path, home: Path, session: Session) -> None:
+    with Instance(state_dir, "--discover-root", str(home)) as it:
+        agent = seen(it, session)
+        session.handle.send(signal.SIGKILL)  # what it started lives on
+        until(lambda: it.agent(agent).ended_at, words="it is no longer seen")
+        assert any(processes.is_alive(pid) for pid in session.below)
+        with pytest.raises(AlreadyEnded, match="is not known: it was only observed") as refusal:
+            it.api.kill(agent)
+        assert refusal.value.exit_code is ExitCode.BEST_EFFORT and "nothing of it runs" not in str(refusal.value)
 
 
 def test_it_stays_adopted_when_supervisor_and_guard_are_started_again_and_its_end_is_seen(

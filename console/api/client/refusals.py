@@ -58,7 +58,7 @@ def error_from(status: int, body: bytes) -> ConsoleError:
     error.http_status = status
     try:
         # A refusal is never a success, but for one: there is nothing left to kill.
-        error.exit_code = ExitCode.DONE if kind is AlreadyEnded else ExitCode(code) or ExitCode.FAILURE
+        error.exit_code = ExitCode(code) if kind is AlreadyEnded else ExitCode(code) or ExitCode.FAILURE
     except ValueError:
         error.exit_code = ExitCode.FAILURE
     return error

@@ -116,7 +116,7 @@ def _kills_of(client: ApiClient, scope: ScopeBody) -> list[Receipt]:
 
 def _already(ended: AlreadyEnded, scope: ScopeBody, kills: list[Receipt], as_json: bool) -> int:
     """That nothing is left to kill, and of those that were waited for the receipt that is worst: its exit code."""
-    code = worst(verdict(one).exit_code for one in kills) if kills else ended.exit_code
+    code = worst([ended.exit_code, *(verdict(one).exit_code for one in kills)])
     shown = next((one for one in kills if verdict(one).exit_code is code), None)
     if as_json:
         told = receipt_text.as_json(shown) if shown is not None else {"exit_code": int(code)}

@@ -17,7 +17,8 @@ from console.api import messages as m
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
-from console.domain.errors import AlreadyEnded, ConsoleError, Killed, NotFound, NotRecorded
+from console.domain.errors import AlreadyEnded, ConsoleError, ExitCode, Killed, NotFound, NotRecorded
+from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.words import NO_REASON, counted
@@ -149,7 +150,7 @@ class LadderDesk:
         alive = await asyncio.to_thread(lambda: [agent.agent_id for agent in ended if _runs(self._guard, agent.agent_id)])
         if alive:
             return await self._stop.zero(await self._stop.press(alive, reason, by), ACT_S)
-        raise _over(ended)
+        raise _over(ended, self._core.state)
 
     async def _freeze(self, found: Plan, reason: str, by: str) -> m.ActView:
         """Freezes until nothing in the scope is left running: what was starting is frozen as soon as it runs."""
@@ -312,10 +313,24 @@ def _outcome(found: Plan, answer: m.ActView, reason: str, by: str) -> Record:
     return Record(by, "isolate.outcome", what[:1000], verdict="failed" if left else "ok", agent_id=first, data=data, must=True)
 
 
-def _over(ended: list[Agent]) -> AlreadyEnded:
+def _over(ended: list[Agent], state: EngineState) -> AlreadyEnded:
     why = f" ({ended[0].state_reason})" if ended[0].state_reason else ""
     who = f"{ended[0].agent_id} has already ended{why}" if len(ended) == 1 else f"All {len(ended)} agents have already ended"
-    return AlreadyEnded(f"{who}: nothing of it runs.", "Nothing is left to kill.")
+    unsure = [(agent.agent_id, doubt) for agent in ended if (doubt := _doubt_of_end(agent, state))]
+    if not unsure:
+        return AlreadyEnded(f"{who}: nothing of {'it' if len(ended) == 1 else 'them'} runs.", "Nothing is left to kill.")
+    named = ", ".join(agent_id for agent_id, _ in unsure[:5]) if len(ended) > 1 else "it"
+    words = f"{who}. Whether a process that {named} started still runs is not known: {unsure[0][1]}."
+    answer = AlreadyEnded(words, "Look for what it left running, and end that by hand. A kill ends only what Watchfloor holds.")
+    answer.exit_code = ExitCode.BEST_EFFORT
+    return answer
+
+
+def _doubt_of_end(agent: Agent, state: EngineState) -> str:
+    """Why the end of its first process is not the end of all that it started; empty when the kernel held the whole agent."""
+    if agent.control_level is ControlLevel.OBSERVED:
+        return "it was only observed, so that nothing held what it started"
+    return state.best_effort.get(agent.agent_id, "")
 
 
 def _runs(guard: GuardClient, agent_id: AgentId) -> bool:

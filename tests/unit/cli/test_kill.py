@@ -127,6 +127,8 @@ def test_a_kill_of_an_agent_that_has_ended_is_done(api: CannedApi, watchfloor: W
     said = watchfloor("kill", "a-1")
     assert said.code == 0 and "a-1 has already ended" in said.out
     assert watchfloor("kill", "a-1", "--json").json["already_ended"] is True
+    api.refuse("POST /api/ladder", 410, "a-1 has already ended. Whether a process that it started still runs is not known.", "Look.", 8)
+    assert watchfloor("kill", "a-1").code == 8 and watchfloor("kill", "a-1", "--json").json["exit_code"] == 8
 
 
 def test_a_kill_of_an_agent_that_a_kill_ended_answers_with_that_kill_once_its_watch_is_over(
