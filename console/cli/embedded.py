@@ -80,7 +80,7 @@ def answers(places: Places, timeout_s: float = ANSWER_S) -> bool:
 def start_supervisor(places: Places, *extra: str, ready_s: float = READY_S) -> None:
     """Starts ``python -m console.supervisor serve --embedded`` detached and waits until it answers, or has stood still for ``ready_s``."""
     log = places.log_file
-    with log.open("ab") as sink:
+    with open(log, "ab", opener=lambda path, flags: os.open(path, flags | os.O_NOFOLLOW, 0o600)) as sink:  # noqa: PTH123 - with a mode
         start = sink.tell()
         child = subprocess.Popen(
             [sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(places.state_dir), "--embedded", *extra],

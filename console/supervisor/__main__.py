@@ -13,6 +13,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,11 @@ def _settings(places: Places, given: argparse.Namespace) -> Effective:
 
 
 class LogFile(logging.handlers.RotatingFileHandler):
-    """The supervisor's log. What a full disk keeps out of it goes to the journal as one line; logging would print two call stacks."""
+    """The supervisor's log, for its account alone. What a full disk keeps out goes to the journal as one line; logging prints stacks."""
+
+    def _open(self) -> TextIOWrapper:
+        fd = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return open(fd, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         words = f"not in the log ({sys.exc_info()[1]}): {record.levelname} {record.getMessage()}"

@@ -39,6 +39,7 @@ def test_one_that_cannot_start_says_its_last_words(places: Places, program: Path
     with pytest.raises(ConsoleError, match=r"exit 3\): it broke \\e\[31m") as caught:
         embedded.ensure_supervisor(str(places.state_dir))
     assert str(places.log_file) in caught.value.remedy
+    assert places.log_file.stat().st_mode & 0o077 == 0, "agents may pass through the folder"
 
 
 def test_one_that_never_answers_is_a_time_out_and_the_wait_is_said(

@@ -29,6 +29,16 @@ def test_whoever_starts_it_with_whatever_umask_agents_can_pass_through_its_folde
         os.umask(before)
 
 
+def test_no_other_account_reads_or_writes_the_log_whatever_the_umask(tmp_path: Path) -> None:
+    """Agents may pass through the state directory, and the log names what other agents did."""
+    before = os.umask(0)
+    try:
+        door.LogFile(tmp_path / "supervisor.log").close()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "supervisor.log").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_log_line_that_the_disk_does_not_take_is_one_line_in_the_journal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     full = tmp_path / "supervisor.log"
     full.symlink_to("/dev/full")
