@@ -70,6 +70,7 @@ def main(folder: Path) -> int:
         places = find_places(state, create=True)
         assert places is not None
         with FakeHouse(places, "mockup") as house:
+            house.supervisor.names = {0: ("root", ""), 1000: ("ann", "Ann Adams")}
             asked = house.supervisor.approvals
             asked.waiting, asked.load = approval_routes.mockup(), (2.4, 0.38)
             asked.policy = asked.policy.replaced(exact=[approval_routes.exact_rule()])

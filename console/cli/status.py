@@ -15,6 +15,7 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import new_table
 from console.cli.webhook import webhook_lines
 from console.domain.errors import ConsoleError, ExitCode
+from console.domain.process.account import named_here
 from console.domain.profile import OBSERVE, OBSERVED
 from console.domain.words import counted, mode_words
 from console.killswitch.client.guard_client import GuardClient
@@ -189,7 +190,7 @@ def _detail(words: str) -> str:
 
 def _print_switch(switch: KillSwitchView) -> None:
     if switch.killed:
-        out.say_folded(f"killed by {plain(switch.by)}: {plain(switch.reason, 600)} ({plain(switch.kill_id)})")
+        out.say_folded(f"killed by {plain(named_here(switch.by))}: {plain(switch.reason, 600)} ({plain(switch.kill_id)})")
     if switch.passphrase in _PASSPHRASE:
         out.show(out.words(_PASSPHRASE[switch.passphrase], "yellow"))
     if switch.soft_stop:

@@ -14,6 +14,7 @@ from console.cli.agents.fleet import in_tree_order, network_words
 from console.cli.terminal import out
 from console.cli.terminal.tables import Table, Text, new_table
 from console.demo.checks import Promise, Verdict
+from console.domain.words import usd
 
 _STATES = {
     "running": "green",
@@ -61,12 +62,12 @@ def fleet_table(fleet: FleetView) -> tuple[Table, Text]:
             Text(guide, "dim") + out.words(agent.name, limit=40),
             out.words(agent.control_level, limit=20),
             out.words(network_words(agent), "" if agent.network_enforced else "yellow", 30),
-            "unknown" if agent.cost_usd is None else f"${agent.cost_usd:.2f}",
+            usd(agent.cost_usd),
             out.words(agent.state.replace("_", " ") + reason, _STATES.get(agent.state, "dim"), 80),
             out.words(agent.last_action, "dim", 70),
         )
     live = sum(1 for agent in fleet.agents if agent.ended_at is None)
-    totals = f"{len(fleet.agents)} agents, {live} active, ${fleet.spend_today_usd:.2f} spent, ${fleet.burn_usd_per_h:.2f} an hour"
+    totals = f"{len(fleet.agents)} agents, {live} active, {usd(fleet.spend_today_usd)} spent, {usd(fleet.burn_usd_per_h)} an hour"
     return table, Text("KILLED" if fleet.killed else totals, "bold red" if fleet.killed else "dim")
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 NO_REASON = "no reason given"
 """What stands in the place of a reason that a person left out."""
+
+_OPERATOR = re.compile(r"\boperator:([0-9]{1,10})\b")
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -36,14 +39,19 @@ def usd(value: float | None) -> str:
         return "<$0.01"
     if abs(value) < 1e6:
         return f"${value:,.2f}"
-    return f"${count(value)}" if abs(value) < 1e12 else ">$1 T"
+    return f"${count(value, 'B')}" if abs(value) < 1e12 else ">$1 T"
 
 
-def count(value: float) -> str:
-    """``1,204``, ``31.4 M``."""
+def fine_usd(value: float | None) -> str:
+    """``$0.0312``: the price of one answer, or a bill that is compared with another, to a hundredth of a cent."""
+    return usd(value) if value is None or not abs(value) < 1e6 or value < 0 else f"${value:,.4f}"
+
+
+def count(value: float, billions: str = "G") -> str:
+    """``1,204``, ``31.4 M``. Money has ``B`` for billions, where everything else has ``G``."""
     if not math.isfinite(value):
         return "?"
-    for size, unit in ((1e9, "G"), (1e6, "M")):
+    for size, unit in ((1e9, billions), (1e6, "M")):
         if abs(value) >= size:
             return f"{value / size:,.1f} {unit}"
     return f"{value:,.0f}"
@@ -93,3 +101,15 @@ def mode_words(mode: str) -> str:
 def listed(parts: Iterable[str]) -> str:
     """Sentences, and parts of some, as one list parted by semicolons: a full stop before a semicolon ends nothing."""
     return "; ".join(part.rstrip(" .") for part in parts if part)
+
+
+def with_names(text: str, name_of: Callable[[int], str]) -> str:
+    """``text`` with the account's name for each ``operator:1000``. Give it what Watchfloor wrote, never what an agent did."""
+    return _OPERATOR.sub(lambda found: name_of(int(found[1])), text) if "operator:" in text else text
+
+
+def account_words(uid: int, login: str, full_name: str = "") -> str:
+    """``ann (Ann Adams, uid 1000)``; ``uid 1000`` alone when the host knows no such account."""
+    if not login:
+        return f"uid {uid}"
+    return f"{login} ({full_name}, uid {uid})" if full_name else f"{login} (uid {uid})"

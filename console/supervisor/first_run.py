@@ -18,6 +18,7 @@ from console.api.messages import SourceView
 from console.api.policy.hooks import HooksView, ProgramHook
 from console.domain.errors import ConsoleError
 from console.domain.network import Sensitivity, mapping_of
+from console.domain.words import usd
 from console.policy.rules.last_good import Kept
 from console.sandbox.programs import installed_at
 from console.services.hooks.installation import SHOWN_MAX, preview
@@ -171,7 +172,7 @@ def defaults(options: Options, rules: Kept) -> list[DefaultView]:
     usual = modes.of(Sensitivity.PUBLIC)
     stricter = any(modes.of(level) is not usual for level in Sensitivity)
     agent, day = options.budgets.agent.get("cost"), options.budgets.day.get("cost")
-    caps = [f"${cap:,.2f} {whose}" for cap, whose in ((agent, "an agent"), (day, "a day")) if cap is not None]
+    caps = [f"{usd(cap)} {whose}" for cap, whose in ((agent, "an agent"), (day, "a day")) if cap is not None]
     spawn = options.spawn
     return [
         DefaultView(

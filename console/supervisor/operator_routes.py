@@ -50,6 +50,7 @@ from console.services.records.audit_log import AuditDesk
 from console.services.records.record_writer import Scribe
 from console.services.records.rollback import RollbackDesk
 from console.services.records.routes import audit_routes, key_routes, rollback_routes
+from console.services.routes.accounts import accounts
 from console.services.routes.launch_body import request_from
 from console.services.routes.request_identity import UID, caller_of
 from console.services.routes.responses import Handlers, answer, answer_data, asked_by, body_of, number_in, refusals
@@ -104,6 +105,7 @@ class OperatorRoutes:
         """The routes as an ASGI app."""
         handlers: Handlers = {
             ep.STATUS: self._status,
+            ep.ACCOUNTS: accounts,
             ep.FLEET: self._fleet,
             ep.AGENT: self._agent,
             ep.OUTPUT: self._output,

@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api import rearm as rm
+from console.api.accounts import AccountsView, AccountView
 from console.domain.kill import Receipt
 from console.services.rearm.service import killed_view
 from console.settings.places import Places, find_places, make_run_dir
@@ -71,6 +72,8 @@ class FakeSupervisor:
         self.seq = 0
         self.kept: list[tuple[int, str, str]] = []
         self.listeners: set[asyncio.Queue[tuple[int, str, str]]] = set()
+        self.names: dict[int, tuple[str, str]] = {}
+        """Login and full name of accounts, by number."""
         self.refuse_rearm = ""
         self.rearm_blockers: list[str] = []
         self.rearm_hangs = False
@@ -139,6 +142,7 @@ class FakeSupervisor:
     def routes(self) -> list[Route]:
         routes: list[tuple[str, str, Answer]] = [
             ("GET", "/api/status", self._status),
+            ("GET", "/api/accounts", self._accounts),
             ("GET", "/api/fleet", self._fleet),
             ("GET", "/api/agents/{id}", self._agent),
             ("POST", "/api/agents", self._launch),
@@ -156,6 +160,10 @@ class FakeSupervisor:
 
     async def _status(self, request: Request) -> Response:
         return say(self.status.replaced(configuration=self.configuration()))
+
+    async def _accounts(self, request: Request) -> Response:
+        uids = [int(uid) for uid in request.query_params["uids"].split(",")]
+        return say(AccountsView(accounts=[AccountView(uid, *self.names.get(uid, ("", ""))) for uid in uids]))
 
     async def _sources(self, request: Request) -> Response:
         return say(fixture.type_sources())

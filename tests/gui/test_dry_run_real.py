@@ -64,7 +64,7 @@ def test_confirmed_planned_seen_whole_and_approved(places: Places, open_window: 
         assert agent.dry_run and any(row.kind == "danger.confirmed" for row in it.api.audit(q="it only says so").rows)
         card = page.findChild(DryRunCard)
         assert isinstance(card, DryRunCard)
-        qtbot.waitUntil(lambda: "In dry-run, by operator:" in card.state.text())
+        qtbot.waitUntil(lambda: "In dry-run, by " in card.state.text())
         until(lambda: it.api.plans(agent.id).plans)
         card.open()
         [seen] = window.findChildren(PlanDialog)

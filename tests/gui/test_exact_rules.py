@@ -145,7 +145,7 @@ def test_the_policy_page_lists_such_rules_and_removes_them(desk: FakeApprovals, 
     assert row.rule.startswith("exactly(shell make ") and row.hits == 7 and page.why_not("policy.remove")
     assert rules.view.choose(f"allow {row.rule} x-0123456789ab") and page.why_not("policy.remove") == ""
     told = " ".join(line.words for line in page.pane.lines.lines)
-    assert is_plain(told) and "ctx-0003" in told and "until" in told and "operator:0" in told
+    assert is_plain(told) and "ctx-0003" in told and "until" in told and "uid 0" in told
     assert page.pane.isVisible() and page.pane.offers["policy.remove"].isVisible()
     page.pane.offers["policy.remove"].click()
     dialog = next(one for one in window.findChildren(RemoveDialog) if one.isVisible())

@@ -13,6 +13,8 @@ from console.cli.syntax import Argument, Option
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.cli.terminal.tables import Text
+from console.domain.process.account import named_here
+from console.domain.words import fine_usd
 
 _LOOK_S = 0.5
 _PAGE = 500
@@ -91,11 +93,11 @@ def _show(row: ActivityRow, *, as_json: bool, whole: bool) -> None:
 
 def _title(row: ActivityRow) -> str:
     parts = [row.kind.replace("_", " ")]
-    parts += [plain(word, 60) for word in (row.who, row.tool, row.verdict) if word]
+    parts += [plain(word, 60) for word in (named_here(row.who) if row.audit else row.who, row.tool, row.verdict) if word]
     if row.ref:
         parts.append(plain(f"in {row.ref}" if row.kind == "tool_call" else row.ref, 200))
     if row.kind == "spend":
-        parts.append("unpriced" if row.cost_usd is None else f"${row.cost_usd:,.4f}")
+        parts.append("unpriced" if row.cost_usd is None else fine_usd(row.cost_usd))
     if row.audit:
         parts.append(f"(audit {row.audit})")
     return " ".join(parts)

@@ -7,6 +7,7 @@ from console.api.messages import AgentDetailView, AgentView
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.conversation import started_as
+from console.domain.process.account import named_here
 
 ORIGINS = {"default": "every agent's", "type": "its type's", "launch": "asked for with its launch", "watchfloor": "Watchfloor's own"}
 NAMED = 100
@@ -16,9 +17,8 @@ def show(seen: AgentDetailView, network: str, control: str, used: str) -> None:
     """For people; names and where they come from, never a value. ``used``: what it cost, and of which limits how much."""
     agent = seen.agent
     out.say(f"{plain(agent.id, 70)}  {plain(agent.name, 200)}")
-    why = (
-        f": {plain(agent.state_reason, 300)}" if agent.state_reason else f" ({plain(', '.join(agent.causes), 200)})" if agent.causes else ""
-    )
+    causes = f" ({plain(', '.join(agent.causes), 200)})" if agent.causes else ""
+    why = f": {plain(named_here(agent.state_reason), 300)}" if agent.state_reason else causes
     out.say(f"{agent.state.replace('_', ' ')}{why}; {control}; network {network}; session {plain(agent.session, 70)}")
     out.say(f"{used}{_metered(agent)}")
     for line in _known(agent):
@@ -47,7 +47,7 @@ def _known(agent: AgentView) -> list[str]:
         "process": str(agent.pid or "") if agent.ended_at is None else "",
         "folder": agent.cwd,
         "project": agent.project,
-        "isolated by": agent.isolated,
+        "isolated by": named_here(agent.isolated),
         "dry-run:": agent.dry_run,
         "steps of forbidden sequences:": ", ".join(agent.taints),
     }

@@ -11,6 +11,7 @@ from console.cli.syntax import Argument, Option
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.domain.errors import Conflict, NotFound
+from console.domain.process.account import named_here
 from console.domain.words import counted
 
 Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as fleet shows it.")]
@@ -93,7 +94,7 @@ def _print(one: PlanView) -> None:
     if one.left_out:
         out.say(f"  !! {one.left_out} calls more had no room: they are in no plan")
     if one.words:
-        out.say(f"  {plain(one.decided_by, 100)}: {plain(one.words, 500)}".rstrip())
+        out.say(f"  {plain(named_here(one.decided_by), 100)}: {plain(one.words, 500)}".rstrip())
     out.say(f"  sha256 {plain(one.sha256, 64)}")
     if one.state == "open":
         how = f"not to be approved: {plain(one.why_not, 300)}" if one.why_not else "approve it: --approve SHA256 --reason WORDS"

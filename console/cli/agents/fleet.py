@@ -15,6 +15,7 @@ from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.conversation import started_as
 from console.domain.errors import NotFound, Unreachable
+from console.domain.process.account import named_here
 from console.domain.words import NO_REASON, counted, usd
 from console.wording.agent_kinds import TITLES
 
@@ -212,7 +213,7 @@ def _state_cell(agent: AgentView) -> Text:
     state = _STATE_WORDS.get(agent.state, agent.state.replace("_", " ")) + (f" ({', '.join(agent.causes)})" if agent.causes else "")
     state += ", dry-run" if agent.dry_run and agent.ended_at is None else ""
     if agent.state_reason:
-        state += f": {agent.state_reason}"
+        state += f": {named_here(agent.state_reason)}"
     return out.words(state, _STATE_STYLES.get(agent.state, "dim"), 120)
 
 

@@ -14,6 +14,7 @@ from console.cli.syntax import Argument, Option, Verbs
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
+from console.domain.process.account import named_here
 
 FILE_MAX = 1 << 20
 GROUPS_SHOWN = 40
@@ -93,7 +94,7 @@ def history(
         at = moment(version.at, "seconds")
         live = " (live)" if version.version == seen.live else ""
         damaged = "" if version.readable else " (stored damaged: reads as empty)"
-        out.say(f"version {version.version}{live}{damaged}  {at}  {plain(version.by, 60)}: {plain(version.reason, 300)}")
+        out.say(f"version {version.version}{live}{damaged}  {at}  {plain(named_here(version.by), 120)}: {plain(version.reason, 300)}")
         _changes(version.changes)
     return 0
 

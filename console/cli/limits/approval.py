@@ -13,6 +13,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.cli.terminal.tables import new_table
 from console.domain.errors import Conflict, Denied, NotFound
+from console.domain.process.account import named_here
 from console.domain.words import usd
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def grants(state_dir: StateDir = None, as_json: Json = False) -> int:
             out.words(row.session, limit=63),
             out.words(row.tool, limit=30),
             out.words(row.argument, limit=ARGUMENT_SHOWN),
-            out.words(row.by, limit=60),
+            out.words(named_here(row.by), limit=120),
             moment(row.at),
         )
     out.show(table)
@@ -254,6 +255,6 @@ def _left(seconds: float) -> str:
 
 
 def _end(row: ApprovalRow) -> str:
-    who = f" by {row.decided_by}" if row.decided_by else ""
+    who = f" by {named_here(row.decided_by)}" if row.decided_by else ""
     took = f" in {row.took_s:.0f} s" if row.took_s is not None else ""
     return f"{row.state}{who}{took}" + (f": {row.words}" if row.words else "")

@@ -15,6 +15,7 @@ from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Table, new_table
 from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limits
 from console.domain.errors import UsageProblem
+from console.domain.process.account import named_here
 from console.domain.words import counted, usd
 
 app = Verbs("Limits of agents, trees, sessions, projects and the day: what is used, what ends first, who changed what.")
@@ -225,7 +226,7 @@ def _add(table: Table, row: b.BudgetRow, indent: str) -> None:
         "done" if row.done else ends,
         row.first_limit.removesuffix("_usd").removesuffix("_s"),
         f"{row.share:.0%}" if row.share else "",
-        "unknown" if row.unpriced and not row.spent_usd else f"${row.spent_usd:,.4f}",
+        "unknown" if row.unpriced and not row.spent_usd else usd(row.spent_usd),
         "" if row.cap_usd is None else usd(row.cap_usd),
         usd(row.burn_usd_per_h),
         out.words("; ".join(n for n in notes if n), limit=300),
@@ -256,7 +257,7 @@ def _node(seen: b.BudgetNodeView, as_json: bool) -> int:
         )
     out.show(table)
     for one in seen.spenders[:10]:
-        out.say(f"  ${one.spent_usd:,.4f}  {plain(one.agent_id, 64)} {plain(one.name, 40)}")
+        out.say(f"  {usd(one.spent_usd)}  {plain(one.agent_id, 64)} {plain(one.name, 40)}")
     for change in seen.changes[:5]:
         out.say(_changed(change))
     return 0
@@ -265,4 +266,4 @@ def _node(seen: b.BudgetNodeView, as_json: bool) -> int:
 def _changed(change: b.BudgetChange) -> str:
     old, new = ("none" if x is None else f"{x:g}" for x in (change.old, change.new))
     what = f"{change.scope} {plain(change.key, 80)}".strip()
-    return f"{moment(change.at)}  {what}  {change.limit} {old} -> {new}  {plain(change.by, 80)}: {plain(change.reason, 300)}"
+    return f"{moment(change.at)}  {what}  {change.limit} {old} -> {new}  {plain(named_here(change.by), 120)}: {plain(change.reason, 300)}"

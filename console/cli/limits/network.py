@@ -15,6 +15,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import new_table
 from console.domain.errors import ExitCode, NotFound, UsageProblem
+from console.domain.process.account import named_here
 from console.domain.words import counted
 
 app = Verbs("What agents may reach: every sandbox with its mode and why; stricter modes and private data, which never loosen.")
@@ -56,8 +57,8 @@ def sandboxes(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: Json
 def why_words(agent: AgentView) -> str:
     """Why its mode is what it is, and why nothing enforces it where that is so."""
     if agent.network_enforced or agent.network_asked in ("", "FULL"):
-        return agent.network_why
-    return f"{agent.network_asked} is not enforceable here: {agent.network_note or 'nothing holds it'} ({agent.network_why})"
+        return named_here(agent.network_why)
+    return f"{agent.network_asked} is not enforceable here: {agent.network_note or 'nothing holds it'} ({named_here(agent.network_why)})"
 
 
 @app.command("tighten")
@@ -158,7 +159,15 @@ def _show_history(seen: ModeHistoryView) -> None:
         return
     table = new_table("WHEN", "MODE", "SENSITIVITY", "CAUSE", "BY", "AGENT", "WORDS")
     for change in seen.changes:
-        row = (moment(change.at, "seconds"), change.mode, change.sensitivity, _cause(change), change.by, change.agent_id, change.words)
+        row = (
+            moment(change.at, "seconds"),
+            change.mode,
+            change.sensitivity,
+            _cause(change),
+            named_here(change.by),
+            change.agent_id,
+            change.words,
+        )
         table.add_row(*(out.words(cell, limit=300) for cell in row))
     out.show(table)
     if seen.left_out:

@@ -13,6 +13,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import new_table
 from console.domain.errors import NotFound, UsageProblem
+from console.domain.process.account import named_here
 from console.domain.words import counted
 from console.wording.agent_kinds import EXAMPLE, STARTABLE
 
@@ -45,7 +46,9 @@ def rules(state_dir: StateDir = None, as_json: Json = False) -> int:
         exact = new_table("ID", "EXACTLY", "IN", "UNTIL", f"HITS {DAYS} D", "BY")
         for one in view.exact:
             call = out.words(f"{one.tool} {one.argument}", limit=100)
-            exact.add_row(one.id, call, out.words(one.folder, limit=80), moment(one.until), str(one.hits), out.words(one.by, limit=40))
+            exact.add_row(
+                one.id, call, out.words(one.folder, limit=80), moment(one.until), str(one.hits), out.words(named_here(one.by), limit=120)
+            )
         out.show(exact)
     out.say(f"{'the product’s own rules' if view.is_default else 'policy.json'}; {view.recorded} recorded calls to try a change on")
     return 1 if view.problem else 0
@@ -92,7 +95,9 @@ def profile(
         out.say(f"{one.name}: {one.title}")
     table = new_table("TYPE", "PROFILE", "SINCE", "BY", "REASON")
     for choice in view.choices:
-        table.add_row(choice.agent_type, choice.profile, moment(choice.at), out.words(choice.by), out.words(choice.reason, limit=200))
+        table.add_row(
+            choice.agent_type, choice.profile, moment(choice.at), out.words(named_here(choice.by)), out.words(choice.reason, limit=200)
+        )
     if view.choices:
         out.show(table)
     rest = "policy.json" if view.own_rules else "coding for programs that write code, strict for the rest"

@@ -24,6 +24,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Text
 from console.domain.errors import ConsoleError, ExitCode, NotFound, UsageProblem
+from console.domain.process.account import named_here
 from console.domain.words import counted
 from console.settings.places import Places
 
@@ -202,7 +203,8 @@ def _show(record: Record, as_json: bool) -> None:
     when = moment(record.at, "seconds")
     verdict = f" [{plain(record.verdict, 20)}]" if record.verdict else ""
     agent = f" {plain(record.agent_id, 70)}" if record.agent_id else ""
-    out.say(f"{record.seq:>6}  {when}  {plain(record.actor, 60)}  {plain(record.kind, 60)}{agent}{verdict}  {plain(record.what, 300)}")
+    actor = plain(named_here(record.actor), 120)
+    out.say(f"{record.seq:>6}  {when}  {actor}  {plain(record.kind, 60)}{agent}{verdict}  {plain(record.what, 300)}")
 
 
 # --- What ``watchfloor audit verify`` finds: the file by itself, then what the running supervisor remembers, then everything else here.

@@ -22,6 +22,7 @@ from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
 from console.domain.environment import PATH
 from console.domain.errors import ExitCode, NotFound, UsageProblem
+from console.domain.process.account import named_here
 from console.wording.agent_kinds import EXAMPLE, STARTABLE
 
 _PROGRAMS = ", ".join(STARTABLE)
@@ -229,7 +230,8 @@ def _ended(client: ApiClient, agent_id: str, code: int | None) -> int:
     except NotFound:
         return 1 if code is None else code
     if agent.state not in ("ended", "failed"):
-        out.note(f"agent {agent_id}: {agent.state.replace('_', ' ')}{': ' + plain(agent.state_reason, 500) if agent.state_reason else ''}")
+        why = f": {plain(named_here(agent.state_reason), 500)}" if agent.state_reason else ""
+        out.note(f"agent {agent_id}: {agent.state.replace('_', ' ')}{why}")
     if code is None:
         return 1
     return 128 - code if code < 0 else code

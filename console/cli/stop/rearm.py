@@ -20,7 +20,7 @@ from console.cli.syntax import Option
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, UsageProblem
-from console.domain.process.account import operator
+from console.domain.process.account import named_here, operator
 from console.domain.words import counted
 
 SIGN_S = 60.0
@@ -141,7 +141,7 @@ def _show_kill(kill: KilledView) -> None:
         out.say(f"{plain(kill.kill_id)}  (no receipt: it reads as killed)")
         return
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(kill.pressed_at or 0))
-    out.say(f"{plain(kill.kill_id)}  {at}  by {plain(kill.by, 100)}: {plain(kill.reason, 500)}")
+    out.say(f"{plain(kill.kill_id)}  {at}  by {plain(named_here(kill.by), 120)}: {plain(kill.reason, 500)}")
     out.say(f"    {plain(kill.headline, 1000)}{'' if kill.complete else ' Steps are still open.'}")
     for label, things in (("best effort", kill.best_effort), ("survivor", kill.survivors), ("step", kill.bad_steps)):
         for thing in things[:SHOWN]:

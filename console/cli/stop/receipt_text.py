@@ -11,6 +11,7 @@ from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
+from console.domain.process.account import named_here
 from console.domain.verdict import verdict
 from console.domain.words import counted
 
@@ -46,7 +47,9 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
         style = "bold yellow"
     out.show(Text(headline, style))
     when = moment(receipt.pressed_at, "seconds")
-    out.show(out.words(f"{receipt.kill_id}  {when}  by {receipt.by}", limit=300), out.words(f"reason: {receipt.reason}", limit=600))
+    out.show(
+        out.words(f"{receipt.kill_id}  {when}  by {named_here(receipt.by)}", limit=300), out.words(f"reason: {receipt.reason}", limit=600)
+    )
     if receipt.order:
         out.show(out.words(f"obeyed remote order {receipt.order}", limit=200))
     out.show(_steps(receipt), Text(""))

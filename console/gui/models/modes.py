@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from console.api.messages import AgentView
 from console.api.network import ModeChangeView, ModeHistoryView
+from console.gui.models.operators import person
 from console.gui.models.row import LIVE, is_exposed, view_mode
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.words import took
@@ -142,19 +143,19 @@ def moments(history: ModeHistoryView) -> list[Moment]:
 
 def _moment(change: ModeChangeView, raised: str) -> Moment:
     word, shape, role = mode_words(change.mode) if change.mode else (f"{raised.capitalize()} data", "ring", "text2")
-    by = f"{change.by}: " if change.by else ""
+    words = person(change.words)
+    by = f"{person(change.by)}: " if change.by else ""
     match change.cause:
         case "isolated":
-            return Moment(change.at, "Isolated", f"by {by}{change.words}".rstrip(": "), "ban", "accent")
+            return Moment(change.at, "Isolated", f"by {by}{words}".rstrip(": "), "ban", "accent")
         case "reconnected":
-            return Moment(change.at, f"{word}, reconnected", f"by {by}{change.words}".rstrip(": "), shape, role)
+            return Moment(change.at, f"{word}, reconnected", f"by {by}{words}".rstrip(": "), shape, role)
         case "data":
-            return Moment(change.at, word, f"{raised or 'no more'} data: {change.words}, by {change.by}", shape, role)
+            return Moment(change.at, word, f"{raised or 'no more'} data: {words}, by {person(change.by)}", shape, role)
         case "launch":
-            words = f"because this session holds {raised} data" if raised else change.words
-            return Moment(change.at, word, words, shape, role)
-    words = f"{raised} data: {change.words}" if raised else change.words
-    return Moment(change.at, word, words, shape, role)
+            said = f"because this session holds {raised} data" if raised else words
+            return Moment(change.at, word, said, shape, role)
+    return Moment(change.at, word, f"{raised} data: {words}" if raised else words, shape, role)
 
 
 def _prove(out: list[Moment], change: ModeChangeView) -> None:

@@ -19,6 +19,8 @@ _MARKS = {
     "killing": ("triangle", "warn"),
     "killed": ("cross", "text2"),
 }
+_STEP = 16
+"""Its width grows by so much at a time."""
 
 
 class ArmedLight(QWidget):
@@ -27,6 +29,8 @@ class ArmedLight(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._state, self._words, self._fine = "unknown", "Not known yet", ""
+        self._reserved = 0
+        """Width that it had in this state: seconds that count up and down move nothing beside it."""
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setMinimumWidth(64)
         self.show_light("unknown", "Not known yet", "")
@@ -35,23 +39,34 @@ class ArmedLight(QWidget):
         """state: armed, in_doubt, unknown, killing or killed."""
         new = (state, safe_text(words), safe_text(fine))
         if new != (self._state, self._words, self._fine):
+            before = self.sizeHint() if new[0] == self._state else None
+            self._reserved = before.width() if before is not None else 0
             self._state, self._words, self._fine = new
             self.setAccessibleName(f"{self._words}. {self._fine}")
             self.setToolTip(tooltip(f"{self._words}. {self._fine}"))
-            self.updateGeometry()
+            if self.sizeHint() != before:
+                self.updateGeometry()
             self.update()
 
     def sizeHint(self) -> QSize:
         first = fonts.metrics(fonts.ui(13, fonts.MEDIUM)).horizontalAdvance(self._words)
         second = fonts.metrics(fonts.ui(11)).horizontalAdvance(self._fine)
-        return QSize(max(first, second) + 18, 36)
+        return QSize(max(-(-(max(first, second) + 18) // _STEP) * _STEP, self._reserved), 36)
+
+    def _lines(self) -> tuple[str, str]:
+        """In a narrow window the age of the test stands in the second line, so that both are read to their end."""
+        head, dot, rest = self._words.partition(" · ")
+        if dot and fonts.metrics(fonts.ui(13, fonts.MEDIUM)).horizontalAdvance(self._words) > self.width() - 15:
+            return head, f"{rest} · {self._fine[:1].lower()}{self._fine[1:]}"
+        return self._words, self._fine
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()
         mark, role = _MARKS.get(self._state, _MARKS["unknown"])
         painter = QPainter(self)
         draw_mark(painter, mark, QRectF(1, 5, 8, 8), getattr(colours, role))
+        first, second = self._lines()
         text = colours.warn if role == "warn" else colours.text
-        draw_text(painter, QRectF(15, 0, self.width() - 15, 18), self._words, fonts.ui(13, fonts.MEDIUM), text)
-        draw_text(painter, QRectF(15, 18, self.width() - 15, 16), self._fine, fonts.ui(11), colours.text2)
+        draw_text(painter, QRectF(15, 0, self.width() - 15, 18), first, fonts.ui(13, fonts.MEDIUM), text)
+        draw_text(painter, QRectF(15, 18, self.width() - 15, 16), second, fonts.ui(11), colours.text2)
         painter.end()

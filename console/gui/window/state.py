@@ -14,6 +14,7 @@ from console.domain.kill import StepName
 from console.domain.verdict import code_words
 from console.domain.words import mode_words
 from console.gui.actions.catalogue import why_not_by_role
+from console.gui.models.operators import person
 from console.gui.models.switch import STEP_TITLES, Switch, step_of
 from console.gui.notices import Notice, Notices
 from console.gui.pages.audit.chain import Known, is_overdue
@@ -119,7 +120,7 @@ class StateView(QObject):
             banner.clear()
             return
         since = switch.view.since if switch.view and switch.view.since else receipt.pressed_at if receipt else None
-        by = receipt.by if receipt else switch.view.by if switch.view else ""
+        by = person(receipt.by if receipt else switch.view.by if switch.view else "")
         settled = bool(receipt and receipt.complete) or (since is not None and now - since > _SETTLED)
         if settled and not switch.is_killing:
             scope = "Panic" if not receipt or receipt.scope == "all" else "Part"

@@ -6,14 +6,17 @@ import gc
 from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QAbstractItemView, QApplication
 
 from console.api import endpoints as ep
+from console.api.accounts import AccountsView
 from console.api.messages import Delta, FleetView, StatusView
 from console.api.records import VerifyBody
 from console.domain.errors import ConsoleError, Unreachable
 from console.gui.link.events import Events
 from console.gui.models.facts import News
 from console.gui.models.fleet import Fleet
+from console.gui.models.operators import OPERATORS
 from console.gui.models.switch import Switch
 from console.gui.notices import Level, Notices
 from console.gui.pages.budgets.reasons import plain_reason
@@ -151,6 +154,8 @@ class Sync(QObject):
     def _read_status(self) -> None:
         """Status and kill switch: whatever no delta tells is at most two seconds old."""
         self._requests.ask(ep.STATUS).then(self._status_came)
+        if uids := OPERATORS.wanted():
+            self._requests.ask(ep.ACCOUNTS, uids=uids).then(_names_came)
         self.follower.read_switch()
 
     def _status_came(self, view: StatusView) -> None:
@@ -205,6 +210,13 @@ def notice_words(text: str, fleet: Fleet) -> str:
     first, _, rest = plain_reason(text).partition(" ")
     row = fleet.rows.get(first)
     return f"{row.name} {rest}" if row is not None else f"{first} {rest}".strip()
+
+
+def _names_came(view: AccountsView) -> None:
+    OPERATORS.learn(view)
+    for widget in QApplication.allWidgets():
+        if isinstance(widget, QAbstractItemView):
+            widget.viewport().update()
 
 
 def _spare_the_collector() -> None:

@@ -69,7 +69,7 @@ def test_the_list_is_sorted_and_cut_as_any_other(api: CannedApi, watchfloor: Wat
     rows = [{"scope": "tree", "key": f"a-{n}", "name": f"n{n}", "spent_usd": float(n), "share": n / 10} for n in (2, 10, 1)]
     api.say("GET /api/budgets", {"trees": [{"tree": row, "first": [row | {"scope": "agent"}]} for row in rows]})
     said = watchfloor("budget", "list", "--sort", "-spent", "--columns", "what,spent", "--no-headers")
-    assert [line.split() for line in said.out.splitlines()][::2] == [["tree", f"a-{n}", f"${n}.0000"] for n in (10, 2, 1)]
+    assert [line.split() for line in said.out.splitlines()][::2] == [["tree", f"a-{n}", f"${n}.00"] for n in (10, 2, 1)]
     assert watchfloor("budget", "list").out.startswith("over 0, above 75 % 0")
 
 

@@ -157,7 +157,7 @@ def test_a_budget_that_nothing_measured_shows_no_sum(watchfloor: Watchfloor, api
     api.say("GET /api/budgets", {"trees": [{"tree": silent}, {"tree": partly}]})
     first, second = [line for line in watchfloor("budget", "list").out.splitlines() if "tree a-" in line]
     assert "unknown" in first and "$" not in first and "it has reported no cost yet" in first
-    assert "$1.2000" in second and "unpriced" in second
+    assert "$1.20" in second and "unpriced" in second
 
 
 def test_one_that_was_killed_without_proof_is_not_said_to_live(watchfloor: Watchfloor, api: CannedApi) -> None:

@@ -9,6 +9,8 @@ from time import time as now
 from PySide6.QtCore import QPointF, QRectF
 
 from console.api.agents.activity import ActivityRow
+from console.domain.words import fine_usd
+from console.gui.models.operators import person
 from console.gui.pages.activity.book import Item
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -62,12 +64,12 @@ def money(row: ActivityRow) -> str:
         return ""
     if row.cost_usd is None:
         return "unpriced"
-    return f"${row.cost_usd:,.4f}" if row.cost_usd < 100 else f"${count(row.cost_usd)}"
+    return fine_usd(row.cost_usd)
 
 
 def turn_words(cost: float, unpriced: int) -> str:
     """The sum of a turn."""
-    return f"${cost:,.4f}" + (" + ?" if unpriced else "")
+    return fine_usd(cost) + (" + ?" if unpriced else "")
 
 
 def words_of(item: Item, key: str) -> str:
@@ -171,7 +173,7 @@ def _said(row: ActivityRow) -> Lines:
 
 def _operator(row: ActivityRow) -> Lines:
     """What a person did, as they would say it; the record's own words stand in the detail."""
-    who = f"Operator {row.who.partition(':')[2]}".strip()
+    who = person(row.who)
     kind, _, rest = row.text.partition(": ")
     if kind == "agent.message":
         return _make("user", "accent", who, *_first(f"wrote: {rest.partition(': ')[2]}"))

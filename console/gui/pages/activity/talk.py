@@ -14,6 +14,7 @@ from console.api.messages import AgentDetailView
 from console.domain.conversation import checked_text
 from console.domain.errors import ConsoleError, Unconfirmed
 from console.gui.kit.layout import column, row
+from console.gui.models.operators import person
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.timers import every
@@ -137,7 +138,7 @@ class TalkBar(Foot):
 
     def _came(self, detail: AgentDetailView) -> None:
         if detail.agent.id == self.agent_id:
-            self._why = {verb: detail.can.get(verb, "the supervisor does not say whether one can") for verb in _VERBS}
+            self._why = {verb: person(detail.can.get(verb, "the supervisor does not say whether one can")) for verb in _VERBS}
             self._show()
 
     def _not_known(self, agent_id: str, error: ConsoleError) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLayout, QScrollArea, QSizePolicy, QV
 
 from console.api.policy.approvals import ApprovalDetailView, ApprovalRow
 from console.domain.calls.permission import worst_of
+from console.gui.models.operators import person
 from console.gui.pages.approvals.case import Case, blast_of, parts_of
 from console.gui.pages.approvals.exact import ExactView
 from console.gui.pages.approvals.hostile import top_findings
@@ -312,7 +313,7 @@ def _past(row: ApprovalRow) -> tuple[Cell, ...]:
     words = {"Once": "Approved once", "Session": "Approved for session"}.get(word, word)
     took = f" · {long_span(row.took_s)}" if row.took_s is not None else ""
     at = day_clock(row.decided_at or row.asked_at).rsplit(" ", 1)[0]
-    who = row.decided_by or "no operator"
+    who = person(row.decided_by) or "no operator"
     return (
         Cell(at, 58, "text2", mono=True),
         Cell(call_line(row)),

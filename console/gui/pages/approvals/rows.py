@@ -8,6 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter
 
 from console.api.policy.approvals import ApprovalRow, GrantRow
+from console.gui.models.operators import person
 from console.gui.pages.approvals.book import Item
 from console.gui.pages.approvals.words import call_line, clock_words, end_words, is_late
 from console.gui.theme import fonts
@@ -37,7 +38,7 @@ def decided_words(row: ApprovalRow, key: str) -> str:
     """A cell of what was decided."""
     if key == "time":
         return day_clock(row.decided_at or row.asked_at)
-    return f"{_agent(row)}: {call_line(row)}" if key == "call" else f"{end_words(row)[0]} {row.decided_by} {row.words}"
+    return f"{_agent(row)}: {call_line(row)}" if key == "call" else f"{end_words(row)[0]} {person(row.decided_by)} {row.words}"
 
 
 DECIDED_SORTS: Sorts = {**by_words(decided_words, "call", "end"), "time": lambda row: row.decided_at or row.asked_at}
@@ -45,7 +46,7 @@ DECIDED_SORTS: Sorts = {**by_words(decided_words, "call", "end"), "time": lambda
 
 def grant_words(row: GrantRow, _key: str) -> str:
     """A line of what a session was given."""
-    return f"session {row.session}: {call_line(row)}, by {row.by}, {day_clock(row.at)}"
+    return f"session {row.session}: {call_line(row)}, by {person(row.by)}, {day_clock(row.at)}"
 
 
 def item_painter(now: Callable[[], float]) -> Callable[[Canvas, Item], None]:
@@ -135,4 +136,4 @@ def paint_grant(canvas: Canvas, row: GrantRow) -> None:
     draw_text(painter, QRectF(33, 9, width - 70, 20), safe_text(f"session {row.session}"), fonts.ui(13, fonts.MEDIUM), colours.text)
     draw_text(painter, QRectF(box.right() - 96, 9, 80, 20), clock(row.at), fonts.mono(11), colours.text2, right=True)
     draw_text(painter, QRectF(33, 29, width, 18), call_line(row), fonts.mono(12), colours.text)
-    draw_text(painter, QRectF(33, 48, width, 16), safe_text(f"by {row.by}, until it is taken back"), fonts.ui(11), quiet)
+    draw_text(painter, QRectF(33, 48, width, 16), safe_text(f"by {person(row.by)}, until it is taken back"), fonts.ui(11), quiet)

@@ -9,6 +9,7 @@ from console.api.policy.approvals import ApprovalDetailView, ApprovalPart, Appro
 from console.domain.agent import AgentId
 from console.domain.calls.approval import digest_of
 from console.domain.calls.permission import PermissionRequest
+from console.gui.models.operators import person
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import plural
 
@@ -35,9 +36,9 @@ def end_words(row: ApprovalRow) -> tuple[str, str, str]:
 
 
 def gone_words(row: ApprovalRow) -> str:
-    """What became of a request that is shown: ``denied by operator:0: too wide``."""
+    """What became of a request that is shown: ``denied by ann (uid 1000): too wide``."""
     word = {"approved": f"approved {_scope(row)}", "used": f"approved {_scope(row)} and used", "expired": "expired: denied automatically"}
-    who = f" by {row.decided_by}" if row.decided_by else ""
+    who = f" by {person(row.decided_by)}" if row.decided_by else ""
     why = f": {row.words}" if row.words else ""
     return f"{word.get(row.state, row.state)}{who}{why}"
 

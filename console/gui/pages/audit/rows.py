@@ -7,6 +7,7 @@ from time import time as now
 
 from console.api.records import AuditRow
 from console.gui.kit.table import Cell, Shape, paint_icon
+from console.gui.models.operators import person
 from console.gui.theme import fonts
 from console.gui.widgets.rows import Canvas
 from console.gui.widgets.safe_text import safe_text
@@ -28,7 +29,7 @@ def cells(name_of: Callable[[str], str]) -> tuple[Cell[AuditRow], ...]:
     return (
         Cell("seq", "No.", 88, words=lambda row: f"{row.seq:,}", role="text2", weight=fonts.MEDIUM),
         Cell("time", "Time", 120, words=record_moment, text=lambda row: row_moment(row.at, now()), role="text3", mono=True),
-        Cell("actor", "Actor", 136, hide_below=520, words=lambda row: row.actor, paint=paint_actor),
+        Cell("actor", "Actor", 136, hide_below=520, words=lambda row: person(row.actor), paint=paint_actor),
         Cell("kind", "Kind", 128, hide_below=660, words=lambda row: row.kind, role="text2"),
         Cell("what", "What", words=lambda row: row.what),
         Cell("verdict", "Verdict", 92, words=lambda row: verdict_look(row.verdict)[0], shape=lambda row: verdict_look(row.verdict)),
@@ -69,7 +70,7 @@ def actor_look(actor: str) -> tuple[str, str, bool]:
     if kind == "agent":
         return name or actor, "fleet", False
     if kind == "operator":
-        return f"operator {name}".strip(), "user", True
+        return person(actor), "user", True
     return actor, "shield", False
 
 

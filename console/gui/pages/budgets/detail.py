@@ -10,6 +10,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeView, SpenderView
+from console.gui.models.operators import person
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.budgets.words import LABELS, UNPRICED, amount, cap_words, day_minute, gauge_note, label, typed_cap
 from console.gui.theme import fonts
@@ -70,9 +71,9 @@ def overshoot_words(row: BudgetRow) -> str:
 
 
 def change_words(change: BudgetChange) -> str:
-    """``operator:0: cost 120 → 160, ticket peak``."""
+    """``ann (uid 1000): cost 120 → 160, ticket peak``."""
     old, new = (typed_cap(change.limit, v) or "none" for v in (change.old, change.new))
-    return f"{change.by}: {label(change.limit)} {old} → {new}, {change.reason}"
+    return f"{person(change.by)}: {label(change.limit)} {old} → {new}, {change.reason}"
 
 
 class Spenders(QWidget):

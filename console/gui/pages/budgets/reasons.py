@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from console.gui.models.operators import person
 from console.gui.pages.budgets.words import LABELS, amount, label
 
 _LIMIT = re.compile(r"\b(agent|tree|session|project|day) limit ([a-z_]{1,40}): ([0-9.e+]{1,24}) of ([0-9.e+]{1,24})")
 
 
-@lru_cache(maxsize=4096)
 def plain_reason(words: str) -> str:
-    """The same words with every limit named and in its unit; what is no limit of ours stays as it is."""
+    """The same words with every limit named and in its unit, and every operator by name; what is neither stays as it is."""
+    return person(_with_limits(words))
+
+
+@lru_cache(maxsize=4096)
+def _with_limits(words: str) -> str:
     return _LIMIT.sub(_said, words) if " limit " in words else words
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 
 from console.api.budgets import BudgetRow, GaugeView
@@ -57,7 +58,7 @@ def amount(limit: str, value: float) -> str:
 
 def cap_words(limit: str, cap: float) -> str:
     """A cap: ``$160.00``, ``24 h``, ``60 M``; nothing is said that is zero."""
-    return amount(limit, cap).replace(".0 M", " M").replace(".0 G", " G").removesuffix(" 00 min").removesuffix(" 00 s")
+    return re.sub(r"\.0 (?=[MGB]$)", " ", amount(limit, cap)).removesuffix(" 00 min").removesuffix(" 00 s")
 
 
 def whole_usd(value: float) -> str:

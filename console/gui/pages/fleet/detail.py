@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.messages import AgentDetailView, AgentView, EgressView
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import asked_mode, is_open, network_chip
+from console.gui.models.operators import person
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.fleet.adopt import why_not_adopt
 from console.gui.pages.fleet.dry_run import DryRunCard
@@ -173,9 +174,9 @@ class DetailPane(SidePane):
         self._id.setText(" · ".join(p for p in (view.control_level, view.id, process, view.container_id[:12], seen) if p))
         self._why.setText(_why(view))
         self._why.setVisible(bool(_why(view)))
-        cut = f"Isolated by {view.isolated}. Reconnect gives back what its session allows." if view.isolated and row.is_live else ""
+        cut = f"Isolated by {person(view.isolated)}. Reconnect gives back what its session allows." if view.isolated and row.is_live else ""
         if cut and view_mode(view) == "FULL":
-            self._cut.say(f"Isolation was asked for by {view.isolated}, but it is NOT enforced.", "warn", "triangle")
+            self._cut.say(f"Isolation was asked for by {person(view.isolated)}, but it is NOT enforced.", "warn", "triangle")
         else:
             self._cut.say(cut, "text", "ban")
         self._cut.setVisible(bool(cut))

@@ -8,6 +8,7 @@ from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.policy.dry_run import DryRunBody, DryRunView, PlanBody, PlanCallView, PlanDecidedView, PlansView, PlanView
 from console.domain.errors import ConsoleError
+from console.gui.models.operators import person
 from console.gui.pages.approvals.hostile import visible
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -70,7 +71,7 @@ class DryRunCard(QWidget):
     def show_row(self, view: AgentView, is_live: bool) -> None:
         """What the list knows."""
         self.agent_id, self.words = view.id, view.dry_run
-        self.state.setText(f"In dry-run, {view.dry_run}. Calls are checked and planned, not executed." if view.dry_run else "")
+        self.state.setText(f"In dry-run, {person(view.dry_run)}. Calls are checked and planned, not executed." if view.dry_run else "")
         self.state.setVisible(bool(view.dry_run))
         self.button.set_face("Plan and dry-run…" if view.dry_run else "Dry-run…", "list")
         self.setVisible(is_live or bool(view.dry_run))

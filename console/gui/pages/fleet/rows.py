@@ -12,6 +12,7 @@ from PySide6.QtGui import QColor
 
 from console.api.messages import AgentView
 from console.gui.models.modes import is_open, network_chip
+from console.gui.models.operators import person
 from console.gui.models.row import OVER, Row, is_exposed, view_mode
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.fleet.words import ALIVE, NO_LIMIT, has_limit, is_unmeasured, state_words
@@ -68,7 +69,7 @@ def cell_words(row: Row, key: str) -> str:
         case "depth":
             return f"Depth {view.depth} of 3"
         case "network":
-            cut = f" by {view.isolated}" if view.isolated else ""
+            cut = f" by {person(view.isolated)}" if view.isolated else ""
             return f"{network_chip(view, long=True).text}{cut}. {view.network_note}".strip(" .")
         case "budget":
             near = f"{_percent(view)} of the nearest limit" if has_limit(view) else NO_LIMIT
@@ -79,7 +80,7 @@ def cell_words(row: Row, key: str) -> str:
             return runtime(row)
     if is_exposed(view):
         return f"{exposed_words(view)}. Last action: {plain_reason(row.action)}"
-    return f"isolated by {view.isolated}. Last action: {plain_reason(row.action)}" if view.isolated else plain_reason(row.action)
+    return f"isolated by {person(view.isolated)}. Last action: {plain_reason(row.action)}" if view.isolated else plain_reason(row.action)
 
 
 def exposed_words(view: AgentView) -> str:
@@ -133,7 +134,7 @@ def paint_row(canvas: Canvas, row: Row, mood: Mood = Mood()) -> None:
         canvas.shared(cells["runtime"], ("runtime", lasted, role), lambda on: on.text("runtime", lasted, role))
     if row.view.isolated and row.is_live:
         cut = view_mode(row.view) != "FULL"
-        canvas.text("action", f"{'' if cut else 'NOT cut: '}by {row.view.isolated}", "accent" if cut else "warn")
+        canvas.text("action", f"{'' if cut else 'NOT cut: '}by {person(row.view.isolated)}", "accent" if cut else "warn")
     elif is_exposed(row.view):
         canvas.text("action", exposed_words(row.view), "warn")
     else:

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api import endpoints as ep
 from console.api.agents.sessions import ContextActBody, ContextsView, ContextView
 from console.domain.errors import ConsoleError
+from console.gui.models.operators import person
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
@@ -55,7 +56,7 @@ def lines_of(view: ContextView, now: float) -> list[Fact]:
         Fact("Stays", stays_words(view), left_role="text2", right_role="text"),
     ]
     if view.hold:
-        lines.append(Fact(view.hold, "", "pause"))
+        lines.append(Fact(person(view.hold), "", "pause"))
     if view.stateless:
         lines.append(Fact("Stateless: it goes with its last agent", "", "ring"))
     if view.over:

@@ -6,6 +6,7 @@ from PySide6.QtCore import QRectF
 
 from console.api.messages import HostView, KillSwitchView, ReceiptRow
 from console.domain.errors import ExitCode
+from console.gui.models.operators import person
 from console.gui.pages.kill_switch.words import PATH_STATES, result_words
 from console.gui.theme import fonts
 from console.gui.widgets.marks import draw_text
@@ -40,7 +41,7 @@ def receipt_words(row: ReceiptRow, key: str) -> str:
             return result_words(row)[0]
         case "took":
             return confirmed_after(row)
-    return row.by
+    return person(row.by)
 
 
 RECEIPT_SORTS: Sorts = {
@@ -70,7 +71,7 @@ def paint_receipt(canvas: Canvas, row: ReceiptRow) -> None:
     canvas.text("scope", scope_words(row.scope))
     marked(canvas, "result", words, shape, role)
     canvas.text("took", confirmed_after(row), weight=fonts.MEDIUM, right=True)
-    canvas.text("by", row.by, "text2")
+    canvas.text("by", person(row.by), "text2")
 
 
 def host_words(row: HostView, key: str) -> str:

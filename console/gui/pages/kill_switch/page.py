@@ -10,6 +10,7 @@ from console.api.armed import PathView
 from console.api.secrets import RotationView
 from console.domain.words import listed
 from console.gui.actions import ActionSpec
+from console.gui.models.operators import person
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.cards import PathCard, PressTable, SwitchHead
@@ -220,7 +221,7 @@ class KillSwitchPage(Page):
             worst = f", in {view.worst_s:.1f} s at worst" if view and view.worst_s is not None else ""
             line = f"Every agent this host controls can be stopped now{worst}"
         elif light == "killed" and view is not None:
-            line = f"By {view.by or 'an unknown person'}: “{view.reason}”. Nothing can start until you rearm."
+            line = f"By {person(view.by) or 'an unknown person'}: “{view.reason}”. Nothing can start until you rearm."
         last = view.receipts[0] if view and view.receipts else None
         fine = (
             f"Last kill: {day_clock(last.pressed_at)}, {result_words(last)[0]}, {confirmed_after(last)}"

@@ -9,6 +9,7 @@ from console.api.messages import KillSwitchBody, KillSwitchView, LaunchedView
 from console.api.rearm import AgainView, KilledView, RearmProof, RearmView
 from console.domain.errors import ConsoleError
 from console.domain.verdict import verdict
+from console.gui.models.operators import person
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -42,7 +43,7 @@ def killed_words(kill: KilledView) -> str:
     """One kill: when, how it ended, and last its author and reason: hostile words, which stand behind the facts."""
     if not kill.has_receipt:
         return f"{kill.kill_id}: no receipt, it reads as killed"
-    return f"{day_clock(kill.pressed_at or 0)} · {_cut(kill.headline, 600)} By {_cut(kill.by, 60)}: “{_cut(kill.reason, 300)}”"
+    return f"{day_clock(kill.pressed_at or 0)} · {_cut(kill.headline, 600)} By {_cut(person(kill.by), 120)}: “{_cut(kill.reason, 300)}”"
 
 
 def _cut(words: str, most: int) -> str:

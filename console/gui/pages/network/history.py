@@ -13,6 +13,7 @@ from console.domain.errors import ConsoleError
 from console.gui.kit.layout import column, row, scrolled
 from console.gui.kit.table import Cell, listing
 from console.gui.link.pending import Pending
+from console.gui.models.operators import person
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.backtest import ChangeDialog
 from console.gui.theme import fonts
@@ -51,7 +52,7 @@ COLUMNS: tuple[Cell[AllowlistVersionView], ...] = (
         sort=lambda row: row.version,
     ),
     Cell("when", "When", 112, words=lambda row: day_clock(row.at), role="text2", mono=True, sort=lambda row: row.at),
-    Cell("by", "By", 116, hide_below=420, words=lambda row: row.by, role="text2", sort="words"),
+    Cell("by", "By", 116, hide_below=420, words=lambda row: person(row.by), role="text2", sort="words"),
     Cell(
         "changes",
         "Changes",
@@ -122,7 +123,7 @@ class HistoryView(QWidget):
     def _show(self) -> None:
         shown = self.view.current()
         self.title.setText(f"v{shown.version}: {change_words(shown)}" if shown is not None else "")
-        self.why.setText(f"{shown.by}: {shown.reason}" if shown is not None else "")
+        self.why.setText(f"{person(shown.by)}: {shown.reason}" if shown is not None else "")
         self.diff.say(diff_lines(shown) if shown is not None else [])
         self.back.allow(self.why_not())
 

@@ -13,6 +13,7 @@ from console.gui.kit.layout import column
 from console.gui.kit.table import is_in, paint_shape
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import SEVERITY, asked_mode, is_open, network_chip
+from console.gui.models.operators import person
 from console.gui.theme import fonts
 from console.gui.widgets.marks import chip_width, draw_chip
 from console.gui.widgets.reading import empty_note
@@ -60,8 +61,9 @@ def why_words(row: Row) -> str:
     view = row.view
     if is_open(view):
         because = view.network_note or "nothing holds it"
-        return f"{asked_mode(view)} is not enforceable here, because {because}" + (f" ({view.network_why})" if view.network_why else "")
-    return view.network_why or "not known"
+        why = f" ({person(view.network_why)})" if view.network_why else ""
+        return f"{asked_mode(view)} is not enforceable here, because {because}{why}"
+    return person(view.network_why) or "not known"
 
 
 def cell_words(row: Row, key: str) -> str:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF
 
 from console.api.policy.rules import DAYS, ExactRule, PolicyView, RuleRow
 from console.gui.kit.table import Cell, matches
+from console.gui.models.operators import person
 from console.gui.pages.policy.words import ORDER, kind_words, means, shape_of
 from console.gui.theme import fonts
 from console.gui.widgets.facts import ChipSpec
@@ -192,7 +193,7 @@ def _exact_told(one: ExactRule) -> list[Line]:
         Line("Exactly this call, with the same whole input.", role="text"),
         Line(f"In {one.folder}.", mono=True),
         Line(f"Allowed until {day_clock(one.until)}; then such a call is asked again.", "clock"),
-        Line(f"Made by {one.by} of approval {one.approval_id}, {day_clock(one.at)}{f': {one.reason}' if one.reason else ''}."),
+        Line(f"Made by {person(one.by)} of approval {one.approval_id}, {day_clock(one.at)}{f': {one.reason}' if one.reason else ''}."),
         Line(used, "" if one.hits else "ring"),
     ]
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus
 from console.domain.verdict import verdict
+from console.gui.models.operators import person
 from console.gui.models.seen import running_words
 from console.gui.models.switch import STEP_TITLES, step_of
 from console.gui.pages.receipt.amended import late
@@ -39,7 +40,7 @@ def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = (
     if receipt is None:
         text = f"{guard.proven} of {guard.total} confirmed dead so far" if guard.total else "Waiting for the receipt"
         return Headline("running", text, "SIGKILL is out; the proof is being read")
-    found, reason = verdict(receipt, now), f"This host · reason “{receipt.reason}” · by {receipt.by}"
+    found, reason = verdict(receipt, now), f"This host · reason “{receipt.reason}” · by {person(receipt.by)}"
     words = found.headline
     if receipt.zero.status is StepStatus.PENDING and not receipt.complete:
         return Headline("running", words, reason)

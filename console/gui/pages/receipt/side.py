@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from console.domain.kill import Receipt, Step, StepStatus
+from console.gui.models.operators import person
 from console.gui.models.switch import STEP_TITLES
 from console.gui.pages.receipt.amended import STATES, amended_lines
 from console.gui.pages.receipt.outside import connection_lines, daemon_lines, return_lines, suspect_lines
@@ -109,7 +110,7 @@ class ReceiptSide(SidePane):
         self._say("steps", [line for step in receipt.steps for line in _step_lines(step)])
         press = [
             Fact("When", day_clock(receipt.pressed_at) + clock(receipt.pressed_at)[5:], left_role="text2", right_role="text"),
-            Fact("By", receipt.by, left_role="text2", right_role="text"),
+            Fact("By", person(receipt.by), left_role="text2", right_role="text"),
             Fact("Reason", receipt.reason, left_role="text2", right_role="text"),
             Fact("Scope", "everything" if receipt.scope == "all" else receipt.scope, left_role="text2", right_role="text"),
             Fact("Remote order", receipt.order or "none, a local kill", left_role="text2", right_role="text"),

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QWidget
 
 from console.api.records import RollbackDetailView, RollbackRow
 from console.gui.kit.layout import STRETCH, column, fill, row, scrolled
+from console.gui.models.operators import person
 from console.gui.pages.interface import Desk
 from console.gui.pages.rollback.confirm import ConfirmBar
 from console.gui.pages.rollback.diff import DiffView, counts
@@ -117,7 +118,7 @@ class DetailPane(Ground):
     def _chips_of(self, row: RollbackRow, sha256: str | None) -> list[ChipSpec]:
         word, shape, role = state_words(row)
         kind, icon = kind_words(row)
-        by = f" by {row.restored_by}" if row.restored_at else ""
+        by = f" by {person(row.restored_by)}" if row.restored_at else ""
         chips = [ChipSpec(kind, icon), ChipSpec(f"{word}{by}", _ICONS.get(shape, ""), "warn" if role == "warn" else "plain")]
         chips.append(ChipSpec(f"{row.before_size:,} bytes, {day_clock(row.created_at)}"))
         return [*chips, ChipSpec(f"sha256 {sha256[:4]} … {sha256[-4:]}", "chain")] if sha256 else chips

@@ -10,6 +10,7 @@ from PySide6.QtGui import QPainter
 
 from console.api.records import RollbackRow
 from console.gui.kit.table import matches
+from console.gui.models.operators import person
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import draw_text
@@ -101,7 +102,7 @@ def cell_words(line: Line, key: str) -> str:
             return day_clock(record.created_at)
         case "change":
             return f"{kind_words(record)[0]} {record.path} ({record.record_id}){', selected' if line.marked else ''}"
-    put_back = f" by {record.restored_by} at {day_clock(record.restored_at)}" if record.restored_at else ""
+    put_back = f" by {person(record.restored_by)} at {day_clock(record.restored_at)}" if record.restored_at else ""
     doubt = f": {safe_text(record.doubt)}" if record.doubt else ""
     return f"{state_words(record)[0]}{put_back}{doubt}"
 

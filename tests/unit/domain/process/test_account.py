@@ -7,7 +7,7 @@ import pwd
 
 import pytest
 
-from console.domain.process.account import operator
+from console.domain.process.account import named_here, operator
 
 
 def test_the_name_behind_sudo_is_told_and_hostile_text_in_its_place_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +20,18 @@ def test_the_name_behind_sudo_is_told_and_hostile_text_in_its_place_is_not(monke
     assert operator() == f"{pwd.getpwuid(0).pw_name} (uid 0)"
     monkeypatch.setattr(os, "getuid", lambda: 4_000_111)
     assert operator() == "unknown (uid 4000111)"
+
+
+def test_an_operator_of_a_record_is_read_by_name_and_the_name_cannot_pass_for_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {4_000_112: ("ann", "Ann Adams,room 2,,"), 4_000_113: ("bob", "root (uid 0)\x1b[2J\u202e"), 4_000_114: ("eve", "eve")}
+
+    def found(uid: int) -> pwd.struct_passwd:
+        login, gecos = names[uid]
+        return pwd.struct_passwd((login, "x", uid, uid, gecos, "/", "/bin/sh"))
+
+    monkeypatch.setattr(pwd, "getpwuid", found)
+    assert named_here("operator:4000112") == "ann (Ann Adams, uid 4000112)"
+    assert named_here("operator:4000113") == "bob (root uid 0 2J, uid 4000113)".replace(" 2J", " [2J")
+    assert named_here("killed by operator:4000114: too wide") == "killed by eve (uid 4000114): too wide"
+    assert named_here("operator:4000115") == "uid 4000115"
+    assert named_here("agent:operator") == "agent:operator"
