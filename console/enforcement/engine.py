@@ -142,6 +142,7 @@ class Engine:
     def _gone(self, agent: Agent, event: e.Restored) -> Agent:
         """Return an agent that ended while no supervisor followed it. It counts as killed only where a receipt proves it (promise 1)."""
         if agent.control_level is ControlLevel.OBSERVED:
+            self.state.restored_rows |= {agent.process: agent.agent_id} if agent.process is not None else {}
             return replace(agent, state=AgentState.ENDED, state_reason="not seen yet after a restart", ended_at=event.at)
         if not event.killed:
             return open_ends.gone(agent, event.at)

@@ -138,8 +138,13 @@ def _row_id(state: EngineState, row: Row, taken: set[AgentId]) -> AgentId:
         agent = state.agents.get(known)
         if agent is not None and agent.state.is_live and agent.control_level is ControlLevel.OBSERVED:
             return known
-    made = observed_id(row.first)
+    made, process = observed_id(row.first), _process(row)
     holder = state.agents.get(made)
+    if holder is None and process is not None and row.is_alone:
+        # Before the restart another source may have seen it first.
+        had = state.agents.get(state.restored_rows.get(process, made))
+        if had is not None and had.agent_id not in taken and not had.state.is_live and had.cwd == row.first.cwd:
+            return had.agent_id
     if holder is None or not holder.state.is_live or holder.control_level is ControlLevel.OBSERVED:
         return made
     # An adopted agent has that id: the same session in another process is not held, and never hides behind it.

@@ -7,7 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from console.domain.agent import Agent, AgentId, AgentState, Sighting
+from console.domain.agent import Agent, AgentId, AgentState, ProcessIdentity, Sighting
 from console.domain.budget import UNCAPPED, Day, Limits, Reservation, Usage
 from console.domain.calls.approval import TTL_S, WAITING_MAX, Approval, ApprovalState, AskedPart
 from console.domain.calls.lineage import Mark
@@ -252,6 +252,8 @@ class EngineState:
     """Observed agents: what was seen of each last, and what came of it. While neither is other, nothing follows from seeing it again."""
     rows: dict[str, AgentId] = field(default_factory=dict)
     """Source and key of a sighting -> the row it is shown in."""
+    restored_rows: dict[ProcessIdentity, AgentId] = field(default_factory=dict)
+    """The process of each observed agent that ran when the supervisor before this one ended -> its row."""
     linked_sessions: dict[str, None] = field(default_factory=dict)
     """Sessions from telemetry that other sources saw too. When those see them no more, telemetry alone does not keep them."""
 

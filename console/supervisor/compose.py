@@ -78,6 +78,7 @@ from console.settings.places import Places, make_run_dir
 from console.supervisor.agent_door import AgentDoors
 from console.supervisor.first_run import first_run_routes
 from console.supervisor.follow import Follower, OneForAll
+from console.supervisor.http.access import Presence
 from console.supervisor.http.asgi import App, Door
 from console.supervisor.http.members import members_doors
 from console.supervisor.http.peers import Peer, is_operator, may_hook
@@ -100,7 +101,7 @@ class Supervisor:
 
     def __init__(self, places: Places, settings: Effective) -> None:
         self.places, self.options = places, (options := settings.options)
-        self.ended_idle = False
+        self.ended_idle, self.presence = False, Presence()
         self.end = asyncio.Event()
         """Set: ``run`` ends."""
         make_run_dir(places)
@@ -311,7 +312,8 @@ class Supervisor:
             end=self.end,
             more=self._more_routes(),
         )
-        return hidden(watched(routes.app(), lambda token: tokens.accepts(token, "operator")), it.keyring.redactor)
+        watching = watched(routes.app(), lambda token: tokens.accepts(token, "operator"))
+        return self.presence.noting(hidden(watching, it.keyring.redactor))
 
     def _engines(self) -> PartLooks:
         boxes = {kind.value if kind.value != "none" else "managed": box.available for kind, box in self.machinery.sandboxes.items()}

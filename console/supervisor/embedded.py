@@ -21,7 +21,7 @@ async def linger(supervisor: Supervisor) -> None:
         own = [i for i in core.state.live if core.state.agents[i].control_level != "observed"]
         if own or core.hub.listeners or core.state.killed or core.state.soft_stop or core.launches:
             idle_since = time.monotonic()
-        elif time.monotonic() - idle_since > supervisor.options.linger_s:
+        elif time.monotonic() - max(idle_since, supervisor.presence.at) > supervisor.options.linger_s:
             # Without a supervisor such a hook blocks every tool call of its program.
             if await asyncio.to_thread(is_asked, supervisor.places):
                 idle_since = time.monotonic()

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from console.domain.roles.rights import OWNER, Right, Standing, member, refusal,
 from console.services.routes.request_identity import GROUPS, PID, UID, person_of
 from console.services.routes.responses import Handler, Handlers, body_of, routed
 from console.services.secrets.calls import secret_call
+from console.supervisor.http.asgi import App, Message, Scope
 from console.supervisor.http.peers import Peer
 from console.supervisor.http.polkit import BOUND_S, Polkit
 
@@ -148,3 +149,20 @@ def refuse_while(killed: bool) -> None:
         raise Killed(
             "Everything was stopped: nothing starts and nothing changes until you rearm.", "Rearm first: watchfloor rearm --reason ..."
         )
+
+
+class Presence:
+    """When a client asked last: most verbs are gone when they have their answer, and listen to nothing."""
+
+    def __init__(self) -> None:
+        self.at = time.monotonic()
+
+    def noting(self, app: App) -> App:
+        """Return the app that notes each request."""
+
+        async def noted(scope: Scope, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> None:
+            self.at = time.monotonic()
+            await app(scope, receive, send)
+            self.at = time.monotonic()
+
+        return noted

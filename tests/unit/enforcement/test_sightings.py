@@ -331,3 +331,19 @@ def test_passing_over_what_is_the_same_changes_nothing_that_follows() -> None:
     assert list(book.state.same) == [observed_id(sighting("s1"))]
     see(book)
     assert not book.state.same  # nothing is kept of those who are gone
+
+
+@pytest.mark.parametrize(("folder", "same"), [("/work", True), ("/elsewhere", False)])
+def test_after_a_restart_a_process_is_one_row_whichever_source_sees_it_first(folder: str, same: bool) -> None:
+    """Its own source may need longer than the list of processes: which of both named the row must not matter later."""
+    process = ProcessIdentity(7, 5)
+    early = Sighting("processes", "7-5", "aider", process, "", "/work", 1.0)
+    late = Sighting("aider", "1001-7-5", "aider", process, "", folder, 1.0, usage=Usage(cost_usd=2.0))
+    book = Playbook() >> e.Sighted(1.0, 1.0, (SourceReport("processes", True, "", (early,)),))
+    before = book.agent(observed_id(early))
+    again = Playbook() >> e.Restored(2.0, 2.0, (before,), frozenset(), {}, False, "")
+    again >> e.Sighted(3.0, 3.0, (SourceReport("aider", True, "", (late,)), SourceReport("processes", True, "", (early,))))
+    live = [agent for agent in again.state.agents.values() if agent.state.is_live]
+    assert len(live) == 1 and (live[0].agent_id == before.agent_id) == same and live[0].usage.cost_usd == 2.0
+    again >> e.Sighted(4.0, 4.0, (SourceReport("aider", True, "", (late,)),))
+    assert [agent.agent_id for agent in again.state.agents.values() if agent.state.is_live] == [live[0].agent_id]
