@@ -8,11 +8,14 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPixmap
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
+from console.gui.models.fleet import Fleet
 from console.gui.models.switch import STEP_TITLES
+from console.gui.pages.activity.page import ActivityPageView
+from console.gui.pages.fleet.header import FleetHeader
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.fleet.rows import cell_words
 from console.gui.pages.fleet.words import gauges
@@ -21,6 +24,7 @@ from console.gui.pages.kill_switch.cards import _paint_wrapped
 from console.gui.pages.network.page import NetworkPage
 from console.gui.pages.policy.page import PolicyPage
 from console.gui.theme import fonts
+from console.gui.widgets.buttons import SearchField
 from console.gui.window.main import Window
 from console.gui.window.nav import _BADGE_FONT, RAIL_SHAPES, NavItem
 from tests.fakes.operator_server import FakeHouse
@@ -121,3 +125,61 @@ def test_titles_of_a_receipts_steps_are_whole_in_the_smallest_window(qtbot: QtBo
     slot = (800 - 60 - 32) / len(STEP_TITLES)
     measure = fonts.metrics(fonts.ui(10, fonts.SEMIBOLD)).horizontalAdvance
     assert {title: measure(title) for title in STEP_TITLES.values() if measure(title) > slot - 4} == {}
+
+
+def test_a_field_of_a_narrow_bar_shows_whole_words_beside_its_key(qtbot: QtBot) -> None:
+    fonts.load_fonts()
+    field = SearchField("Filter this list", "/")
+    qtbot.addWidget(field)
+    shown = {}
+    for width in (300, 100, 60):
+        field.resize(width, 28)
+        field.show()
+        shown[width] = field.placeholderText()
+        assert field.fontMetrics().horizontalAdvance(shown[width]) + 22 + 24 <= width
+    assert shown == {300: "Filter this list", 100: "Filter", 60: ""} and field.accessibleName() == "Filter this list"
+
+
+def test_the_seconds_of_the_light_move_nothing_and_are_read_to_their_end_in_the_smallest_window(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    assert qtbot
+    make_house("1")
+    window = open_window("fleet", (1024, 700))
+    light, places = window.top.light, set()
+    for seconds in ("9 s", "1 min 09 s", "11 s", "1 s"):
+        light.show_light("armed", f"Kill switch ready · tested {seconds} ago", "Updated 0.1 s ago")
+        QApplication.processEvents()
+        places.add((window.top.search.geometry().getRect(), light.x()))
+    assert len(places) <= 2, "it may grow once, and stays so"
+    window.resize(800, 560)
+    QApplication.processEvents()
+    for line, face in zip(light.lines(), (fonts.ui(13, fonts.MEDIUM), fonts.ui(11)), strict=True):
+        assert fonts.metrics(face).horizontalAdvance(line) <= light.width() - 15, line
+    assert "tested 1 s ago" in " ".join(light.lines())
+
+
+def test_an_empty_feed_says_how_to_choose_an_agent(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    assert qtbot
+    make_house("0")
+    page = open_window("activity", (800, 560)).page
+    assert isinstance(page, ActivityPageView)
+    assert page.feed.empty.isVisible() and "Choose one on the Fleet page" in page.feed.empty.text()
+
+
+def test_sums_in_the_head_of_the_fleet_stand_long_enough_to_be_read(qtbot: QtBot) -> None:
+    header, fleet = FleetHeader(), Fleet()
+    qtbot.addWidget(header)
+    fleet.spend_today_usd = 1.0
+    header.take(fleet)
+    seen, until = {header.accessibleName()}, time.monotonic() + 0.5
+    while time.monotonic() < until:
+        fleet.spend_today_usd += 0.01
+        header.take(fleet)
+        seen.add(header.accessibleName())
+    assert len(seen) == 1
+    time.sleep(0.5)
+    header.take(fleet)
+    assert header.accessibleName() not in seen

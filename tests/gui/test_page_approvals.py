@@ -14,12 +14,13 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
-from console.api.policy.approvals import ApprovalRow
+from console.api.policy.approvals import ApprovalRow, GrantRow
 from console.gui.pages.approvals.book import Item
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.pages.approvals.rule import RuleDialog
 from console.gui.pages.fleet.page import FleetPage
+from console.gui.widgets.reading import TargetsView
 from console.gui.widgets.safe_text import is_plain
 from console.gui.widgets.words import day_clock
 from console.gui.window.alerts import Alerts
@@ -197,6 +198,30 @@ def test_what_a_session_was_given_is_listed_and_taken_back(desk: FakeApprovals, 
     key(dialog.reason, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: not page.inbox.grants)
     assert [(one.session, one.reason) for one in desk.taken_back] == [(desk.ended[0].session, "enough")]
+
+
+def test_standing_approvals_of_several_sessions_are_taken_back_with_one_confirmation(
+    desk: FakeApprovals, open_window: Opener, qtbot: QtBot
+) -> None:
+    desk.given = [
+        GrantRow(approval_id=f"ap-{at}", session=session, tool="shell", argument=f"make {at}", digest=str(at), by="operator:0", at=1.0)
+        for at, session in enumerate(("s-one", "s-two", "s-two", "s-three"))
+    ]
+    window = open_window("approvals")
+    page = page_of(window)
+    page.inbox.show_tab("given")
+    qtbot.waitUntil(lambda: page.inbox.given.row_model.rowCount() == 4)
+    page.inbox.given.setCurrentIndex(page.inbox.given.row_model.index(0, 0))
+    QTest.keyClick(page.inbox.given, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    qtbot.waitUntil(lambda: page.why_not("approvals.deny") == "")
+    key(page.inbox.given, Qt.Key.Key_D)
+    dialog = next(one for one in window.findChildren(TakeBackDialog) if one.isVisible())
+    named = dialog.findChildren(TargetsView)[0].toPlainText()
+    assert "make 0" in named and "make 2" in named and "make 3" not in named, "all that ends, also of a session's other lines"
+    QTest.keyClicks(dialog.reason, "enough")
+    key(dialog.reason, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: [one.session for one in page.inbox.grants] == ["s-three"])
+    assert [(one.session, one.reason) for one in desk.taken_back] == [("s-one", "enough"), ("s-two", "enough")]
 
 
 def test_a_flood_is_opened_by_g_and_decided_as_a_whole_or_one_by_one(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:

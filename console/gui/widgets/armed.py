@@ -53,7 +53,7 @@ class ArmedLight(QWidget):
         second = fonts.metrics(fonts.ui(11)).horizontalAdvance(self._fine)
         return QSize(max(-(-(max(first, second) + 18) // _STEP) * _STEP, self._reserved), 36)
 
-    def _lines(self) -> tuple[str, str]:
+    def lines(self) -> tuple[str, str]:
         """In a narrow window the age of the test stands in the second line, so that both are read to their end."""
         head, dot, rest = self._words.partition(" · ")
         if dot and fonts.metrics(fonts.ui(13, fonts.MEDIUM)).horizontalAdvance(self._words) > self.width() - 15:
@@ -65,7 +65,7 @@ class ArmedLight(QWidget):
         mark, role = _MARKS.get(self._state, _MARKS["unknown"])
         painter = QPainter(self)
         draw_mark(painter, mark, QRectF(1, 5, 8, 8), getattr(colours, role))
-        first, second = self._lines()
+        first, second = self.lines()
         text = colours.warn if role == "warn" else colours.text
         draw_text(painter, QRectF(15, 0, self.width() - 15, 18), first, fonts.ui(13, fonts.MEDIUM), text)
         draw_text(painter, QRectF(15, 18, self.width() - 15, 16), second, fonts.ui(11), colours.text2)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QSizePolicy, QWidget
 
 from console.gui.theme import fonts
@@ -203,11 +203,10 @@ class SearchField(QLineEdit):
         super().__init__(parent)
         self._keys, self.kept = keys, kept
         self.setFont(fonts.ui(12 if height < 30 else 13))
-        self.setPlaceholderText(placeholder)
         self.setAccessibleName(placeholder)
         self.setMaxLength(200)
         self.setFixedHeight(height)
-        self.setTextMargins(22, 0, 0, 0)
+        self.textChanged.connect(lambda _text: self._leave_room())
 
     def remembered(self) -> dict[str, Any]:
         """What is typed."""
@@ -227,6 +226,18 @@ class SearchField(QLineEdit):
         else:
             super().keyPressEvent(event)
 
+    def _leave_room(self) -> None:
+        """The words in an empty field end before its key; where they have no room as a whole there is one of them, or none."""
+        key = key_width(self._keys) + 8 if self._keys and not self.text() else 0
+        self.setTextMargins(22, 0, key, 0)
+        room = self.width() - 22 - key - 26
+        words = self.accessibleName(), "Filter"
+        self.setPlaceholderText(next((one for one in words if self.fontMetrics().horizontalAdvance(one) <= room), ""))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._leave_room()
+
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.update()
@@ -241,9 +252,14 @@ class SearchField(QLineEdit):
         painter.end()
 
 
+def key_width(keys: str) -> int:
+    """How wide a key cap is."""
+    return int(fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(keys)) + 12
+
+
 def paint_key(painter: QPainter, right: int, height: int, keys: str, colours: Ink) -> None:
     """A key cap whose right edge is at ``right``, centred in ``height``."""
-    width = fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(keys) + 12
+    width = key_width(keys)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(QColor(colours.bg3))

@@ -42,6 +42,7 @@ _EMPTY = (
 )
 _NONE = "No entry of this agent matches."
 _READING = "Reading…"
+_NO_AGENT = "No agent is selected. Choose one on the Fleet page, and press A there. The Backspace key leads to the fleet."
 
 
 class FeedModel(RowModel):
@@ -97,6 +98,7 @@ class Feed(Ground):
         self.view.chosen.connect(self.chosen)
         self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._scrolled())
         self.view.verticalScrollBar().rangeChanged.connect(lambda _low, _high: self._keep_at_end())
+        self._say()
 
     def _build(self) -> None:
         self.search = SearchField("Search this feed", "/", parent=self, kept="filter")
@@ -273,5 +275,6 @@ class Feed(Ground):
             more = "" if self.book.at_start else "+"
             found = f"{len(self.model.rows):,}{more} of {page.count:,}" if is_asked else plural(page.count, "entry", "entries")
             self.shown.setText(found if self.loaded else _READING)
-        self.empty.setText(self.problem or (_READING if not self.loaded else _NONE if is_asked else _EMPTY))
+        why_empty = _READING if not self.loaded else _NONE if is_asked else _EMPTY
+        self.empty.setText(self.problem or (why_empty if self.agent_id else _NO_AGENT))
         self.empty.setVisible(not self.model.rows)

@@ -185,7 +185,7 @@ class ActivityPageView(ListPage):
             self.feed.told(self.feed.book.newest + 1, 0)
 
     def is_ready(self) -> bool:
-        return self.feed.loaded or bool(self.feed.problem)
+        return self.feed.loaded or not self.feed.agent_id or bool(self.feed.problem)
 
     # --- actions ---------------------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class ActivityPageView(ListPage):
         if action_id == "activity.audit" and item is not None and not item.audit:
             return "No audit record is behind this entry: it is from the program's own file."
         if action_id == "activity.rollback" and item is not None and not item.rollback_id:
-            return "Nothing of this entry can be put back: no record was written before it."
+            return "Nothing of this entry can be restored: no record was written before it."
         if action_id in ("activity.say", "activity.interrupt"):
             return self.talk.why_not(action_id.removeprefix("activity."))
         return ""

@@ -124,7 +124,7 @@ def _lines(item: Item) -> Lines:
             return _said(row)
         case "file":
             title = _FILES.get(row.tool, "File")
-            put_back = "can be put back" if row.rollback_id else ""
+            put_back = "restorable" if row.rollback_id else ""
             return _make("file", "text2", title, row.ref, _join(put_back, row.text), mono=True)
         case "spawn":
             return _make("fleet", "accent", "Started", row.text or row.ref, f"agent {row.ref}" if row.text else "", main_role="accent")

@@ -144,8 +144,7 @@ class Deciding(QObject):
         elif action_id == CONFIRM:
             self.answers.confirm(self.ids)
         elif isinstance(current, GrantRow):
-            given = [one for one in self._inbox.grants if one.session == current.session]
-            TakeBackDialog(self._desk, current.session, given, self._given, window).open()
+            TakeBackDialog(self._desk, _standing(self._inbox), self._given, window).open()
         elif asks_why and not self.answers.is_given(action_id, self._meant()):
             DenyDialog(case, partial(self._give, action_id), window, needed=needed).open()
         else:
@@ -175,3 +174,9 @@ class Deciding(QObject):
         self._pane.show_problem(words)
         if words and not self._pane.isVisible():
             self._desk.notices.say("amber", words)
+
+
+def _standing(inbox: Inbox) -> list[GrantRow]:
+    """Every standing approval of the sessions of the selected lines: they end together, also those that a filter hides."""
+    sessions = {row.session for row in inbox.given.picked_rows() or [inbox.given.current()]}
+    return [one for one in inbox.grants if one.session in sessions]

@@ -10,6 +10,7 @@ from console.api import endpoints as ep
 from console.api.policy.approvals import EndGrantBody, GrantRow, GrantsView
 from console.gui.pages.approvals.book import alike
 from console.gui.pages.approvals.case import Case, named_requests
+from console.gui.pages.approvals.words import call_line
 from console.gui.pages.interface import Desk
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.reading import TargetsView
@@ -50,19 +51,29 @@ class DenyDialog(_ReasonDialog):
 
 
 class TakeBackDialog(_ReasonDialog):
-    """Each request of the session needs its own approval from then on."""
+    """Every standing approval of these sessions ends. ``then`` gets the ones that are left, after each session."""
 
-    def __init__(self, desk: Desk, session: str, grants: list[GrantRow], then: Callable[[GrantsView], None], parent: QWidget) -> None:
-        self._desk, self._session, self._then = desk, session, then
-        words = f"{plural(len(grants), 'approval')} of session {session} end. Each of these calls needs an approval again."
-        super().__init__("Take back what the session was given?", "Take back", words, 500, parent)
+    def __init__(self, desk: Desk, given: list[GrantRow], then: Callable[[GrantsView], None], parent: QWidget) -> None:
+        self._desk, self._then = desk, then
+        self._left = list(dict.fromkeys(one.session for one in given))
+        one = len(self._left) == 1
+        whose = f"session {self._left[0]} end" if one else f"{plural(len(self._left), 'session')} end"
+        words = f"{plural(len(given), 'approval')} of {whose}. Each of these calls needs an approval again."
+        title = "Take back what the session was given?" if one else "Take back what these sessions were given?"
+        super().__init__(title, "Take back", words, 500, parent)
+        if len(given) > 1:
+            self.body.insertWidget(1, TargetsView([(f"session {row.session}", call_line(row)) for row in given], self))
 
     def send(self) -> None:
         self.main.setEnabled(False)
         self.problem.hide()
-        body = EndGrantBody(session=self._session, reason=self.reason.text().strip())
+        body = EndGrantBody(session=self._left[0], reason=self.reason.text().strip())
         self._desk.requests.ask(ep.END_GRANTS, body=body).while_alive(self).then(self._done).failed(self.refused)
 
     def _done(self, view: GrantsView) -> None:
         self._then(view)
-        self.accept()
+        del self._left[0]
+        if self._left:
+            self.send()
+        else:
+            self.accept()

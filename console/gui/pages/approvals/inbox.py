@@ -121,7 +121,7 @@ class Inbox(Ground):
         self.decided_model = RowModel(DECIDED_COLUMNS, decided_words, self)
         self.decided = ManyRowView(self.decided_model, paint_decided, lambda row: str(row.id), self, sorts=DECIDED_SORTS)
         self.given_model = RowModel((ITEM_COLUMNS[0],), grant_words, self)
-        self.given = RowView(self.given_model, paint_grant, lambda row: f"{row.session}\0{row.digest}", self, row_height=ITEM)
+        self.given = ManyRowView(self.given_model, paint_grant, lambda row: f"{row.session}\0{row.digest}", self, row_height=ITEM)
         self._held = HeldOrder(self.view, self.model, lambda item: str(item.key))
         self._held.only_pointer = True
         self.moved = moved_button(self)

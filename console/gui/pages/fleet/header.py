@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
@@ -18,6 +20,8 @@ from console.panic.marks import draw_mark
 _Stat = tuple[str, int, str, str, str]
 """word, number, shape, shape colour, number colour"""
 HISTORY = 24
+MONEY_S = 0.9
+"""A sum that changes more often than once a second is not read."""
 
 
 class FleetHeader(QWidget):
@@ -29,7 +33,7 @@ class FleetHeader(QWidget):
         self.new = Button("New agent…", "play", keys="N", small=True, parent=self)
         self.new.move(76, 10)
         self._stats: list[_Stat] = []
-        self._spend = self._burn = 0.0
+        self._spend = self._burn = self._said_at = 0.0
         self._day = self._lacks = self._unread = self._load = ""
         self._history: list[float] = []
 
@@ -38,6 +42,9 @@ class FleetHeader(QWidget):
         new = (_stats(fleet, old), fleet.spend_today_usd, hourly(fleet), fleet.day_words, self._unread, fleet.load_words)
         if new == (self._stats, self._spend, self._burn, self._day, self._lacks, self._load):
             return
+        if new[0] == self._stats and monotonic() - self._said_at < MONEY_S:
+            return  # the page looks again every second
+        self._said_at = monotonic()
         self._stats, self._spend, self._burn, self._day, self._lacks, self._load = new
         counts = [f"{word} {number}" for word, number, *_ in self._stats]
         spend = f"spend today {self._money(self._spend)} {self._day}".rstrip()

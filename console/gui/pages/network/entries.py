@@ -20,12 +20,12 @@ from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import age, count, span
 
 COLUMNS = (
-    Column("host", "Host", share=6),
+    Column("host", "Host", share=8),
     Column("port", "Port", 52),
-    Column("methods", "Methods", 86, hide_below=560),
+    Column("methods", "Methods", 86, hide_below=760),
     Column("paths", "Paths", share=4),
     Column("may", "Data allowed", 116, hide_below=620),
-    Column("owner", "Owner", 84, hide_below=700),
+    Column("owner", "Owner", 84, hide_below=760),
     Column("reason", "Reason and warnings", share=7),
     Column("used", "Used", 58, right=True, hide_below=520),
     Column("hits", "Hits 7 d", 66, right=True, hide_below=480),

@@ -54,12 +54,12 @@ class Head(PageHead):
 
     def say(self, can: int, bad: int, line: str) -> None:
         self._can, self._bad, self._line = can, bad, line
-        self.setAccessibleName(f"Can be put back {can}, conflicts {bad}. {line}")
+        self.setAccessibleName(f"Restorable {can}, conflicts {bad}. {line}")
         self.update()
 
     def paint_parts(self, painter: QPainter, colours: Ink) -> None:
         draw_text(painter, QRectF(180, 14, self.width() - 196, 18), self._line, fonts.ui(11), colours.text2, right=True)
-        x = paint_count(painter, 16.0, "Can be put back", f"{self._can:,}", ("check", "text2", "text"), fonts.REGULAR)
+        x = paint_count(painter, 16.0, "Restorable", f"{self._can:,}", ("check", "text2", "text"), fonts.REGULAR)
         if self._bad:
             paint_count(painter, x, "Conflicts", f"{self._bad:,}", ("triangle", "warn", "warn"), fonts.REGULAR)
 
