@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +38,7 @@ _ORDINARY = re.compile(r"-|/dev/|[a-z]+(-[a-z]+)*\Z")
 _COMMON_FOLDERS = frozenset({"/", "/root", "/tmp", "/home", "/var", "/usr", "/run", "/opt", "/srv"})  # noqa: S108 - names only
 SELECTED = ("marker", "arguments")
 """What a suspect is preselected by; a working folder alone is shared by too many."""
+_STARTED, _MAY_HAVE = "started", "may have started"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +60,16 @@ def find(kept: Iterable[tuple[Record, Kept]], spared: Collection[int], is_own: C
     peers = {peer.pid for _, _, peer in pairs}
     targets = {(pid, ticks) for record, _, _ in pairs for pid, ticks in record.pids.items()}
     found = dict[int, Suspect]()
+    rows = sorted((row.ticks, pid) for pid, row in table.items())  # a parent before what it started
     for record, one, peer in pairs:
         tokens = _telling(record, peer)
-        for pid, row in sorted(table.items()):
-            if pid in found or pid in peers or pid in spared or pid in is_own or not row.is_alive or (pid, row.ticks) in targets:
+        for ticks, pid in rows:
+            row = table[pid]
+            if pid in found or pid in peers or pid in spared or pid in is_own or not row.is_alive or (pid, ticks) in targets:
                 continue
-            if row.ticks < one.since_ticks or not _is_started_by(pid, one.since_ticks, peer, table) or len(found) >= MOST:
+            if ticks < one.since_ticks or len(found) >= MOST or not (how := _started_by(pid, one.since_ticks, peer, table, found)):
                 continue
-            suspect = _suspect(record, peer, pid, row, tokens)
+            suspect = _suspect(record, peer, pid, row, tokens, how, found.get(row.parent))
             if suspect is not None:
                 found[pid] = suspect
     return tuple(found.values())
@@ -190,50 +193,49 @@ def _shared(agent_id: str, pid: int, row: Row, origin: Origin, reapers: Collecti
     return "", ""
 
 
-def _is_started_by(pid: int, since: int, peer: Process, table: dict[int, Row]) -> bool:
-    """By parent; or, for what lost its parent since, by session or cgroup. A caller in the same terminal has lost none."""
+def _started_by(pid: int, since: int, peer: Process, table: dict[int, Row], found: Mapping[int, Suspect]) -> str:
+    """Whether the other end or a suspect started a process, in words; empty: it is not known to.
+
+    By parent; or, for what lost its parent since, by session or cgroup, and last by account. A caller in the same terminal has lost none.
+    """
     top, above = pid, table[pid].parent
+    if above in found:
+        return _MAY_HAVE if not found[above].preselected else _STARTED
     for _ in range(64):
         if above == peer.pid:
-            return peer.pid not in table or table[peer.pid].ticks == peer.start_ticks
+            return _STARTED if peer.pid not in table or table[peer.pid].ticks == peer.start_ticks else ""
         if above <= 1 or above not in table or table[above].ticks < since:
             break
         top, above = above, table[above].parent
     there = table.get(peer.pid)
     is_orphan = above <= 1 or processes.short_name(above) == "systemd"  # whatever lost its parent comes to one of these
-    if there is None or there.ticks != peer.start_ticks or not is_orphan:
-        return False
-    if table[top].session == there.session and there.session > 1:
-        return True
+    if there is None or there.ticks != peer.start_ticks or not is_orphan or top == 2:
+        return ""
     line = processes.cgroup_line(peer.pid)
-    return line not in (None, "/") and processes.cgroup_line(pid) == line
+    if table[top].session == there.session > 1 or (line not in (None, "/") and processes.cgroup_line(pid) == line):
+        return _STARTED
+    return _MAY_HAVE if top == pid and processes.uids(pid) == processes.uids(peer.pid) else ""
 
 
-def _suspect(record: Record, peer: Process, pid: int, row: Row, tokens: Collection[str]) -> Suspect | None:
-    """None when nothing connects it with the agent."""
+def _suspect(record: Record, peer: Process, pid: int, row: Row, tokens: Collection[str], how: str, above: Suspect | None) -> Suspect | None:
+    """None when nothing connects it with the agent. ``above``: the suspect that started it."""
     there = find_process(pid)
     if there is None or there.start_ticks != row.ticks:
         return None
     command = processes.command_line(pid, 4096)
     by, what = _link(record, pid, command, tokens)
-    if not by:
-        return None
+    if above is not None and by not in SELECTED:
+        by, what = above.by, what or "it has no mark of its own"
+    if not by or (above is None and how == _MAY_HAVE and by not in SELECTED):
+        return None  # a folder alone is shared with too many orphans of the account
     is_same_account = there.uid in record.uids
-    why = f"{peer.name or 'process'} (process {peer.pid}) started it after {record.agent_id} was connected to it; {what}"
+    who = f"{peer.name or 'process'} (process {peer.pid})"
+    why = f"{who} {how} it after {record.agent_id} was connected to it" if above is None else f"process {above.pid}, a suspect, started it"
+    why += f"; {what}"
     if not is_same_account:
         why += "; it runs under another account than the agent, so Watchfloor does not end it"
-    return Suspect(
-        record.agent_id,
-        pid,
-        row.ticks,
-        there.program,
-        there.uid,
-        command[:200],
-        why,
-        by,
-        by in SELECTED and is_same_account,
-        peer.pid,
-    )
+    is_selected = is_same_account and how != _MAY_HAVE and by in SELECTED
+    return Suspect(record.agent_id, pid, row.ticks, there.program, there.uid, command[:200], why, by, is_selected, peer.pid)
 
 
 def _link(record: Record, pid: int, command: str, tokens: Collection[str]) -> tuple[str, str]:

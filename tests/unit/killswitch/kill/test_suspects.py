@@ -124,6 +124,28 @@ def test_a_process_of_the_same_terminal_is_none_and_one_that_lost_its_parent_the
         host.communicate()
 
 
+def test_what_a_suspect_started_is_one_and_so_is_what_lost_its_parent_in_a_session_of_its_own(start: Start, work: str) -> None:
+    above = start("/bin/sh", "-c", f"/bin/sleep 61{work[4:]} & : {work}; wait")
+    until(lambda: _running(f"/bin/sleep 61{work[4:]}"), "it runs")
+    [below] = _running(f"/bin/sleep 61{work[4:]}")
+    subprocess.run(["/bin/sh", "-c", f"/usr/bin/setsid /bin/sleep {work}2 &"], check=True)
+    until(lambda: _running(f"/bin/sleep {work}2"), "it runs")
+    [orphan] = _running(f"/bin/sleep {work}2")
+    try:
+        record, there = kept(since=processes.start_ticks(above.pid) or 0)
+        record.words = {work, f"{work}2"}
+        seen = found((record, there))
+        assert (seen[below].by, seen[below].preselected) == ("arguments", True)
+        assert f"process {above.pid}, a suspect, started it" in seen[below].why
+        if processes.parent(orphan) == 1:  # else another process than the first takes orphans here
+            assert (seen[orphan].by, seen[orphan].preselected) == ("arguments", False) and "may have started" in seen[orphan].why
+            record.words = {work}
+            assert orphan not in found((record, there)), "an account alone says nothing"
+    finally:
+        for pid in (below, orphan):
+            os.kill(pid, signal.SIGKILL)  # started here, and nobody has waited for it
+
+
 def _running(command: str) -> list[int]:
     return [pid for pid in processes.every_pid() if processes.command_line(pid) == command and processes.is_alive(pid)]
 
