@@ -168,6 +168,7 @@ class Freezing:
         if not ids:
             return []
         try:
+            # Journal and causes are written before anything runs: after a power cut an agent is frozen too long, never too short.
             guard.journal.append("thaw", agents=ids[:200], n=len(ids), cause=cause, by=by)
             with guard.lock:
                 before = {agent: (set(guard.causes.of(agent)), set(guard.causes.frozen_by.get(agent, ()))) for agent in ids}
@@ -206,8 +207,6 @@ class Freezing:
                     found[agent_id] = self.pausing.unconfirmed.get(agent_id) or why_not_frozen(held, has_engine=guard.engine is not None)
         return {agent_id: why for agent_id, why in found.items() if why}
 
-    # --- hold ---------------------------------------------------------------------------------------------------------
-
     def hold(self, by: str, held_s: float = 0.0) -> Hold:
         """Freezes everything now, and kills when the hold is over; ``held_s`` of it passed before a busy console handled the press.
 
@@ -235,6 +234,7 @@ class Freezing:
         if hold is None:
             raise NotFound("There is no such hold: it was released, or it ended in a kill.", "watchfloor status shows which.")
         self.stop_clock(hold_id)
+        # Two people may hold at once; the first to let go must not thaw what the second still holds.
         others = {agent for other in holds.values() if other is not hold for agent in other.agents}
         holds.pop(hold_id, None)
         try:
@@ -303,8 +303,6 @@ class Freezing:
         deadlines += [] if self.heartbeat_lost else [self._heartbeat_until]
         left = None if self.lease_over else self.lease_left()
         return max(0.0, min([deadline - monotonic() for deadline in deadlines] + ([] if left is None else [left]), default=math.inf))
-
-    # --- timers -------------------------------------------------------------------------------------------------------
 
     def heartbeat(self, planned_restart_s: float | None = None) -> None:
         """The supervisor lives (and, with a planned restart, will be away that long, 120 s at most)."""

@@ -284,6 +284,7 @@ def can_leave(pid: int, leaf: Leaf) -> bool:
     """Whether the process may write the cgroup.procs of our tree: it is root, or owns the leaf. Unknown reads as yes."""
     uids = processes.uids(pid)
     try:
+        # A move needs write access to both groups' common ancestor (cgroup-v2.rst): root and the tree's owner have it.
         owners = {0, leaf.path.stat().st_uid}
     except OSError:
         return True

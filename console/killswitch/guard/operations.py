@@ -111,6 +111,7 @@ def _is_own(guard: Guard, pid: int) -> bool:
     return one is not None and is_own_part(one, guard.supervisor_pid, guard.tree, list(guard.connections.records.values()))
 
 
+# The other causes belong to timers and holds of the guard: the supervisor must not be able to lift what guards against it.
 SUPERVISOR_CAUSES = tuple(c for c in CAUSES if c not in ("hold", "heartbeat", "lease", "soft_stop"))
 CHUNK = 2000
 MOST_READERS = 16
@@ -211,8 +212,6 @@ class Desk:
             )
         return op
 
-    # --- stopping -------------------------------------------------------------------------------------------------------
-
     def _press(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         reason, by, order = (str(message.get(k, ""))[:500] for k in ("reason", "by", "order"))  # a badly worded press still kills
         scope, kill_id = scope_of(message), order_id(message)
@@ -301,8 +300,6 @@ class Desk:
                 answers[agent_id] = f"failed: {error.strerror}"
         return {"relays": dict(list(answers.items())[:20])}
 
-    # --- looking --------------------------------------------------------------------------------------------------------
-
     def _kill(self, message: dict[str, Any]) -> KillSession:
         kill = self._guard.kills.get(text(message, "kill_id", limit=60))
         if kill is None:
@@ -368,8 +365,6 @@ class Desk:
             },
         }
         return _fit(answer)
-
-    # --- the supervisor's -----------------------------------------------------------------------------------------------
 
     def _ticket(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         pids_max = whole(message, "pids_max") if message.get("pids_max") is not None else None

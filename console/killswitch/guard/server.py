@@ -26,6 +26,7 @@ from console.killswitch.kernel.peers import Peer, Standing, find_peer, inside_an
 from console.killswitch.kernel.systemd_notify import ALIVE, notify, passed_socket
 
 MOST_CONNECTIONS = 128
+# A crowd of status readers must never be the reason why a panic button finds no place.
 KEPT_FOR_PRESSES = 8
 MOST_PER_PEER = 16
 MOST_OF_AGENTS = 8
@@ -85,7 +86,9 @@ class Connection:
 
 def _bind(listener: socket.socket, path: Path, mode: int, uid: int | None) -> None:
     """Gives it the name ``path`` in place of what is there. Until mode and owner are set, only this account may connect."""
+    # A killed guard leaves its socket's name behind, and bind refuses an existing one with EADDRINUSE.
     path.unlink(missing_ok=True)
+    # Between bind and chmod the file has the default mode; a client that connects then would keep its connection.
     before = os.umask(0o177)
     try:
         listener.bind(str(path))
@@ -261,8 +264,6 @@ class Doors:
             guard.registry.sweep(guard.afterwards.holds)
             for held in list(guard.registry.held.values())[:200]:
                 held.look()
-
-    # --- connections ----------------------------------------------------------------------------------------------------
 
     def _accept(self, listener: socket.socket, door: str) -> bool:
         """Accept one connection. False when no client waits any more."""

@@ -233,8 +233,6 @@ class Guard:
                 del self.kills[old_id]
         return kill
 
-    # --- what a kill uses of the guard (kill/request.py: Keeper)
-
     def press_latch(self, order: Order) -> None:
         if order.is_all and order.kill_id not in self.latch.state.kills:
             self.registry.generation = self.latch.press(order.kill_id, order.reason).generation

@@ -131,6 +131,7 @@ class Mount:
         if self.root != "/" and line != self.root and not line.startswith(f"{self.root}/"):
             return None
         inside = line.removeprefix(self.root if self.root != "/" else "").lstrip("/")
+        # Seen from another cgroup namespace the kernel gives paths with "..", which would point out of the mount (cgroup_namespaces(7)).
         return None if ".." in inside.split("/") else self.point / inside
 
 
@@ -157,6 +158,7 @@ def find_mounts(mountinfo: str | None = None) -> Mounts:
             v2 = mount
         elif right[0] == "cgroup":
             for controller in right[2].split(","):
+                # Controllers may be mounted together (cpu,cpuacct), so one mount answers for each of its names.
                 v1.setdefault(controller, mount)
     return Mounts(v2, v1)
 
@@ -171,6 +173,7 @@ class Leaf:
     def __init__(self, path: Path, inode: int | None = None) -> None:
         """OSError when it is not there; Refused when the inode is not the recorded one."""
         self.path = path
+        # Opened once and kept: at the moment of a kill the descriptors may have run out, and a path may lead elsewhere.
         self._folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._files: dict[str, int] = {}
         self.inode = os.fstat(self._folder).st_ino
@@ -213,6 +216,7 @@ class Leaf:
                 raise Refused(f"{self.path} is another folder than the one recorded.")
         except FileNotFoundError:
             pass
+        # The last fence before a write that kills a whole subtree: a wrong path in the registry must not reach the desktop.
         if below is not None and below not in self.path.parents and self.path != below:
             raise Refused(f"{self.path} is not under {below}.")
         for pid in ("self", os.getppid(), 1):
@@ -253,6 +257,7 @@ class Leaf:
         if fd is None:
             return f"failed: {name} is not writable here"
         try:
+            # At offset 0 each time: the descriptor is kept open and written again, and no other thread may move its position.
             os.pwrite(fd, data, 0)
         except OSError as error:
             return "gone" if error.errno in _GONE else f"failed: {error.strerror}"
@@ -261,6 +266,7 @@ class Leaf:
     def events(self) -> dict[str, str]:
         """``populated`` and ``frozen`` as the kernel words them; a removed group is not populated."""
         try:
+            # Reading from offset 0 also re-arms the poll: kernfs reports a change only after the last one was read.
             raw = os.pread(self.events_fd, 4096, 0)
         except OSError as error:
             if error.errno in _GONE:
@@ -376,6 +382,7 @@ class Tree:
         beside = mount.locate(line) if mount and line is not None else None
         if beside is None:
             return None
+        # A guard that restarts inside its own limit folder would otherwise nest one level deeper each time.
         parts = [p for p in beside.parts if p != self.root.name]  # the guard itself may run under one
         folder = Path(*parts) / self.root.name / name
         try:
@@ -448,6 +455,7 @@ def make_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree:
             tree = Tree(root, mounts)
             if not tree.agents.can_kill:
                 raise PermissionError(errno.EACCES, "cgroup.kill cannot be written (Linux 5.14 has it)")
+            # Before the controllers are handed down: a group that holds processes cannot give any to its children (cgroup-v2.rst).
             tree.enter_control()
         except OSError as error:
             whys.append(f"{root}: {error.strerror or error}")
@@ -464,6 +472,7 @@ def _candidates(instance_id: str, mounts: Mounts, recorded: str) -> list[Path]:
     name = f"watchfloor-{instance_id}"
     if mounts.v2 is None:
         return []
+    # The former guard's place comes first: its agents live there, and a second tree beside it would leave them out of every kill.
     found = [Path(recorded)] if recorded and Path(recorded).name == name and mounts.v2.point in Path(recorded).parents else []
     if os.geteuid() == 0:
         found.append(mounts.v2.point / name)
@@ -492,6 +501,7 @@ def container_folder(pid: int, container_id: str, mount: Mount) -> Path:
     """The cgroup of a container, through its init. Refused when the path does not name that container."""
     line = cgroup_line(pid)
     folder = mount.locate(line) if line is not None else None
+    # The engine's word alone does not count: a pid that was reused meanwhile would put another program's cgroup into the registry.
     if folder is None or folder == mount.point or not any(container_id in part for part in folder.parts[-2:]):
         raise Refused(f"Process {pid} is not in a cgroup of container {container_id[:12]}.")
     while container_id not in folder.name:

@@ -23,6 +23,7 @@ _CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO
 """Errors that speak of us, not of the process: what could not be looked at is never taken for gone."""
 
 
+# Reading environ and cmdline takes the lock of a process's memory; one stuck in a page fault over FUSE or NFS never gives it back.
 MEMORY_S = 0.5
 """A read of a process's memory is waited for that long; then the process counts as one that could not be looked at."""
 MOST_WAITING = 8
@@ -87,6 +88,7 @@ def _from_memory(pid: int, name: str, limit: int) -> bytes:
 
 def _fields(raw: bytes) -> list[bytes]:
     """Fields of /proc/PID/stat from the 3rd on (proc(5)); the name before them may hold anything, so cut at the last ')'."""
+    # An agent names its own processes: "x) R 1" as a name would shift every field that is counted from the front.
     return raw[raw.rfind(b")") + 2 :].split() if b")" in raw else []
 
 

@@ -116,8 +116,6 @@ class Connections:
                 note_fault("connections", fault)
             pause = min(max(LOOK_S, SHARE * (time.thread_time() - began)), LONGEST_S) if self.records else ALONE_S
 
-    # --- one look
-
     def look(self) -> None:
         """Every agent's sockets and the processes at their other ends."""
         held = {one.entry.agent_id: one for one in self._held()}
@@ -359,8 +357,6 @@ def is_own_part(one: Process, supervisor: int, tree: Tree | None, records: Itera
     where = tree.mount.locate(processes.cgroup_line(one.pid) or "")
     return is_among(where, (tree.root / "control", tree.relays.path))
 
-
-# --- for previews
 
 ROOM = 3000
 """Bytes of one answer (LINE_LIMIT bounds the line)."""

@@ -71,9 +71,6 @@ def read_receipt(guard_dir: Path, kill_id: str) -> Receipt | None:
         return None
 
 
-# --- observed agents that no kill signals -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class UnheldAgent:
     """One of them, as the supervisor saw it."""
@@ -176,9 +173,6 @@ def _words(one: UnheldAgent) -> str:
     else:
         runs = f"process {one.pid} {'runs' if processes.is_the_same(one.pid, one.start_ticks) else 'has ended'}"
     return f"{one.agent_id}{name}, only seen: {one.why or 'not said why'}; {runs}"
-
-
-# --- after a receipt was given ----------------------------------------------------------------------------------------
 
 
 class Afterwards:

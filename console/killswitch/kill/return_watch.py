@@ -182,6 +182,7 @@ class ReturnWatch:
             for one in watched:
                 self._missed(one, self._looked_at)
         self._looked_at = now
+        # The lower bound counts too: after the clock was set back, the age is negative and the file would never be touched again.
         if not 0 <= now - self._beat_at < BEAT_S:
             self._beat_at = now
             with contextlib.suppress(OSError):

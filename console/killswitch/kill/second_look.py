@@ -128,8 +128,6 @@ class SecondLook:
             kill.aims.append(found[-1])
         return found
 
-    # --- containers ---------------------------------------------------------------------------------------------------
-
     def _look_at_engine(self) -> None:
         """Containers that came back are killed until the engine lists none of them, or ``BACK_S`` are over."""
         kill, ever = self._kill, self._kill.field_.containers_ever
@@ -175,8 +173,6 @@ class SecondLook:
             if origin is not None:
                 found += beside(entry.agent_id, (entry.pid, entry.start_ticks), origin, kill.field_.spared())
         kill.suspects = tuple({one.pid: one for one in found}.values())
-
-    # --- strays -------------------------------------------------------------------------------------------------------
 
     def _hunt(self) -> None:
         """Marked processes outside every place of ours: an agent's are killed, others listed."""

@@ -137,6 +137,7 @@ class Aim:
             self.writes["cgroup.kill"] = _checked_kill(held.leaf, mount, below, sending)
         if held.container is not None:
             self.writes["container cgroup.kill"] = _checked_kill(held.container, mount, None, sending)
+        # The shim of a followed agent goes last: while it lives, orphans come to it and stay in sight.
         if held.init is not None and (held.follow() is None or held.leaf is not None):
             self.writes["pidfd SIGKILL"] = _checked_signal(held, spared, sending)
 
@@ -322,6 +323,7 @@ def watch(aims: list[Aim]) -> tuple[select.poll, dict[int, tuple[Aim, Callable[[
                 by_fd[leaf.events_fd] = (aim, leaf.is_populated)
         inits = [held.init] if held is not None and held.init is not None else []
         for process in (*inits, *aim.loose):
+            # A pidfd of a dead process is readable at once and for ever: registered, it would make the poll spin.
             if process.is_alive():
                 poll.register(process.fd, select.POLLIN)
                 by_fd[process.fd] = (aim, process.is_alive)
@@ -364,9 +366,6 @@ def _find_container(engine: Engine, entry: Entry, mount: Mount | None) -> Held |
     held = Held(entry)
     held.open()
     return held
-
-
-# --- agents that were only seen ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,8 +485,6 @@ def _opened(agent: SeenAgent) -> Held | None:
     return Held(entry, init=init)
 
 
-# --- processes that cgroup.kill does not end --------------------------------------------------------------------------
-#
 # Measured (kernel 6.18): of a process whose first thread has ended while others of its run, the kernel sends SIGKILL to the first thread
 # alone, a zombie that takes no signal any more, and skips it at every later write since the signal is pending there. And in a threaded
 # group, which an agent that is root may have made of its own, the write is refused (cgroup-v2.rst): there it is every process.
@@ -529,7 +526,6 @@ def _send(leaf: Leaf, pid: int) -> bool:
     return False
 
 
-# --- What a freezer of cgroup v1 holds
 # A task that is frozen there keeps SIGKILL pending until it is thawed, and cgroup.kill does not thaw it
 # (docs/decisions/0001-kill-by-kernel-objects.md).
 
