@@ -20,6 +20,7 @@ def lower(ticket: Ticket, name: str, value: int) -> bool:
             if not leaf or not path.exists():
                 continue
             now = path.read_text().strip()
+            # v2 writes "max" for no limit, v1 "-1". A limit that an operator set lower stays: bounds here only become tighter.
             if now in ("max", "-1") or int(now) > value:
                 path.write_text(str(value))
             return True
@@ -83,6 +84,7 @@ def _folders(pid: int, *, every: bool = True) -> list[Path]:
             if same:
                 point, root = Path(fields.split()[4]), fields.split()[3]
                 here = point / (path[len(root) :] if root != "/" and path.startswith(root) else path).lstrip("/")
+                # A limit of any group above holds as well, so the tightest of the whole line is what bounds the process.
                 found += [here, *(parent for parent in here.parents if every and point in parent.parents)]
     return found
 

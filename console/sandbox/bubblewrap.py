@@ -30,6 +30,7 @@ from console.sandbox.program_access import check_program
 PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 """Where bwrap may be; PATH is never asked."""
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+# What programs need to resolve accounts, names and certificates; all else of /etc may hold the host's secrets.
 SYSTEM_FILES = (
     "/etc/alternatives",
     "/etc/ca-certificates",
@@ -61,9 +62,11 @@ def contained_options(spec: LaunchSpec) -> tuple[str, ...]:
     options = ["--unshare-all"]
     if not spec.network_mode.is_restricted:
         options.append("--share-net")
+    # --new-session: without it a program inside could push input into the terminal that started it (TIOCSTI, bwrap(1)).
     options += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     for folder in map(Path, SYSTEM_FOLDERS):
         if folder.is_symlink():
+            # On merged systems /bin is a link into /usr: bound as a folder it would hide that, and links below it would break.
             options += ["--symlink", str(folder.readlink()), str(folder)]
         elif folder.is_dir():
             options += ["--ro-bind", str(folder), str(folder)]
@@ -71,6 +74,7 @@ def contained_options(spec: LaunchSpec) -> tuple[str, ...]:
         options += ["--ro-bind-try", file, file]
     if not spec.network_mode.is_restricted:
         options += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]
+    # --dev brings a small set of safe devices; it is remounted read-only afterwards, so that nothing is added to it.
     options += ["--proc", "/proc", "--dev", "/dev", *_scratch(), "--remount-ro", "/dev"]
     return (*options, *_own_things(spec), "--remount-ro", "/", *_start(spec))
 
@@ -99,9 +103,11 @@ def host_view_options(spec: LaunchSpec) -> tuple[str, ...]:
     masked = [str(path.resolve()) for path in (Path("/sys/fs/cgroup"), *session.folders(), *spec.hide) if path.is_dir()]
     for folder in masked:
         options += ["--tmpfs", folder]
+    # A socket or a cookie of the operator's session is a way out of any network mode, so it reads as empty.
     for file in session.files():
         options += ["--ro-bind", "/dev/null", str(file)]
     options += _own_things(spec)
+    # Only now: the agent's own folder may lie below a mask, and its mount point is made in there.
     for folder in masked:
         options += ["--remount-ro", folder]
     return (*options, *_start(spec))
@@ -190,6 +196,7 @@ def try_in(folder: Path) -> None:
 def probe() -> Availability:
     """Whether bwrap works for us; a good answer is kept, a bad one for a minute."""
     with _probe_lock:
+        # A bad answer may be a matter of load or of a setting that was just changed, so it is tried again after a minute.
         if _probed and (_probed[0][1].ok or time.monotonic() - _probed[0][0] < _PROBE_AGAIN_S):
             return _probed[0][1]
         result = _try_once()

@@ -31,8 +31,10 @@ SHIM = Path(__file__).with_name("shim.py")
 LOOK = Path(__file__).with_name("look.py")
 END_S = 10.0
 """Seconds a sandbox may take to vanish after SIGKILL."""
+# The bound that the hardening table asks for (FILES_MAX); an unbounded agent could use up the machine's files.
 _OPEN_FILES = 65536
 _REMEDY = "watchfloor doctor shows what is missing here."
+# Short, so that a frozen group is noticed before much of the time that does not count has been counted.
 _LOOK_S = 0.2
 
 
@@ -144,6 +146,7 @@ def start(spec: LaunchSpec, ticket: Ticket, plan: Plan, is_wanted: Callable[[], 
         )
         pipes.close(*numbers)
         send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), time.monotonic() + PREPARE_S)
+        # The shim reads its order to end-of-file, so it waits until the last writer has closed.
         pipes.close(pipes.spec[1])
         launched = _await_ready(pipes, ticket, Patience(ticket.leaf, is_wanted))
         launched.limit_leaves = ticket.limit_leaves
@@ -195,8 +198,10 @@ def shim_spec(spec: LaunchSpec, ticket: Ticket, plan: Plan) -> dict[str, Any]:
     """What goes down the pipe: every key shim.py reads."""
     rlimits = {"RLIMIT_NOFILE": _OPEN_FILES}
     if spec.memory_max_bytes and not any(lower(ticket, name, spec.memory_max_bytes) for name in MEMORY_FILES):
+        # Only where no cgroup bounds memory: this limit counts each process by itself, so a tree can exceed it.
         rlimits["RLIMIT_DATA"] = spec.memory_max_bytes
     if spec.pids_max and not lower(ticket, "pids.max", spec.pids_max) and not plan.drop:
+        # Counts all processes of the account (getrlimit(2)), the operator's own too: a small number could refuse the agent its first fork.
         rlimits["RLIMIT_NPROC"] = max(spec.pids_max, 64)
     return {
         "leaf": ticket.leaf,
@@ -241,6 +246,7 @@ def socket_door(spec: LaunchSpec) -> Path:
 
 def open_output(path: Path) -> int:
     """The file for stdout and stderr: 0600, append, never through a link. Raises OSError."""
+    # O_NONBLOCK: a FIFO that an agent put in this place would block the open until it has a reader.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
     if stat.S_ISREG(os.fstat(fd).st_mode):
         os.set_blocking(fd, True)
@@ -388,6 +394,7 @@ def end(launched: Launched) -> None:
         os.close(launched.gate)
         launched.gate = -1
     for pidfd in (launched.child_pidfd, launched.init_pidfd):
+        # bwrap's init and ours are both named: before the gate opens neither ends with the other.
         _kill(pidfd)
     end_leaf(launched.leaf)
     for pidfd in (launched.child_pidfd, launched.init_pidfd):
@@ -411,6 +418,7 @@ def wait_empty(leaf: str) -> bool:
     try:
         with Path(leaf, "cgroup.events").open("rb", buffering=0) as events:
             poll = select.poll()
+            # The kernel wakes a poller of cgroup.events at each change (cgroup-v2.rst), so nothing is read in a loop.
             poll.register(events, select.POLLPRI)
             while b"populated 1" in os.pread(events.fileno(), 4096, 0):
                 if (left := deadline - time.monotonic()) <= 0:

@@ -19,11 +19,13 @@ _AF_PACKET, _AF_VSOCK = 17, 40
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # name: (x86_64, aarch64), from the kernel's unistd tables.
 _REFUSED = {
+    # Keyrings are per account and not per namespace: an agent could read what another program of its account left there.
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
     "bpf": (321, 280),
     "perf_event_open": (298, 241),
+    # A process that handles its own page faults can hold a kernel read of its memory for as long as it likes.
     "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
@@ -31,6 +33,7 @@ _REFUSED = {
     "kexec_load": (246, 104),
     "init_module": (175, 105),
     "finit_module": (313, 273),
+    # Opens a file by number, past every folder's rights: the usual way out of a container that has CAP_DAC_READ_SEARCH.
     "open_by_handle_at": (304, 265),
 }
 _REFUSED_STRICT = {
@@ -40,6 +43,7 @@ _REFUSED_STRICT = {
     "mount": (165, 40),
     "umount2": (166, 39),
     "pivot_root": (155, 41),
+    # Entering or building another view of mounts is the first step of most ways out; no contained program needs it.
     "setns": (308, 268),
     "open_tree": (428, 428),
     "move_mount": (429, 429),
@@ -66,6 +70,7 @@ def program(*, strict: bool, user_namespaces: bool = False, machine: str | None 
         _instruction(_LOAD, 0),  # seccomp_data.nr
     ]
     if machine == "x86_64":
+        # x32 calls have the same architecture value and this bit in their number, so they would pass every comparison below.
         code += [_instruction(_AT_LEAST, _X32_BIT, 0, 1), _instruction(_RETURN, _ERRNO | _ENOSYS)]
     for numbers in [*_REFUSED.values(), *(_REFUSED_STRICT.values() if strict else ())]:
         code += [_instruction(_EQUAL, numbers[column], 0, 1), _instruction(_RETURN, _ERRNO | _EPERM)]

@@ -49,6 +49,7 @@ def main(argv: list[str]) -> NoReturn:
     """Enters the leaves, forks the init of the sandbox, reports its pid and ends."""
     spec_fd, status, gate, output = (int(text) for text in argv)
     for fd in (spec_fd, status, gate, output):
+        # Kept across fork, closed at exec: no program that runs from here on may write a report or read the gate.
         os.set_inheritable(fd, False)
     spec: Spec = json.loads(_read_all(spec_fd))
     # Read while our own files can still be read: what looks at the cage from inside.
@@ -58,6 +59,7 @@ def main(argv: list[str]) -> NoReturn:
     load_nothing_later()
     try:
         enter_leaves(spec)
+        # unshare(CLONE_NEWPID) moves only children (pid_namespaces(7)), so the fork below makes the namespace's PID 1.
         if spec["pid_namespace"]:
             _call(libc.unshare(CLONE_NEWPID), "unshare PID namespace")
         pid = os.fork()
@@ -77,6 +79,7 @@ def main(argv: list[str]) -> NoReturn:
 
 def load_nothing_later() -> None:
     """Loads the codecs used below, then forbids imports: the masks may hide Python's library. A forgotten one now fails in every test."""
+    # Python loads a codec from disk at its first use, which is after the masks have hidden that disk.
     codecs.lookup("unicode_escape")
     sys.meta_path.clear()
 
@@ -93,6 +96,7 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
         file.write("500")
     os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))  # who starts it may be ahead, to stop another one
     wake, (out_r, out_w) = _sigchld_pipe(), os.pipe()
+    # While we still hold CAP_SETPCAP: become_harmless and the agent have given it up (capabilities(7)).
     drop_bounding_set(spec)
     wrapped = start_wrapped(spec, (out_r, out_w), (status, gate)) if spec["wrap"] else None
     alone = not spec["pid_namespace"] and not wrapped  # in a PID namespace the kernel ends everybody with us
@@ -101,6 +105,7 @@ def sandbox_init(spec: Spec, status: int, gate: int, output: int) -> NoReturn:
     opened = _read_one(gate) == b"G" and not asked  # end-of-file: the supervisor is gone, and the gate stays shut
     main_child = pass_gate(spec, wrapped, opened, (out_w, status, gate))
     os.close(gate)
+    # While we hold a writer, our own read end never sees end-of-file when the agent is gone.
     os.close(out_w)
     become_harmless(spec, may_kill=alone or spec["tied"])
     code = follow(main_child, out_r, wake, output, int(spec["output_max"]), asked, status if spec["tied"] else -1)
@@ -128,9 +133,6 @@ def pass_gate(spec: Spec, wrapped: "Wrapped | None", opened: bool, fds: tuple[in
     return main_child
 
 
-# -- cgroups -----------------------------------------------------------------------------------------------------------------
-
-
 def enter_leaves(spec: Spec) -> None:
     """Moves this process, and so whatever it starts, into the leaf and the limit leaves. Any failure is final.
 
@@ -142,9 +144,6 @@ def enter_leaves(spec: Spec) -> None:
                 file.write("0")
 
 
-# -- namespaces --------------------------------------------------------------------------------------------------------------
-
-
 def build_view(spec: Spec) -> None:
     """A private mount namespace: own /proc, masks over what the agent may not see, its own things bound back."""
     network = CLONE_NEWNET if spec["net_namespace"] else 0
@@ -152,6 +151,7 @@ def build_view(spec: Spec) -> None:
     make_private()
     if spec["pid_namespace"]:
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    # Opened before the masks cover the paths, and bound back from these descriptors afterwards.
     keeps = [(os.open(source, os.O_PATH | os.O_NOFOLLOW), target, read_only) for source, target, read_only in spec["keep"]]
     masks = mask_list(spec["hide"], [target for _, target, _ in spec["keep"]], spec["uid"], spec["gid"])
     for path in masks:
@@ -160,10 +160,12 @@ def build_view(spec: Spec) -> None:
         bind(fd, target, read_only, any(is_below(target, path) for path in masks))
         os.close(fd)
     for path in masks:
+        # Read-only last: the mount points of what is bound back have to be made inside the mask first.
         mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
     for path in foreign_mounts():
         with contextlib.suppress(FileNotFoundError):
             mount("tmpfs", path, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0555,size=4k")
+    # The machine's own shared memory is a way to programs outside that no network mode and no mask of folders closes.
     if os.path.isdir("/dev/shm"):
         mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=1777,size=100m")
 
@@ -173,6 +175,7 @@ def make_private() -> None:
     try:
         mount(None, "/", None, MS_REC | MS_PRIVATE)
     except OSError as error:
+        # EINVAL says that "/" is no mount point, which is so in a chroot (mount(2)).
         if error.errno != errno.EINVAL:
             raise
         leave_chroot()
@@ -225,6 +228,7 @@ def first_closed(target: str, uid: int, gid: int) -> str | None:
             seen = os.stat(path)
         except FileNotFoundError:
             return None
+        # As the kernel decides: the owner's bits alone count for the owner, even where others may do more (path_resolution(7)).
         shift = 6 if seen.st_uid == uid else 3 if seen.st_gid == gid else 0
         if stat.S_ISDIR(seen.st_mode) and not (seen.st_mode >> shift) & 1:
             return path
@@ -261,6 +265,7 @@ def foreign_mounts() -> list[str]:
         for line in file:
             fields, _, rest = line.partition(" - ")
             path = fields.split()[4].encode().decode("unicode_escape")
+            # A cgroup tree in sight names every other agent; one that is writable lets a process leave its leaf.
             if rest.split()[0] in ("cgroup", "cgroup2", "proc") and path != "/proc":
                 found.add(path)
     found = {path for path in found if os.path.isdir(path)}
@@ -281,9 +286,6 @@ def mount(source: str | None, target: str, kind: str | None, flags: int, data: s
     _call(libc.mount(*arguments, ctypes.c_ulong(flags), os.fsencode(data) if data else None), f"mount {target}")
 
 
-# -- the agent ---------------------------------------------------------------------------------------------------------------
-
-
 def become_agent(spec: Spec, out_w: int, status: int, gate: int) -> NoReturn:
     """The forked child: takes the agent's identity and limits, has itself looked at, runs its command. Exit 126 or 127 when that fails."""
     try:
@@ -293,6 +295,7 @@ def become_agent(spec: Spec, out_w: int, status: int, gate: int) -> NoReturn:
             os.closerange(first, last)
         give_up_privileges(spec)
         os.chdir(spec["cwd"])
+        # Required for a filter without CAP_SYS_ADMIN (seccomp(2)), and no set-user-ID program gives anything back.
         _call(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
         if spec["seccomp"]:
             install_filter(bytes.fromhex(spec["seccomp"]))
@@ -308,8 +311,10 @@ def give_up_privileges(spec: Spec) -> None:
     """Resource limits, default signals, then groups, gid and uid, in that order (setuid last: it takes the right to do the rest)."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
+    # Ignored and blocked signals outlive exec (signal(7)): a pipeline of an agent that ignores SIGPIPE, as Python does, goes on writing.
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.umask(0o022)
+    # A core file carries the agent's memory, secrets included, to wherever core_pattern sends it.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name, value in spec["rlimits"].items():
         _lower_limit(getattr(resource, name), int(value))
@@ -347,6 +352,7 @@ def become_harmless(spec: Spec, *, may_kill: bool) -> None:
     ``may_kill``: it keeps CAP_KILL, where it ends the strays of another uid itself.
     """
     _redirect(os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC))
+    # Not dumpable: a process of the same account can neither trace it nor read its memory (ptrace(2)).
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     if spec["drop"]:
         header = struct.pack("Ii", 0x20080522, 0)  # capset(2): _LINUX_CAPABILITY_VERSION_3
@@ -359,9 +365,6 @@ def _redirect(out: int) -> None:
     os.dup2(null, 0)
     os.dup2(out, 1)
     os.dup2(out, 2)
-
-
-# -- bubblewrap in between ---------------------------------------------------------------------------------------------------
 
 
 class Wrapped:
@@ -457,9 +460,6 @@ def _child_pid(info_r: int) -> int:
         if not part:
             break
     raise OSError(errno.EIO, "bubblewrap did not start its sandbox")
-
-
-# -- following ---------------------------------------------------------------------------------------------------------------
 
 
 def follow(main_child: int, out_r: int, wake: int, output: int, limit: int, asked: list[int], tied: int = -1) -> int:

@@ -27,11 +27,14 @@ from console.sandbox.hardening import Mode, judge, refuse_unless
 from console.sandbox.interface import KILLED_EXIT_CODE, LaunchSpec, Ticket
 
 STEPS = Path(__file__).with_name("steps.py")
+# It must fit into one pipe, which an ordinary account may enlarge to 1 MiB (pipe(7), pipe-max-size).
 PLAN_BYTES = 512 * 1024
 SAID_BYTES = 64 * 1024
 """Of what bubblewrap itself says."""
+# A step of the same account may write into this pipe without end; what comes after this is not read.
 REPORT_BYTES = 256 * 1024
 REFUSED_CHARS = 400
+# F_SEAL_SEAL closes the set: nothing that holds the descriptor can take a seal away or add one.
 _SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _F_SETPIPE_SZ = 1031
 
@@ -162,6 +165,7 @@ def start(spec: CallSpec, plan: Plan, ticket: Ticket, is_wanted: Callable[[], bo
     """
     if not ticket.leaf:
         raise Unavailable("Executing calls is not available, because the agent has no cgroup here.", "watchfloor doctor says why.")
+    # A step may write into the report's pipe; only a line with this word comes from the first process.
     token = secrets.token_hex(16)
     text = json.dumps(
         {"token": token, "workspace": str(spec.workspace), "steps": list(plan.steps), "rlimits": {"RLIMIT_NPROC": spec.pids_max}}
@@ -203,6 +207,7 @@ def _launch_spec(spec: CallSpec, command: tuple[str, ...]) -> LaunchSpec:
         memory_max_bytes=spec.memory_max_bytes,
         cpus=spec.cpus,
         output_max_bytes=SAID_BYTES,
+        # A call is judged before it runs, so it needs no way to ask for more; an agent's socket would be one.
         doorless=True,
     )
 
@@ -219,6 +224,7 @@ def _launch_plan(spec: LaunchSpec, passed: tuple[int, ...]) -> launcher.Plan:
         looker=bubblewrap.looker(),
         look_inside=True,
         passed=passed,
+        # A call without a supervisor has no listener for its output and no clock, so it ends with it.
         tied=True,
     )
 
@@ -235,6 +241,7 @@ class _Descriptors:
         """The six descriptors of steps.py: plan, report, stdout, stderr, code (-1: none), its own text."""
         pipes = [self._pipe() for _ in range(4)]
         fcntl.fcntl(pipes[0][1], _F_SETPIPE_SZ, max(len(plan), 4096))
+        # Nothing reads it yet: a plan that does not fit must fail here and not hang the supervisor's thread.
         os.set_blocking(pipes[0][1], False)
         if os.write(pipes[0][1], plan) != len(plan):
             raise BlockingIOError(11, "the plan does not fit into a pipe")

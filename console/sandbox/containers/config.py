@@ -18,6 +18,7 @@ DEFAULT_PIDS, DEFAULT_MEMORY, DEFAULT_CPUS = 256, 1024**3, 2.0
 LOG_SIZE = "64m"
 FILES = 4096
 """Open files of one process: the kernel's own hard limit, which every engine may set."""
+# Any of these is the right to start a privileged container, which is root on this host.
 _ENGINE_SOCKETS = ("docker.sock", "containerd.sock", "podman.sock", "crio.sock")
 
 
@@ -53,6 +54,7 @@ def _host_config(spec: LaunchSpec, control: Path) -> dict[str, Any]:
         # FULL is the engine's default bridge: the resolver of user-defined networks outlives a disconnect
         # (docs/decisions/0006-loopback-only-sandboxes.md).
         "NetworkMode": "bridge" if is_full else "none",
+        # Nothing answers there: measured, the engine's own resolver carried a name out of a network without a way out (CVE-2024-29018).
         "Dns": [] if is_full else ["127.0.0.1"],
         "ReadonlyRootfs": True,
         "Privileged": False,
@@ -60,15 +62,20 @@ def _host_config(spec: LaunchSpec, control: Path) -> dict[str, Any]:
         "SecurityOpt": ["no-new-privileges:true"],
         "PidsLimit": spec.pids_max or DEFAULT_PIDS,
         "Memory": memory,
+        # This number is memory and swap together (Engine API): equal to Memory means no swap.
         "MemorySwap": memory,
         "NanoCpus": int(cpus * 1_000_000_000),
+        # Without memory the kernel ends agents before the guard and the desktop.
         "OomScoreAdj": 500,
+        # A shared IPC namespace would be a way between sandboxes that no network mode closes.
         "IpcMode": "private",
         "ShmSize": SHM_BYTES,
         "Tmpfs": {"/tmp": f"rw,noexec,nosuid,nodev,size={TMP_BYTES},mode=1777"},  # noqa: S108 - the container's own
+        # Measured: with any other policy a container whose init was killed by the kernel runs again.
         "RestartPolicy": {"Name": "no", "MaximumRetryCount": 0},
         "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}, {"Name": "nofile", "Soft": FILES, "Hard": FILES}],
         "ExtraHosts": [],
+        # The engine keeps all output without a bound by default; one agent could fill the host's disk.
         "LogConfig": {"Type": "json-file", "Config": {"max-size": LOG_SIZE, "max-file": "1"}},
         "PublishAllPorts": False,
         "Mounts": _mounts(spec, control),
@@ -81,6 +88,7 @@ def _mounts(spec: LaunchSpec, control: Path) -> list[dict[str, Any]]:
         if Path(source).name in _ENGINE_SOCKETS:
             raise UsageProblem(f"{source} is an engine's socket: an agent with it would be root on this host.", "Remove that bind.")
     return [
+        # rprivate: a mount that the host makes below a bound folder later must not appear inside the sandbox.
         {"Type": "bind", "Source": source, "Target": target, "ReadOnly": read_only, "BindOptions": {"Propagation": "rprivate"}}
         for source, target, read_only in wanted
     ]

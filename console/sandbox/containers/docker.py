@@ -93,7 +93,9 @@ class Docker:
             if spec.agent_id in self._held:
                 raise Conflict(f"Agent {spec.agent_id} exists already.", "Release it first.")
         with self._engine.calls("build the agent image") as engine:
+            # By digest, never by tag: a tag can be moved to another image between this check and the start.
             digest = image.ensure_image(engine)
+        # The engine refuses a name twice, and a container of the same agent may still be waiting for its removal.
         name = f"watchfloor-{spec.agent_id}-{secrets.token_hex(4)}"
         control = spec.output.parent / f".gate-{name}"
         held = Held("", None, Gate(control))
@@ -110,9 +112,11 @@ class Docker:
                 found = engine.inspect_container(held.container_id)
                 pid = int(found["State"]["Pid"])
                 ticks = start_ticks(pid)
+                # Held before anything else is decided: from here on the number cannot be given to another process unseen.
                 held.pidfd = open_process(pid, ticks)
                 _check_network(pid, spec.network_mode)
                 held.group = self._settle(held.container_id, ticket)
+                # The engine's own description comes last and wins: what an init reports from inside is only its word.
                 facts |= described(found) | limits_of(pid) | {"asked_full": not spec.network_mode.is_restricted}
                 held.given = judge(self.mode, facts)
                 refuse_unless(held.given, self.mode)
@@ -184,6 +188,7 @@ class Docker:
             held.shut_gate()
             if held.pidfd is not None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
+                    # Through the kernel first: measured, an engine under load takes seconds for a kill of its own.
                     signal.pidfd_send_signal(held.pidfd, signal.SIGKILL)
             self.release(prepared)
 

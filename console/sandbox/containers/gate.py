@@ -32,6 +32,7 @@ class Gate:
     def furnish(self) -> None:
         """Makes the folder: readable by any uid, writable by none but ours. Raises OSError."""
         self.folder.mkdir(mode=0o755)
+        # mkdir applies the umask, and the container's account is not ours: it must be able to read its first program.
         self.folder.chmod(0o755)
         for source, name in ((INIT, "init.py"), (launcher.LOOK, "look.py")):
             shutil.copyfile(source, self.folder / name)
@@ -106,6 +107,7 @@ class Gate:
 
 def listen(path: Path) -> socket.socket:
     """A listening unix socket that any uid may connect to, however long its path is. Raises OSError."""
+    # A socket's path may have 107 bytes at most (unix(7)); by way of /proc/self/fd the folder costs only a few of them.
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

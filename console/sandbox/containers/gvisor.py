@@ -20,12 +20,14 @@ from console.sandbox.hardening import Mode
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
 
 RUNTIME = "runsc"
+# The name of the option changed between versions of runsc; any of these lets a bound socket be used.
 OPENS_SOCKETS = ("--host-uds=open", "--host-uds=all", "--fsgofer-host-uds")
 _REMEDY = (
     "Install runsc (apt install runsc) and name it in the engine's daemon.json: "
     '{"runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": ["--network=none", "--host-uds=open"]}}}. '
     "Or launch with --sandbox docker or bubblewrap."
 )
+# Its processes may fork while they are moved, so the look is repeated; a tree that never settles is refused.
 _MOVE_ROUNDS = 20
 OWN_PROCESSES = 256
 
@@ -108,5 +110,6 @@ def _outside(container_id: str) -> list[int]:
                 continue
             mine = any(f"/{container_id}" in line for line in lines)
             if mine and not any(line.startswith("0:") and f"/{container_id}" in line for line in lines):
+                # Named by a cgroup of the container in some hierarchy, so it is certain whose it is; only its v2 group is wrong.
                 found.append(int(entry.name))
     return found
