@@ -20,6 +20,7 @@ from console.egress.envoy.prestart import Warm
 from console.egress.portal import EXIT_DETACHED, EXIT_SANDBOX_GONE
 from console.egress.ports import Helper, Port, open_door
 
+# A relay that does not answer a cut within this is killed, which cuts the same: waiting longer only leaks more.
 _READY_S, _REQUEST_S = 10.0, 1.0
 _WORDS = 300
 
@@ -87,10 +88,12 @@ class Relay:
                 # A leaf of its own: whoever isolates this sandbox kills just this relay, through the kernel.
                 self._leaf = cgroup / agent_id
                 self._leaf.mkdir(exist_ok=True)
+                # Before it gets its port: a relay that carries traffic and is in no group could not be cut by the guard.
                 (self._leaf / "cgroup.procs").write_text(str(self._process.pid))
             order = {"upstream": upstream, "most": most}
             self._idle = self._descriptors() + 3  # two that it is given now, and the one it waits with
             with self._lock:
+                # Only descriptors cross: the relay needs no right to enter a namespace, and the helper sees no byte of an agent.
                 socket.send_fds(self._control, [json.dumps(order).encode()], [port.listener, port.pidfd])
                 self._watcher = threading.Thread(target=self._watch, args=(told,), name=f"relay-{agent_id}", daemon=True)
                 self._watcher.start()

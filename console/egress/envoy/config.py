@@ -42,7 +42,9 @@ def route_config(slot: Slot, allowlist: Allowlist, around: Surroundings) -> Json
         "@type": ROUTES,
         "name": slot.name,
         "virtual_hosts": [*hosts, last],
+        # Routes and clusters come from different files and may be read in either order; a route must not be refused for that.
         "validate_clusters": False,
+        # With some cluster types this header chooses the destination, and it comes from the agent.
         "request_headers_to_remove": ["x-envoy-original-dst-host"],
     }
 
@@ -58,6 +60,7 @@ def _virtual_host(slot: Slot, allowlist: Allowlist, host: str, port: int, around
     named = [n for e in entries for n in e.private_networks]
     virtual: Json = {
         "name": f"{host}:{port}",
+        # Clients leave out the port of plain HTTP, and Envoy compares the whole Host header.
         "domains": [host, f"{host}:80"] if port == 80 else [f"{host}:{port}"],
         "routes": [*_blocked(slot, host, port), *routes, *_refusals(f"outside:{entries[0].entry_id}", _all_in(routes))],
     }
@@ -103,6 +106,7 @@ def _routes(slot: Slot, entry: AllowlistEntry) -> list[Json]:
     if entry.paths:
         only.append({"name": ":path", "string_match": {"safe_regex": {"regex": AMBIGUOUS_PATH}}, "invert_match": True})
     if only:
+        # Method and path in one match: as separate routes, each could let through what the other refuses.
         matches = [m | {"headers": only} for m in matches]
     # "Upgrade: CONNECT" in a plain request is an upgrade too: a server that agreed would get a tunnel that no entry judges.
     plain = {"upgrade_type": "CONNECT", "enabled": False}
@@ -146,13 +150,16 @@ def _front(slot: Slot, allowlist: Allowlist, around: Surroundings, inline: bool)
         "stat_prefix": slot.name,
         "codec_type": "HTTP1",
         **routes,
+        # Before routes are matched: "/a/../b" and "//b" would otherwise match one entry and reach another path.
         "normalize_path": True,
         "merge_slashes": True,
+        # Servers disagree on what %2F means, so no entry can judge it.
         "path_with_escaped_slashes_action": "REJECT_REQUEST",
         "upgrade_configs": [{"upgrade_type": "CONNECT"}],
         # A sandbox is never "internal": its x-envoy-* headers are dropped, not obeyed.
         "use_remote_address": True,
         "internal_address_config": {"unix_sockets": False},
+        # No destination learns an address inside this host.
         "skip_xff_append": True,
         "generate_request_id": False,
         "server_header_transformation": "PASS_THROUGH",
@@ -184,6 +191,7 @@ def _front(slot: Slot, allowlist: Allowlist, around: Surroundings, inline: bool)
         "name": slot.name,
         # 0660: the relay is in Envoy's group; nobody else passes the folder.
         "address": {"pipe": {"path": f"sock/{slot.name}.sock", "mode": 0o660}},
+        # The default of 1 MiB per connection lets one sandbox take the memory of all.
         "per_connection_buffer_limit_bytes": 65536,
         "filter_chains": [{"filters": [hcm]}],
     }
@@ -319,6 +327,7 @@ def discovery(version: str, type_url: str, resources: Sequence[Json]) -> Json:
 def _base() -> Json:
     return {
         "node": {"id": "watchfloor", "cluster": "watchfloor"},
+        # A TCP port of the admin interface can be reached by every account, and ends Envoy with one request.
         "admin": {"address": {"pipe": {"path": ADMIN_SOCKET, "mode": 0o600}}},
         "bootstrap_extensions": [
             typed("envoy.bootstrap.internal_listener", "envoy.extensions.bootstrap.internal_listener.v3.InternalListener", {})

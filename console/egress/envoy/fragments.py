@@ -55,6 +55,7 @@ def allow(allowed: Json) -> Json:
 
 
 def dns_cache(slot: Slot, around: Surroundings) -> Json:
+    # A search domain would turn a name on the list into another name that no operator reviewed.
     cares: Json = {"dns_resolver_options": {"no_default_search_domain": True}}
     if around.resolver is not None:
         address, port = around.resolver
@@ -63,6 +64,7 @@ def dns_cache(slot: Slot, around: Surroundings) -> Json:
         "name": slot.name,
         "dns_lookup_family": "ALL",
         "host_ttl": "60s",
+        # Each sandbox has a cache of its own; a wildcard entry would let an agent fill memory with made-up names.
         "max_hosts": 1024,
         "dns_query_timeout": "5s",
         # An edit may change what a name is allowed to lead to, and a name server may come back: soon asked again.
