@@ -25,6 +25,7 @@ from console.gui.pages.network.page import NetworkPage
 from console.gui.pages.policy.page import PolicyPage
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import SearchField
+from console.gui.window.bars import StatusBar
 from console.gui.window.main import Window
 from console.gui.window.nav import _BADGE_FONT, RAIL_SHAPES, NavItem
 from tests.fakes.operator_server import FakeHouse
@@ -183,3 +184,18 @@ def test_sums_in_the_head_of_the_fleet_stand_long_enough_to_be_read(qtbot: QtBot
     time.sleep(0.5)
     header.take(fleet)
     assert header.accessibleName() not in seen
+
+
+def test_beside_a_notice_no_key_is_painted_over_the_state_of_the_log(qtbot: QtBot) -> None:
+    fonts.load_fonts()
+    bar = StatusBar()
+    qtbot.addWidget(bar)
+    bar.resize(330, bar.height())
+    bar.show_seal("Audit log 1,276 records · log intact up to record 1,268, 5 s ago", False)
+    alone = bar.grab().toImage()
+    bar.show_keys((("?", "all keys"),))
+    assert bar.grab().toImage() == alone
+    bar.resize(600, bar.height())
+    wide = bar.grab().toImage()
+    bar.show_keys(())
+    assert bar.grab().toImage() != wide

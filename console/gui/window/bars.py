@@ -233,13 +233,15 @@ class StatusBar(QWidget):
             self.update()
 
     def _fitting(self, room: float) -> list[tuple[str, str]]:
-        """The keys there is room for; the last one, which leads to all others, always."""
+        """The keys there is room for; the last one, which leads to all others, before any other."""
 
         def width(key: tuple[str, str]) -> float:
             cap, words = (fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(part) for part in key)
             return cap + words + 43
 
         kept, left = list(self._keys[-1:]), room - sum(width(key) for key in self._keys[-1:])
+        if left < 0:
+            return []
         for key in self._keys[:-1]:
             left -= width(key)
             if left < 0:

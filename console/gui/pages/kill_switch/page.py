@@ -223,11 +223,10 @@ class KillSwitchPage(Page):
         elif light == "killed" and view is not None:
             line = f"By {person(view.by) or 'an unknown person'}: “{view.reason}”. Nothing can start until you rearm."
         last = view.receipts[0] if view and view.receipts else None
-        fine = (
-            f"Last kill: {day_clock(last.pressed_at)}, {result_words(last)[0]}, {confirmed_after(last)}"
-            if last
-            else "No kill was ever made here"
-        )
+        fine = "No kill was ever made here"
+        if last is not None:
+            took = f", {confirmed_after(last)}" if last.proven_ms is not None else ""
+            fine = f"Last kill: {day_clock(last.pressed_at)}, {result_words(last)[0]}{took}"
         hosts = view.hosts if view else []
         silent = sum(1 for host in hosts if not host.acknowledged)
         self.head.say(light, word, line, fine, f"{silent} of {plural(len(hosts), 'host')} unknown" if silent else "")

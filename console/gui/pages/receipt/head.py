@@ -14,6 +14,7 @@ from console.domain.verdict import verdict
 from console.gui.models.operators import person
 from console.gui.models.seen import running_words
 from console.gui.models.switch import STEP_TITLES, step_of
+from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.receipt.amended import late
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
@@ -40,7 +41,7 @@ def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = (
     if receipt is None:
         text = f"{guard.proven} of {guard.total} confirmed dead so far" if guard.total else "Waiting for the receipt"
         return Headline("running", text, "SIGKILL is out; the proof is being read")
-    found, reason = verdict(receipt, now), f"This host · reason “{receipt.reason}” · by {person(receipt.by)}"
+    found, reason = verdict(receipt, now), f"This host · reason “{plain_reason(receipt.reason)}” · by {person(receipt.by)}"
     words = found.headline
     if receipt.zero.status is StepStatus.PENDING and not receipt.complete:
         return Headline("running", words, reason)

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 from console.domain.kill import Receipt, Step, StepStatus
 from console.gui.models.operators import person
 from console.gui.models.switch import STEP_TITLES
+from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.receipt.amended import STATES, amended_lines
 from console.gui.pages.receipt.outside import connection_lines, daemon_lines, return_lines, suspect_lines
 from console.gui.theme import fonts
@@ -111,7 +112,7 @@ class ReceiptSide(SidePane):
         press = [
             Fact("When", day_clock(receipt.pressed_at) + clock(receipt.pressed_at)[5:], left_role="text2", right_role="text"),
             Fact("By", person(receipt.by), left_role="text2", right_role="text"),
-            Fact("Reason", receipt.reason, left_role="text2", right_role="text"),
+            Fact("Reason", plain_reason(receipt.reason), left_role="text2", right_role="text"),
             Fact("Scope", "everything" if receipt.scope == "all" else receipt.scope, left_role="text2", right_role="text"),
             Fact("Remote order", receipt.order or "none, a local kill", left_role="text2", right_role="text"),
             Fact("In all, with later steps", took(receipt.ms_total), left_role="text2", right_role="text"),
