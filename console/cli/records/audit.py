@@ -49,6 +49,8 @@ def tail(
         return 0
     for record in records:
         _show(record, as_json)
+    if text and not records and not follow:
+        out.note("No records match the filter.")
     last = records[-1].seq if records else reader.total()
     while follow and not out.gone():
         time.sleep(_LOOK_S)

@@ -145,10 +145,7 @@ def check(
 
 Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded with the old and the new value.")]
 _OF_THE_HOST = "sudo systemctl restart watchfloor"
-_OF_ONES_OWN = (
-    "press Ctrl-C in watchfloor supervisor, and run it again. One that another verb started ends by itself, "
-    "a minute after its last agent and client."
-)
+_OF_ONES_OWN = "press Ctrl-C in watchfloor supervisor, and run it again."
 Key = Annotated[str, Argument(metavar="NAME", help="The setting, as config show names it.")]
 
 
@@ -184,7 +181,18 @@ def _changed(name: str, value: Any, is_reset: bool, reason: str, state_dir: str 
     if row.is_waiting:
         is_hosts = choose_state_dir(state_dir)[0] == HOSTS_STATE
         out.note(f"Now {plain(json.dumps(row.value), 300)} holds. To start it again: {_OF_THE_HOST if is_hosts else _OF_ONES_OWN}")
+        if not is_hosts and (pid := _pid(state_dir)):
+            out.note(f"If another verb started it: kill {pid}. The next verb starts it again; agents go on meanwhile.")
     return 0
+
+
+def _pid(state_dir: str | None) -> int:
+    """Of the supervisor, as its lock says; 0: that cannot be read."""
+    places = seek_places(state_dir)
+    try:
+        return int(json.loads(places.supervisor_lock.read_text())["pid"]) if places is not None else 0
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0
 
 
 def _every_fault(places: Places | None) -> list[Fault]:

@@ -154,6 +154,6 @@ def _show_preview(seen: LadderPreview, as_json: bool) -> int:
 
 
 def _line(agent: LadderAgent) -> str:
-    words = f"{plain(agent.id, 70)}  {plain(agent.name, 60)}  {plain(agent.control_level)}  {plain(agent.state)}"
+    words = f"{plain(agent.id, 70)}  {plain(agent.name, 60)}  {plain(agent.control_level)}  {plain(agent.state.replace('_', ' '))}"
     said = "; ".join(part for part in (plain(agent.why, 300), plain(agent.outside, 300)) if part)
     return words + (f": {said}" if said else "")

@@ -36,7 +36,11 @@ class Given:
         """For the answer to a launch: what its type added, and every secret that was asked for; empty when there is nothing to say."""
         typed = [_shown(v) for v in self.variables if v.origin == "type"]
         asked = [_shown(v) for v in self.variables if v.origin == "launch" and v.secret]
-        said = [f"from the supervisor's environment, as agents of type {self.agent_type}: {', '.join(typed)}"] if typed else []
+        said = (
+            [f"from the supervisor's environment, not from this shell's, as agents of type {self.agent_type}: {', '.join(typed)}"]
+            if typed
+            else []
+        )
         said += [f"asked for with the launch: {', '.join(asked)}"] if asked else []
         return "; ".join((*said, *self.left_out))
 

@@ -8,6 +8,7 @@ from console.api import rearm as rm
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Denied, UsageProblem
 from console.domain.ids import ControlLevel
+from console.domain.words import counted
 from console.killswitch.client.guard_client import GuardClient
 from console.services.fleet.core import Core
 from console.services.notices.shown import Notice
@@ -72,4 +73,5 @@ class Passphrases:
         live = [i for i in state.live if state.agents[i].control_level is ControlLevel.MANAGED]
         if not live or self._places.is_default:
             return []
-        return [f"{len(live)} managed agents run since before; one of your own user id may be able to read its file: start them again"]
+        runs = "runs" if len(live) == 1 else "run"
+        return [f"{counted(len(live), 'managed agent')} {runs} since before and may be able to read its file: start each again"]

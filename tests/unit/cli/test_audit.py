@@ -49,6 +49,12 @@ def test_a_whole_log_prints_an_anchor_that_betrays_a_later_rewrite(watchfloor: W
     assert watchfloor("audit", "verify", "--anchor", "x").code == 2
 
 
+def test_a_filter_that_no_record_matches_says_so(watchfloor: Watchfloor, log: AuditLog) -> None:
+    said = watchfloor("audit", "tail", "--filter", "nothing of this")
+    assert (said.code, said.out, said.err) == (0, "", "No records match the filter.\n")
+    assert watchfloor("audit", "tail", "--filter", "two").err == ""
+
+
 def test_an_older_log_that_was_set_aside_is_not_known_and_never_green(watchfloor: Watchfloor, places: Places, log: AuditLog) -> None:
     set_aside(log.path)
     written(places, "anew")

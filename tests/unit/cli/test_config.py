@@ -108,8 +108,10 @@ def test_a_setting_that_takes_a_restart_says_so_and_how_the_supervisor_is_starte
     row = {"key": "spawn.max_depth", "value": 3 if is_waiting else 4, "next_value": 4, "is_waiting": is_waiting}
     with canned_api(places) as api:
         api.say("POST /api/settings", {"rows": [row]})
+        places.supervisor_lock.write_text('{"pid": 4711}')
         said = watchfloor("config", "set", "spawn.max_depth", "4", "--reason", "r", "--state-dir", str(places.state_dir))
     shutil.rmtree(places.run_dir)
     assert said.code == 0
     assert ("takes effect when the supervisor starts again" in said.out) is is_waiting
     assert ("Now 3 holds. To start it again: press Ctrl-C in watchfloor supervisor" in said.err) is is_waiting
+    assert ("If another verb started it: kill 4711. The next verb starts it again" in said.err) is is_waiting, "a hook may keep it up"

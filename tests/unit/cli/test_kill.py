@@ -96,6 +96,13 @@ def test_a_dry_run_asks_for_the_preview_alone(api: CannedApi, watchfloor: Watchf
     assert watchfloor("freeze", "--session", "s1", "--dry-run").code == 1
 
 
+def test_a_preview_names_a_state_in_the_words_of_the_fleet(api: CannedApi, watchfloor: Watchfloor) -> None:
+    waiting = {"id": "a-1", "name": "n", "control_level": "managed", "state": "needs_ok"}
+    api.say("POST /api/ladder/preview", PREVIEW | {"acts": [waiting]})
+    said = watchfloor("kill", "a-1", "--dry-run")
+    assert "managed  needs ok" in said.out and "needs_ok" not in said.out
+
+
 def test_a_dry_run_of_a_kill_of_everything_kills_nothing(api: CannedApi, watchfloor: Watchfloor) -> None:
     api.say("POST /api/ladder/preview", PREVIEW | {"action": "kill", "reach": "all"})
     assert watchfloor("kill", "--all", "--dry-run").code == 0
