@@ -27,6 +27,7 @@ SCHEMA_2 = "agent-kill/2"
 """The format before orders had numbers: it names no number, so it settles none. What it releases stays released."""
 SIZE_LIMIT = 64 * 1024
 """Bytes; a larger object is junk and is not even downloaded."""
+# Larger integers are not the same number in every JSON reader (RFC 8259, 6), and so under every signature.
 MAX_EPOCH = 2**53 - 1
 _MAX_SIGNATURES = 16
 _BOM = b"\xef\xbb\xbf"
@@ -118,6 +119,7 @@ def parse(body: bytes, keys: KeySet) -> KillOrder | SignedUnkill | Junk:
     try:
         document = _read_json(body)
         killed = document.get("killed")
+        # Before schema, fleet and signatures: a person who stops a fleet by hand must not fail at a field.
         if killed is True:
             return KillOrder(_text(document.get("reason")), _text(document.get("actor")))
         if killed is not False:
@@ -145,6 +147,7 @@ def _read_json(body: bytes) -> dict[str, Any]:
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     document = dict(pairs)
+    # Readers differ in which of two equal keys counts, so one document could say two things.
     if len(document) != len(pairs):
         raise _Refused("it has a key twice")
     return document
@@ -163,6 +166,7 @@ def _read_unkill(document: dict[str, Any], keys: KeySet) -> SignedUnkill:
     schema = document.get("schema")
     if not isinstance(schema, str) or schema not in _FIELDS:
         raise _Refused(f"its schema is not {SCHEMA} (unsigned, or made by something else)")
+    # A field that this version does not know could limit the release in a way that it would overlook.
     if set(document) != _FIELDS[schema]:
         raise _Refused(f"it un-kills without exactly the fields of {schema}")
     if document["fleet"] != keys.fleet:
@@ -179,6 +183,7 @@ def _read_unkill(document: dict[str, Any], keys: KeySet) -> SignedUnkill:
         raise _Refused("its releases are not a list of orders")
     # 5. A quorum of distinct keys over these very bytes.
     signed_by = _signing_keys(document, keys)
+    # A key set that is empty or damaged must not read as "no signature needed".
     if keys.quorum < 1 or len(signed_by) < keys.quorum:
         raise _Refused(f"{len(signed_by)} of {max(1, keys.quorum)} required signatures are good")
     named = tuple(Order(r) for r in releases)

@@ -180,8 +180,10 @@ def observe(state: HostState, seen: Observation) -> Outcome:
         case History():
             return _history(state, seen)
         case Missing():
+            # A thief of the bucket can delete it: that must free no host, and must not take a rearm either.
             return _distrust(state, "The remote kill file is missing.")
         case Unchanged():
+            # A host that is soft waits for one whole read: an answer without a document proves nothing about who wrote it.
             return (state, (LeaseRenewed(),)) if state.mode is Mode.ARMED else (state, ())
         case Unreadable():
             return state, (Alarm(f"{seen.what} could not be read: {seen.why}."),)
@@ -214,6 +216,7 @@ def _kill(state: HostState, order: Order, reason: str) -> Outcome:
 
 
 def _numbered(state: HostState, seen: Numbered) -> Outcome:
+    # A quorum has settled every number up to here, so a cache that serves one again must not kill a second time.
     if number_of(seen.order) <= state.settled:
         return state, (Alarm(f"Order {number_of(seen.order)} is settled and was served again (a stale cache, or a replay)."),)
     after, effects = _kill(state, seen.order, seen.reason)
@@ -239,6 +242,7 @@ def _history(state: HostState, seen: History) -> Outcome:
 
 
 def _unkill(state: HostState, content: SignedUnkill) -> Outcome:
+    # An old release that is put back could otherwise free hosts that obey a newer order (replay).
     if content.epoch < state.epoch:
         return state, (Alarm(f"An older signed document was served: epoch {content.epoch}, this host knows {state.epoch}."),)
     accepted = replace(
@@ -253,6 +257,7 @@ def _unkill(state: HostState, content: SignedUnkill) -> Outcome:
         return accepted, (*lift, LeaseRenewed())
     if content.epoch == state.epoch:
         return state, ()  # the baseline put back over a kill, or one kept by a cache: it releases nothing
+    # The signers have not seen that order, so they cannot have released it.
     if not all(_covers(content, order) for order in state.latched):
         return state, (Alarm("A signed release does not cover every kill order latched on this host."),)
     released = (*state.released, *state.latched)[-RELEASED_KEPT:]
@@ -272,6 +277,8 @@ def _distrust(state: HostState, why: str) -> Outcome:
 
 def _restart(state: HostState) -> Outcome:
     if state.latched:
+        # Told again because the guard may have been down while the order came; its latch is idempotent.
         return state, tuple(Latch(order, "latched before the restart", remembered=True) for order in state.latched)
+    # The last good read of a former run says nothing about the present: an order may have come while no poller ran.
     why = "The poller started without a lease and has not read the remote kill file yet."
     return replace(state, soft=True), (SoftStop(why),)

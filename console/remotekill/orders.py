@@ -26,6 +26,7 @@ AHEAD = 8
 """How many numbers behind a free one are read now and then: an order whose predecessor the owner deleted is found there."""
 GENERATIONS_AT_ONCE = 24
 """Earlier generations of the kill file that one poll downloads at most."""
+# A writer can add versions without end, and a list that is cut could hide a kill: more is an error.
 GENERATIONS_LISTED = 5000
 NUMBERS_LISTED = 20_000
 
@@ -153,6 +154,7 @@ def gather_history(
     for blob in new[:most]:
         try:
             found.append(Found(0, generation_in(blob), download(holder, blob, SIZE_LIMIT)))
+        # Its size is no excuse: what cannot be read whole still exists, and a large object may hide a kill.
         except ObjectTooLarge:
             found.append(Found(0, generation_in(blob), None))
         except ObjectMissing:
@@ -194,6 +196,7 @@ def add_order(bucket: storage.Bucket, prefix: str, document: bytes, first: int, 
     number, sha = first, sha256_of(document)
     unconfirmed: RemoteWrite | None = None
     while True:
+        # Generation 0 as a precondition means "only if it does not exist": the bucket itself decides between two writers.
         generation, refused = _create(bucket, order_name(prefix, number), document)
         whose, seen, why = _look(bucket, order_name(prefix, number), document)
         if whose is _Whose.OURS:
@@ -201,6 +204,7 @@ def add_order(bucket: storage.Bucket, prefix: str, document: bytes, first: int, 
         if generation:
             words = f"failed: written as order {number}, but not confirmed ({why or 'something else was read back'})"
             unconfirmed = RemoteWrite(generation, False, words, sha, number=number)
+        # Written once is enough: a second number for the same order would have to be settled by a release too.
         if unconfirmed and (whose is _Whose.ANOTHER or why == DENIED):
             return unconfirmed
         trouble = refused or why
@@ -210,6 +214,7 @@ def add_order(bucket: storage.Bucket, prefix: str, document: bytes, first: int, 
         elif refused in ("HTTP 401", DENIED):
             break
         else:
+            # Several consoles may write at the same moment; without chance they would meet again at each try.
             wait = random.uniform(0.1, 0.8)
         if left() <= wait:
             break

@@ -103,7 +103,9 @@ class Poller:
         while not self._stopping.is_set():
             began = self._clock()
             self.poll_once()
+            # Hosts that were started together would otherwise ask the bucket at the same moment for ever.
             gap = random.uniform(0.5, 1.0) * self._period_s - (self._clock() - began)
+            # A read that takes longer than the period must not turn the loop into one without a pause.
             self._wake.wait(max(0.05 * self._period_s, gap))
             self._wake.clear()
 
@@ -121,7 +123,9 @@ class Poller:
         self._deliver()
         with self._lock:
             keys = self._keys
+            # Taken before the request: the lease counts from when the answer may have been made, not from when it arrived.
             began, known = self._channel.ask(whole=self._state.mode is not Mode.ARMED or self._unsaved)
+        # Without the lock: a fetch may hang for its whole deadline, and the status must answer meanwhile.
         seen = self._store.read(known)
         with self._lock:
             changed, far = self._channel.is_changed(seen), self._channel.is_full
@@ -215,6 +219,7 @@ class Outbox:
         with self._lock:
             match effect:
                 case Latch():
+                    # A release that waited behind a busy guard must not be told after a kill that came since.
                     self._drop(LiftSoftStop | LeaseRenewed)
                     behind = sum(isinstance(e, Latch) for e in self._waiting)
                     self._waiting.insert(behind, effect)

@@ -90,6 +90,7 @@ class RemoteStore:
         def lane(name: str, *, writes: bool) -> Lane:
             return Lane(name, endpoint=endpoint, credentials=credentials, writes=writes)
 
+        # A client of its own, with the right to read only: no write and no long list delays the next look.
         self._polling = lane("poll", writes=False)
         self._writing = lane("write", writes=True)
         self._listing = lane("list", writes=True)

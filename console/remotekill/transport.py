@@ -33,6 +33,7 @@ GOOGLE_ENDPOINT = "https://storage.googleapis.com"
 ANSWER_LIMIT = 2 * 1024 * 1024
 """Bytes of any one answer of the server (metadata, listings, media), after decompression."""
 _SCOPE = "https://www.googleapis.com/auth/devstorage."
+# A thread in a blocked name look-up cannot be ended; without a bound an outage would fill the process with them.
 _MAX_HUNG = 8
 
 FAULTS: tuple[type[Exception], ...] = (
@@ -124,6 +125,7 @@ class _Adapter(requests.adapters.HTTPAdapter):
     def __init__(self, sockets: _Sockets, clock: ServerClock) -> None:
         self._sockets = sockets
         self._clock = clock
+        # No retries below us: they would spend the deadline on one answer, and a poll follows in seconds anyway.
         super().__init__(pool_connections=2, pool_maxsize=2, max_retries=0)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[no-untyped-call,unused-ignore]
@@ -160,6 +162,7 @@ class _Adapter(requests.adapters.HTTPAdapter):
         response = super().send(request, stream=True, **kwargs)
         pieces, size = [], 0
         try:
+            # Counted after decompression: a few kilobytes of gzip may hold gigabytes.
             for piece in response.raw.stream(16384, decode_content=True):
                 size += len(piece)
                 if size > ANSWER_LIMIT:
