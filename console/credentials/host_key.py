@@ -66,6 +66,7 @@ def ensure_host_key(keys_dir: Path) -> Ed25519PrivateKey:
     try:
         make_folder(keys_dir)
         if not os.path.lexists(private_file):
+            # A new key in its place would sign receipts that no checker's copy of the old one accepts, and hide the loss.
             if os.path.lexists(public_file):
                 raise ConsoleError(
                     f"The host key {private_file} is gone, its public part is still there.",

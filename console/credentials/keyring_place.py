@@ -131,6 +131,7 @@ def bounded(work: Callable[[], T]) -> T:
         except _REFUSALS as error:
             refused.append(error)
 
+    # A D-Bus call into a locked keyring cannot be interrupted, so its thread is left behind and the caller goes on.
     thread = threading.Thread(target=call, name="keyring", daemon=True)
     thread.start()
     thread.join(ANSWER_S)

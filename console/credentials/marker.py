@@ -19,6 +19,7 @@ from console.domain.process.durable import replace_file
 
 MARKER = "rotation.json"
 LAST = "rotation-last.json"
+# Each rotation that was cut off may leave one more value that has to be refused.
 OLDS_KEPT = 8
 _LIMIT = 1024 * 1024
 

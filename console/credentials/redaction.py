@@ -13,7 +13,9 @@ HIDDEN = "[secret]"
 _SHORTEST = 8
 """Shorter values are not learned: replacing them would tear ordinary words apart."""
 _SHORTEST_LINE = 16
+# Every JWT begins so: it is base64 of '{"'. That hides tokens of other programs too, which were never learned.
 _TOKEN = re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
+# Agents send nested data; deeper than this is hidden whole instead of failing in the middle of a record.
 _DEEPEST = 60
 
 

@@ -43,6 +43,7 @@ from console.credentials.token_keys import KEYS_NAME
 from console.credentials.tokens import Tokens
 from console.domain.errors import ConsoleError
 
+# A rearm waits for the rotation: one verifier that hangs must not hold the whole instance for minutes.
 LIMIT_S = 25.0
 """No further secret is begun after this; what is left goes on with the next rotation."""
 NOT_ON_RECORD = "whether its old value was accepted before the change is not on record"
@@ -131,6 +132,7 @@ def rotate(
     result = _result(run, resumed, not only)
     try:
         keep(result)
+        # The marker is the only proof that something is open, so it goes last and only when nothing is.
         if run.items and all(item.ok for item in run.items):
             (tokens.store.folder / MARKER).unlink(missing_ok=True)
             on_step("finished")
@@ -159,6 +161,7 @@ def _open(run: Run, plugs: Sequence[Plug], only: frozenset[str]) -> None:
     # 1. Take up what was left, or note what is about to be replaced, durably, before anything is.
     wanted = [name for name in (*KEY_ITEMS, API_KEY, *(plug.name for plug in plugs)) if not only or name in only]
     if any(name in wanted for name in KEY_ITEMS):
+        # One key set signs for both audiences, so neither can be replaced without the other.
         wanted = [*KEY_ITEMS, *(name for name in wanted if name not in KEY_ITEMS)]
     left = load_marker(run.tokens.store.folder)
     if left is not None:
@@ -183,6 +186,7 @@ def _open(run: Run, plugs: Sequence[Plug], only: frozenset[str]) -> None:
         run.marker.keys_before = fingerprint_of(text)
         run.marker.canaries = canaries_of(run.tokens)
         if text is not None:
+            # Kept before it is replaced: without the old key no old token can be made, and none presented.
             keep_old(run.tokens.store, SIGNING_KEY, text)
     save_marker(run.tokens.store.folder, run.marker)
 
@@ -266,6 +270,7 @@ def _rotate_one(run: Run, plug: Plug) -> None:
             ok, words = _shown(run, plug)
     except ConsoleError as error:
         ok, words = False, f"failed: {error}"
+    # A value that was never accepted is refused as well; only a change from accepted to refused proves the rotation.
     if ok and (doubt := run.marker.doubts.get(name, NOT_ON_RECORD)):
         ok, words = False, f"unknown: {doubt}, so that it is refused now proves nothing; the new one is accepted. Rotate it again by name"
     if ok:
@@ -280,6 +285,7 @@ def _prepare(run: Run, plug: Plug) -> None:
         keep_old(store, name, old)
     run.marker.doubts[name] = store.redact(doubt_of(plug, old))[:300]
     fresh = "" if plug.issues else (ApiKey.fresh() if name == API_KEY else secrets.token_urlsafe(32))
+    # Stored before it is set anywhere: a crash in between would leave a system with a value that is on no disk.
     store.set(f"new.{name}", fresh)
     run.reached(name, Phase.PREPARED)
 
@@ -298,6 +304,7 @@ def _change(run: Run, plug: Plug) -> None:
     if not given and not plug.issues:
         raise ConsoleError(f"The new value of {name} is lost.", "Rotate again.")
     held = plug.change(before[-1] if before else "", given)
+    # Before any words of the other system are kept: an error text may quote the value that was just set.
     store.redactor.learn(held)
     if held != given:
         store.set(f"new.{name}", held)

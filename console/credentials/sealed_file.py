@@ -47,6 +47,7 @@ def read_credential(folder: str) -> bytes:
     if not stat.S_ISREG(seen.st_mode) or seen.st_mode & 0o007 or seen.st_uid not in (0, os.geteuid()):
         raise Unavailable(f"systemd credential: {CREDENTIAL} is open to other accounts, or belongs to one")
     if len(raw) < SHORTEST:
+        # HKDF spreads the entropy of its input and adds none, so a short word would make a weak key (RFC 5869, 4).
         raise Unavailable(f"systemd credential: {CREDENTIAL} has less than {SHORTEST} bytes: openssl rand -base64 48 makes a key")
     return raw
 
@@ -87,6 +88,7 @@ class SealedFile(SecretFile):
         ).encode()
 
     def _key(self, salt: bytes) -> bytes:
+        # The instance is part of the key: one credential may serve several instances, and none opens another's file.
         return HKDF(hashes.SHA256(), 32, salt, b"watchfloor secrets " + self._instance).derive(self._credential)
 
     def _unusable(self, why: str) -> ConsoleError:

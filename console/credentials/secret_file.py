@@ -40,6 +40,7 @@ class SecretFile:
 
     def _read(self) -> dict[str, str]:
         try:
+            # O_NONBLOCK: a FIFO in its place would hold up every request that checks a token.
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return {}
@@ -77,6 +78,7 @@ class SecretFile:
     def _locked(self) -> Iterator[None]:
         try:
             make_folder(self.path.parent)
+            # A file beside it: the secrets' own file is replaced at each write, and a lock on the old one would guard nothing.
             lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise self._unusable(f"cannot be locked: {error.strerror}") from error

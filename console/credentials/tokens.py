@@ -20,10 +20,13 @@ from console.credentials.token_keys import KEY_BYTES, KEYS_NAME, KID, TokenKeys,
 from console.credentials.token_state import TokenState, TokenStateFile
 from console.domain.errors import ConsoleError, Denied, TokenRefused, UsageProblem
 
+# Clocks of the host and of a container or another host differ by a few seconds.
 LEEWAY_S = 5
+# Cut before any parsing: what comes here is not authenticated yet.
 _LONGEST_TOKEN = 4096
 _JTI = re.compile(r"[0-9a-f]{32}")
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+# Measured: PyJWT takes a token without exp as one that never ends, unless the claim is required.
 _REQUIRED = ["exp", "iat", "aud", "jti", "sub", "iss", "epoch"]
 
 
@@ -91,6 +94,7 @@ class Tokens:
             "iat": now,
             "exp": now + ttl,
             "jti": secrets.token_hex(16),
+            # The epoch makes every token of before a kill worthless at once, long before the keys are rotated.
             "epoch": epoch,
         }
         return {**claims, "agent_id": agent_id} if agent_id else claims
@@ -100,6 +104,7 @@ class Tokens:
 
         Under their own kid and under the current one, for both audiences. Every verifier must refuse each of them.
         """
+        # The header names a key, and a thief may put the current name above an old signature.
         kids = {self.keys().current}
         made = []
         for kid, key in old.keys.items():
@@ -124,6 +129,7 @@ class Tokens:
                 audience=str(kind),
                 issuer=self._issuer,
                 leeway=LEEWAY_S,
+                # Lifetimes are checked below by our own clock, which tests and a suspend can be measured against.
                 options={"require": _REQUIRED, "strict_aud": True, "verify_exp": False, "verify_iat": False},
             )
         except (jwt.PyJWTError, ValueError, TypeError) as error:
@@ -137,6 +143,7 @@ class Tokens:
             raise _refused()
         # 4. The epoch of now (a kill raises it), and not revoked.
         state = self._state.load()
+        # The floor lies with the keys: a state file that is put back to an older one must not revive tokens.
         if claims.epoch != max(state.epoch, keys.epoch_floor) or claims.agent_id in state.revoked | state.barred:
             raise _refused()
         return claims
@@ -225,6 +232,7 @@ def _kid_of(token: str) -> str:
     except (jwt.PyJWTError, ValueError, TypeError) as error:
         raise _refused() from error
     kid = header.get("kid")
+    # Any further field (jku, jwk, x5u) could name a key of the sender's own (RFC 8725, 3.10).
     if set(header) != {"alg", "typ", "kid"} or header["alg"] != "HS256" or header["typ"] != "JWT":
         raise _refused()
     if not isinstance(kid, str) or not KID.fullmatch(kid):
