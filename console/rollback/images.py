@@ -70,6 +70,7 @@ def _read(fd: int, path: str, max_bytes: int, keep: Callable[[bytes], object] | 
         if keep is not None:
             keep(piece)
     after = os.fstat(fd)
+    # A copy of a file that is written at the same time may hold a state that never was.
     if stamp_of(before) != stamp_of(after) or size != after.st_size:
         raise Changing(f"{path[:120]!r} keeps changing while it is read.", "Stop what writes to it, then try again.")
     return Image(whole.hexdigest(), size, after.st_mode & 0o777, after.st_uid, after.st_gid, stamp_of(after))

@@ -30,6 +30,7 @@ _SCHEMA = (
     "CREATE INDEX records_by_undoes ON records (undoes, seq)",
     f"CREATE TRIGGER records_facts BEFORE UPDATE OF seq, {_FACTS} ON records"
     " BEGIN SELECT RAISE(ABORT, 'a rollback record keeps its facts'); END",
+    # Measured: REPLACE deletes a row without its triggers unless recursive_triggers is on, so that is set as well.
     "CREATE TRIGGER records_stay BEFORE DELETE ON records BEGIN SELECT RAISE(ABORT, 'a rollback record stays'); END",
 )
 
@@ -94,6 +95,7 @@ class Journal:
         self._lock = threading.RLock()
         self._path = path
         try:
+            # Made here and not by SQLite, which would follow a link and use the umask for its mode.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             self._connection = sqlite3.connect(path, timeout=5.0, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:

@@ -59,6 +59,7 @@ def put(folder: int, name: str, draft: str, before: Image, now: Image, fill: Cal
         else:
             _exchange(folder, draft, name, now)
         # 3. On disk.
+        # Without this a power cut may undo the rename, while the record already says that the file was put back.
         os.fsync(folder)
     except OSError as error:
         raise _failed(error) from error
@@ -134,6 +135,7 @@ def _exchange(folder: int, draft: str, name: str, now: Image) -> None:
     if not _is(folder, name, now):
         raise Conflict(_CHANGED, "Look at it again.")
     ours = os.stat(draft, dir_fd=folder, follow_symlinks=False).st_ino
+    # EXCHANGE, not a plain rename: what was there is kept under the draft's name and can be compared before it goes.
     rename(folder, draft, name, _EXCHANGE)
     if os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino != ours:
         raise Conflict("Another process replaced the file during the restore.", "Stop the agent, then check the file again.")

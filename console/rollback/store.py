@@ -18,6 +18,7 @@ from console.rollback.putting_back import folder_of, put, remove, sweep
 from console.rollback.safe_open import MAX_BYTES, check_plain, open_beneath, relative_parts, workspace
 from console.rollback.words import conflict, dry_run, state
 
+# An agent that rewrites large files all day must not fill the disk that the latch needs.
 MAX_TOTAL = 4 * 1024**3
 
 
@@ -61,6 +62,7 @@ class RollbackStore:
         parts = relative_parts(rel_path, self._roots(context_id))
         with workspace(self._workspaces, context_id) as root:
             before = self._objects.snapshot(root, parts, self._max_bytes)
+        # Content before record: a record whose content was lost in a crash would promise a restore that cannot be done.
         failpoint("snapshot.kept")
         entry = self._journal.add(agent_id, context_id, kind, "/".join(parts), before, time.time())
         return entry.as_record(RollbackState.UNKNOWN)
@@ -80,6 +82,7 @@ class RollbackStore:
     def records(self, limit: int = 500, agent_id: str | None = None) -> list[RollbackRecord]:
         """The newest records, newest first, each with its state as the disk is now (unknown where that was not looked at)."""
         entries = self._journal.newest(max(1, min(limit, 5000)), agent_id)
+        # A list of many large files would otherwise be hashed whole each time that a page is shown.
         budget = [self._max_bytes]
         return [entry.as_record(self._state(entry, budget)) for entry in entries]
 
@@ -157,6 +160,7 @@ class RollbackStore:
     def _keep(self, root: int, entry: Entry, expected: str | None) -> Entry:
         kind = RollbackKind.FILE_DELETE if entry.before_sha256 is None else RollbackKind.FILE_WRITE
         kept = self._objects.snapshot(root, entry.parts, self._max_bytes)
+        # Read again while it is kept: the file may have changed between the operator's look and this moment.
         if kept.sha256 != expected:
             raise Conflict("The file is not what you looked at any more.", "Look at the record again, then decide.")
         return self._journal.add(entry.agent_id, entry.context_id, kind, entry.path, kept, time.time(), undoes=entry.record_id)

@@ -23,6 +23,7 @@ from console.rollback.persistence.places import (
 )
 from console.rollback.persistence.tree import Parts, Tree
 
+# An agent can nest folders without end, to outlast the look.
 DEPTH = 48
 BELOW = 5
 """Folders deep that ``**`` goes."""
@@ -72,6 +73,7 @@ class Reader:
         self._names += 1
         if self._names > self._bounds.names:
             raise _Cut(f"more than {self._bounds.names:,} names")
+        # The clock is asked once in a while only: there may be 400,000 names.
         if self._names % 64 == 0:
             self.check()
 
