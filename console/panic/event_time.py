@@ -65,6 +65,7 @@ def moment(timestamp: int, now: float, since: float = 0.0) -> float | None:
         return None
     age_ms = now * 1000 - timestamp
     if timestamp < _WRAP_MS:
+        # Shifted by the tolerance, so that an event slightly ahead of our clock does not count as one of 49 days ago.
         age_ms = (age_ms + AHEAD_S * 1000) % _WRAP_MS - AHEAD_S * 1000
     if not -AHEAD_S * 1000 <= age_ms <= OLDEST_S * 1000:
         return None

@@ -122,12 +122,14 @@ class GuardLink(QObject):
 
     def ask_status(self) -> None:
         """Asks once; the answer comes by ``status_came``."""
+        # One question at a time: a guard that is slow for a moment must not find a row of status requests afterwards.
         if not self._waiting:
             self.call("status", self.status_came.emit)
 
     def _connect(self) -> None:
         if self.path is None or self._socket is not None:
             return
+        # Not blocking: a guard that is stopped leaves its backlog full, and the window's thread would stand in connect.
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             made.connect(str(self.path))  # a unix socket is connected at once, or refused (connect(2))

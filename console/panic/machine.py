@@ -172,14 +172,17 @@ class PanicMachine:
     def _begin_hold(self, press: _Press) -> None:
         """Freezes. The part of the hold that is over already counts, but for the time in which a waiting release is handled."""
         late = max(0.0, press.handled - press.at) if press.at is not None else 0.0
+        # A release that waits in the queue must still be able to stop the kill, however late the press is handled.
         held = min(late, HOLD_S - HELD_GRACE_S)
         self._attempt += 1
         self._press, self._hold_id, self._hold_failed = press, None, False
+        # The time that a busy thread took before it handled the press is part of the finger's hold.
         self._become(PanicState.HOLDING, HOLD_S - held)
         attempt = self._attempt
         self._port.hold(held, lambda hold_id: self._held(attempt, hold_id))
 
     def _held(self, attempt: int, hold_id: str | None) -> None:
+        # An answer of an earlier hold says nothing of this one, and its id must not be thawed in place of the new one.
         if attempt != self._attempt:
             return
         self._hold_id, self._hold_failed = hold_id, hold_id is None
@@ -222,6 +225,7 @@ class PanicMachine:
     def _fire(self) -> None:
         """End of the hold: the guard kills by itself; a silent one is replaced."""
         self._become(PanicState.KILLING, None if self._hold_failed else CHECK_S)
+        # A guard that did not take the hold has no clock running, so nothing kills unless we do.
         if self._hold_failed:
             self._port.without_guard()
 

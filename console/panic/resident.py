@@ -65,6 +65,7 @@ class Door(QObject):
         super().__init__(parent)
         self._path = path
         self._connections: list[_Connection] = []
+        # Only the holder of the lock comes here, so a socket that is left belongs to a process that has ended.
         path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         before = os.umask(0o177)
@@ -95,10 +96,12 @@ class Door(QObject):
             line, _ = self._listener.accept()
         except OSError:
             return
+        # The folder is closed to others already; the kernel's word on the peer holds even where its mode was changed.
         if not is_ours(line):
             line.close()
             return
         line.setblocking(False)
+        # A console that attends is never dropped: the process would end with it while an operator still needs the window.
         others = [c for c in self._connections if not c.attends]
         if len(self._connections) >= MOST_CONNECTIONS and others:
             self._drop(others[0])
