@@ -87,6 +87,7 @@ def opened(state: EngineState, agent: Agent, event: e.CallJudged) -> Iterator[c.
         for other in approvals.of_agent(agent.agent_id):
             if other.request.call_id == request.call_id:
                 yield from _close(state, other, ApprovalState.VOID, "the request was changed after it was asked")
+    # A flood of requests is an attack on the operator's attention, and hides the one that matters.
     if words := _too_many(state, agent, event.boot_s):
         yield c.AnswerPermission(agent.agent_id, event.request_id, Decision(Verdict.DENY, "too many requests", words))
         return
@@ -105,6 +106,7 @@ def opened(state: EngineState, agent: Agent, event: e.CallJudged) -> Iterator[c.
     )
     approvals.by_id[approval.approval_id] = approval
     approvals.waiters[approval.approval_id] = [event.request_id]
+    # On disk before it is shown: what a person could decide must survive a restart of the supervisor.
     yield c.KeepApproval(approval, None)
     yield c.NoteEvent(agent.agent_id, "approval", f"waits for approval: {approval.rule}")
     yield from _seen(state, agent.agent_id)
@@ -126,6 +128,7 @@ def decided(state: EngineState, event: e.ApprovalDecided) -> Iterator[c.Command]
         if event.approved:  # it was over before this was heard: what is on disk by now must let nothing through after a restart
             yield c.TakeBackApproval(event.approval_id, "its request was over before it was approved")
         return
+    # The operator decided on other text than what waits now: a decision binds to exactly what was shown.
     if approval.digest != event.digest:
         return
     approval = replace(

@@ -223,6 +223,7 @@ def why_not(state: EngineState, rung: Rung, agent: Agent, scope: Scope | None = 
         case Rung.KILL:
             return ""
         case Rung.FREEZE:
+            # A freeze that no kernel or engine has confirmed may be asked for again.
             is_so = "operator" in agent.causes and not agent.state_reason.startswith(NOT_CONFIRMED)
             return "it is frozen already" if is_so else ""
         case Rung.THAW:
