@@ -20,7 +20,9 @@ from console.egress.url_test import judge_request
 
 _POLL_S, _QUIET_POLL_S, _QUIET_S = 0.1, 0.5, 5.0
 """Seconds between two reads. The second value counts once nothing was written for the third."""
+# Both lines are written when the tunnel ends, and each is flushed within 100 ms; on a busy machine later.
 _JOIN_S = 3.0
+# An agent decides how many requests it makes; without a bound its log fills the disk that a kill needs.
 _ROTATE = 16 * 1024 * 1024
 _LINE_MAX = 128 * 1024
 _PENDING_MAX = 10_000
@@ -31,6 +33,7 @@ _TAKEN_AWAY = "not in the allowlist at that time, or denied to this agent by its
 def printable(text: object, limit: int) -> str:
     """Printable ASCII only: everything else as ``\\xNN`` or ``\\uNNNN``, cut to ``limit`` characters."""
     raw = "" if text is None else str(text)
+    # A path may hold terminal codes, newlines or bidirectional marks, which would forge lines where it is shown.
     safe = raw[:limit].encode("unicode_escape").decode("ascii")
     return safe[:limit]
 

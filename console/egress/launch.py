@@ -72,6 +72,7 @@ def main(spec: dict) -> None:  # type: ignore[type-arg]
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("0")  # not as the supervisor, which is taken last
     namespace = runpy.run_path(spec["program"]) if spec.get("program") else {}
+    # Opened with the starter's rights: after the drop the folders above it may be closed to this account.
     binary = os.open(spec["exec"], os.O_RDONLY | os.O_CLOEXEC) if spec.get("exec") else -1
     if spec.get("netns"):
         fd = os.open(spec["netns"], os.O_RDONLY | os.O_CLOEXEC)

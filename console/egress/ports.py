@@ -38,6 +38,7 @@ class Helper:
     """``nsbind.py``, which waits for its one order; it ends with us too."""
 
     def __init__(self) -> None:
+        # SEQPACKET keeps an order and its descriptors in one piece (unix(7)); a stream could split them.
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel = ours
         with theirs:

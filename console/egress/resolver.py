@@ -21,7 +21,9 @@ from typing import Any
 A, AAAA = 1, 28  # RFC 1035 section 3.2.2, RFC 3596
 NOWHERE = {A: bytes([240, 0, 0, 1]), AAAA: bytes.fromhex("0100" + "00" * 13 + "01")}  # RFC 1112 class E; RFC 6666 discard prefix
 TRUNCATED, REFUSED, NO_NAME, FAILED = 0x0200, 5, 3, 2
+# Short at most, since an edit of the list must take effect; never 0, or every request would ask again.
 TTL_MIN_S, TTL_MAX_S, TTL_OWN_S, TTL_NOWHERE_S = 5, 300, 5, 1
+# Below Envoy's own 5 s for a query, so that a second server still gets its turn.
 ASK_S = 2.0
 ANSWERS_MAX = 16
 
@@ -116,6 +118,7 @@ def _skip_name(message: bytes, at: int) -> int:
 
 def reply(query: bytes, end: int, kind: int, answers: list[tuple[int, bytes]], code: int = 0) -> bytes:
     """An answer to ``query`` made by us from nothing but addresses."""
+    # Built from addresses alone: no record of a foreign server, and no extra section, reaches Envoy's parser.
     head = query[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(answers), 0, 0)
     body = b"".join(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, ttl, len(data)) + data for ttl, data in answers)
     return head + query[12:end] + body
@@ -125,6 +128,7 @@ def ask(servers: list[tuple[str, int]], query: bytes, end: int) -> bytes:
     """The answer of the first server that gives one. Raises OSError, Malformed."""
     problem: OSError | Malformed = OSError("no name server is known")
     for server in servers:
+        # Random for each question: with a known id another host could answer first (RFC 5452).
         ident = secrets.token_bytes(2)
         # Only the question goes out, under an id of ours: flags, options and further sections of the query do not.
         message = ident + struct.pack("!HHHHH", 0x0100, 1, 0, 0, 0) + query[12:end]
@@ -235,4 +239,5 @@ def main(port: int) -> None:
         server.policy = Policy(json.loads(line))
         sys.stdout.write("ok\n")
         sys.stdout.flush()
+    # Not sys.exit: threads that wait for a foreign name server would keep the process until they have answered.
     os._exit(0)

@@ -67,6 +67,7 @@ class Egress(Portals):
         envoy, relay = identities()
         self._files = Files(dir, envoy)
         self._envoy = EnvoyProcess(self._files, envoy, netns, engine, state_dir)
+        # In another network namespace the system's servers lead elsewhere, or to a resolver on a loopback that is not theirs.
         servers = [resolver] if resolver else ([] if netns else system_servers())
         self._resolver = ResolverProcess(relay, netns, dict(hosts or {}), servers)
         self._valid: tuple[tuple[AllowlistEntry, ...], Surroundings] | None = None
@@ -143,6 +144,7 @@ class Egress(Portals):
             sandboxes = len(self._live.slots)
             if words:
                 return Applied(old.version, (time.monotonic() - began) * 1000, 0, False, words)
+        # Measured: a tunnel lives on after its entry is removed, since routes are read only when a request begins.
         cut = self._relays.cut_all() if shrank(old, allowlist) else 0
         ms = (time.monotonic() - began) * 1000
         ended = f", {cut} connections cut" if cut else ""
@@ -152,6 +154,7 @@ class Egress(Portals):
         """Why it did not work, or empty."""
         if not self._started:
             return "Envoy was not started."
+        # Both lists until Envoy has confirmed: it resolves names of either one while the change is on its way.
         self._resolver.allow((*old.entries, *new.entries))
         live = old
         try:

@@ -201,6 +201,7 @@ class Containers:
             child.kill()
             child.wait(ENGINE_S)
             raise
+        # Loopback there is another one: Envoy would ask a name server that does not hide private addresses, or none.
         if (found.st_dev, found.st_ino) != (wanted.st_dev, wanted.st_ino):
             child.kill()
             child.wait(ENGINE_S)
