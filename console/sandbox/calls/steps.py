@@ -73,11 +73,13 @@ class Call:
 
     def pipeline(self, steps: list[tuple[int, Step]]) -> int:
         """Starts all of them, waits for all of them; the code of the last. Raises RefusedStep once the others have been told to end."""
+        # A call has no terminal and no person: a program that asks a question must get end-of-file and not wait.
         null = os.open(NULL, os.O_RDONLY | os.O_CLOEXEC)
         running: list[tuple[int, int]] = []
         source, why = null, ""
         for at, (number, step) in enumerate(steps):
             both = at + 1 < len(steps) and steps[at + 1][1]["joined"] == "|&"
+            # Closed at exec everywhere else: a writer that a neighbour inherited would keep its reader from end-of-file.
             reading, writing = os.pipe2(os.O_CLOEXEC) if at + 1 < len(steps) else (-1, self.out)
             pid, why = self.start(step, source, writing, both)
             for fd in (source, writing if writing != self.out else -1):
@@ -169,6 +171,7 @@ class Call:
         flags |= os.O_RDONLY if mode == "read" else os.O_WRONLY | os.O_CREAT | (os.O_APPEND if mode == "append" else 0)
         fd = self.opened(path, flags)
         seen = os.fstat(fd)
+        # A second name may lie outside of the workspace: writing here would change a file that no rule was asked about.
         if not stat.S_ISREG(seen.st_mode) or (mode != "read" and seen.st_nlink != 1):
             raise RefusedStep(f"{path} is not the plain file with one name that was checked")
         os.set_blocking(fd, True)
@@ -193,8 +196,10 @@ class Call:
     def execute(self, step: Step) -> NoReturn:
         """execve(2) by descriptor, once the file is the one that was judged. Raises RefusedStep, OSError."""
         path, judged = step["program"], step["file"]
+        # O_PATH: a program that may be executed need not be readable, and nothing is opened that could act.
         fd = openat2(-100, path, os.O_PATH, NO_MAGICLINKS)
         seen = os.fstat(fd)
+        # ctime too: unlike mtime no program can set it back after it has changed the file (utimensat(2)).
         if judged is None or [seen.st_dev, seen.st_ino, seen.st_ctime_ns] != list(judged):
             raise RefusedStep(f"{path} is no longer the file that was checked")
         argv = list(step["argv"])

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 FOLDER = "/.watchfloor"
 PORT = 3128
+# A thread for each direction: without a bound a loop of connects would use up the sandbox's processes.
 CONNECTIONS_MAX = 64
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 4, 22, 38
 NOT_STARTED = 125
@@ -31,6 +32,7 @@ def main(folder: str) -> NoReturn:
     with open(f"{folder}/filter", "rb") as file:
         install_filter(file.read())
     orders = fetch_orders(folder)
+    # Before the agent is forked: one that runs first could bind the port and play the proxy to its own children.
     portal = open_portal() if orders.get("portal") else None
     main_child = os.fork()
     if not main_child:
@@ -66,6 +68,7 @@ def become_agent(orders: dict[str, Any]) -> NoReturn:
         os.dup2(os.open("/dev/null", os.O_RDWR), 0)  # nobody writes to it: the engine may have left a pipe that never ends
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
+        # The portal's listener is among them: an agent that held it could answer in the proxy's place.
         os.closerange(3, 65536)
         os.chdir(orders["cwd"])
         os.execvpe(orders["argv"][0], orders["argv"], orders["env"])

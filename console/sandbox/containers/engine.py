@@ -33,6 +33,7 @@ def find_socket(engine_socket: str | None) -> str:
     """The engine's socket path: as given, else DOCKER_HOST, else the usual place. Raises Unavailable for a remote engine."""
     named = engine_socket or os.environ.get("DOCKER_HOST", "") or DEFAULT_SOCKET
     path = named.removeprefix("unix://")
+    # The kernel's way to kill needs the container's processes on this machine; a remote engine's are out of reach.
     if not path.startswith("/"):
         raise Unavailable(f"{named[:100]} is not a local engine.", "Only an engine on this machine can be held: name its unix socket.")
     return path

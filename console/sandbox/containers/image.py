@@ -36,6 +36,7 @@ SHELL_NAMES = (
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _URI_LINE = re.compile(r"^'(?P<uri>[^']+)' (?P<file>[A-Za-z0-9.+~%_:-]+\.deb) \d+ (?P<hash>[A-Za-z0-9]+:[0-9a-f]+)$")
 _NAME_LINE = re.compile(r"^[a-z0-9][a-z0-9+.-]+$")
+# APT::Sandbox::User: apt's own account cannot write into the folder that we download to.
 _APT = ("/usr/bin/apt-get", "-q", "-o", "APT::Sandbox::User=root")
 _STEP_S = 300.0
 _REMEDY = "Run apt-get update and try again, or launch with --sandbox bubblewrap."
@@ -128,6 +129,7 @@ def build_archive(folder: Path, packages: tuple[str, ...]) -> Path:
         (root / "usr" / name).mkdir(parents=True)
     _run([*_APT, "download", *sorted(packages)], cwd=debs)
     for deb in sorted(debs.glob("*.deb")):
+        # Unpacked and not installed: a package's maintainer scripts would run as root on this host.
         unpacked = folder / "one"
         _run(["/usr/bin/dpkg-deb", "-x", str(deb), str(unpacked)])
         _merge(unpacked, root)
@@ -171,6 +173,7 @@ def _furnish(root: Path) -> None:
 def _as_root(info: tarfile.TarInfo) -> tarfile.TarInfo:
     info.uid = info.gid = 0
     info.uname = info.gname = "root"
+    # The same content gives the same layer, wherever and whenever it is built.
     info.mtime = 0
     # Nobody's set-uid program, nothing writable by others; a tmpfs takes its mode from the folder it is mounted on.
     info.mode = 0o1777 if info.name == "./tmp" else info.mode & 0o755

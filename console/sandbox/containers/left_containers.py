@@ -53,6 +53,7 @@ class LeftContainers:
                     f"Container {left.container_id[:12]} is {str(state['Status'])[:20]} again.", "Kill its agent; it is left alone."
                 )
             follower = self._engine.follow(left.container_id, output, OUTPUT_BYTES)
+            # The log goes with the container, so what an ended agent wrote is kept first or the container stays.
             if not follower.finish(launcher.END_S):
                 follower.stop()
                 raise ConsoleError(f"What container {left.container_id[:12]} wrote could not be kept whole: it is left alone.", _REMEDY)

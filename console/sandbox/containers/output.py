@@ -18,6 +18,7 @@ from console.sandbox.launcher import open_output
 
 LIMIT_NOTE = b"\n[watchfloor: the output limit is reached; the rest is not kept]\n"
 CONNECT_S = 30.0
+# A frame's length is the engine's word: read piece by piece, a wrong one cannot make us reserve 4 GiB.
 _LARGEST_PIECE = 64 * 1024
 
 
@@ -37,6 +38,7 @@ class Follower:
         except BaseException:
             self._socket.close()
             raise
+        # The engine gives the log from its beginning again, so what an earlier supervisor kept would stand there twice.
         os.ftruncate(self._fd, 0)
         self._thread = threading.Thread(target=self._run, name=f"output-{container_id[:12]}", daemon=True)
         self._thread.start()

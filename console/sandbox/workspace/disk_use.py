@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+# An agent can make millions of empty files; measuring them must not hold the supervisor's thread for hours.
 ENTRIES_MAX = 2_000_000
 EMPTIED_MAX = 100_000_000
 MEASURE_S = 10.0
@@ -150,6 +151,7 @@ class Climber:
             return
         outer = os.open("..", _FLAGS, dir_fd=self._here)
         seen = os.fstat(outer)
+        # An agent that moves a folder while we are in it would lead the step up, and the deletion after it, elsewhere.
         if (seen.st_dev, seen.st_ino) != self._levels[-1].identity:
             os.close(outer)
             raise Astray(errno.ESTALE, "the folder was moved while it was walked")

@@ -47,7 +47,9 @@ def quarantine(root: Path, context_id: str) -> str:
             stack.callback(os.close, inner)
             _open_up(base, context_id)
             name = f"{context_id}-{secrets.token_hex(4)}"
+            # One rename takes it out of reach at once; deleting in place would race with whatever still writes there.
             os.rename(context_id, name, src_dir_fd=base, dst_dir_fd=inner)
+            # Both folders: after a power cut the workspace must be in one of them, and a deleted session must not come back.
             os.fsync(inner)
             os.fsync(base)
         except FileNotFoundError as error:
@@ -73,6 +75,7 @@ def _quarantine_folder(base: int) -> int:
         os.mkdir(QUARANTINE, 0o700, dir_fd=base)
     fd = os.open(QUARANTINE, _FLAGS, dir_fd=base)
     seen = os.fstat(fd)
+    # A folder that another account made first could be exchanged under us while its content is deleted.
     if seen.st_uid != os.geteuid():
         os.close(fd)
         raise PermissionError(errno.EPERM, "the quarantine belongs to another account")
