@@ -149,6 +149,7 @@ class _Ordering:
         if pid <= 0:
             return False
         letter, done = processes.state(pid), patience.done_by(pid)
+        # No wait makes a stopped or ended guard answer, so the caller kills by itself at once.
         if letter in ("T", "t", "Z", "X", ""):
             return True
         is_still, self._done = bool(self._done) and done == self._done and letter != "R", done

@@ -123,10 +123,12 @@ def press_without_guard(
     if not scope:
         raise UsageProblem('A kill names "all" or at least one agent.', "Name at least one agent.")
     is_all = scope in ("all", ["all"])
+    # Loaded here and not above: a panic through a living guard must not wait until a whole kill is imported.
     from console.killswitch.client.without_guard import WithoutGuard
     from console.killswitch.kill.request import carry_out, wait_until_done
     from console.killswitch.kill.targets import Order
 
+    # A shell's limit is often 1,024 files, and each agent takes up to nine.
     processes.raise_descriptors()
     keeper = WithoutGuard(state_dir, run_dir, instance_id)
     ids = list(keeper.registry.held) if is_all else list(dict.fromkeys(scope))

@@ -51,6 +51,7 @@ def candidates(state_dir: Path) -> tuple[list[Candidate], list[str]]:
         found[instance] = Candidate(instance, True, folder, not why)
     for pid, instance, is_guard in _marked(state_dir):
         place = _CGROUP.search(f"{processes.cgroup_line(pid) or ''}/")
+        # Any program may carry these words as its arguments, to be taken for the guard and hide a real instance.
         if is_guard and (why := _why_not_guard(pid)):
             words.append(f"process {pid} is not the guard of {instance}: {why}")
         elif is_guard:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+# Progress alone is no reason to wait for ever: a program in an endless loop makes it too.
 MOST = 20
 """The longest wait for a process that makes progress, as a multiple of the time for which it may stand still."""
+# A starting guard has a few processes at most; a tree beyond this is something else, and each one costs several reads.
 TREE_MAX = 64
 
 

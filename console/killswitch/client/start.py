@@ -22,6 +22,7 @@ HELD_S = 5.0
 HELD = 75
 """Exit code: another guard holds the instance (``__main__``)."""
 LOOK_S = 0.1
+# Nothing that steers the interpreter (PYTHON*, LD_*) is passed on: the guard must run the program that was installed.
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "HOME", "TMPDIR")
 
 
@@ -46,6 +47,7 @@ def start_guard(
     running = guard_pid(run_dir)
     if running is not None:
         return running
+    # -P and -s keep the current folder and the account's own packages out of the module path: an agent may write there.
     command = [sys.executable, "-P", "-s", "-m", "console.killswitch", "--detach", f"--instance={instance_id}"]
     command += [f"--state-dir={state_dir}", f"--run-dir={run_dir}", f"--heartbeat-s={heartbeat_s}"]
     command += [f"--return-watch-s={return_watch_s}"]
@@ -61,6 +63,7 @@ def start_guard(
             done = _run(command, place, timeout_s)
         except subprocess.TimeoutExpired as error:
             raise TimedOut("The guard is not ready yet.", f"See {state_dir / 'guard' / 'guard.log'}.") from error
+        # The guard says ready only after both sockets answer, so no caller meets a guard without a door.
         words = done.stdout.split()
         if done.returncode == 0 and len(words) == 2 and words[0] == b"ready":
             return int(words[1])

@@ -32,6 +32,7 @@ from console.killswitch.store.latch import Latch
 from console.killswitch.store.registry import NO_RECORD, Entry, Held, Registry
 
 WHY = "It was launched, and the guard's record does not have it as it was: what it may have started is not known."
+# A supervisor that is alive may be writing; the kill has gone out already and must not wait for its lock.
 TIMEOUT_S = 0.3
 AGAIN_S = 0.25
 """Seconds until the ledger is asked again: an agent that has just ended leaves the registry a moment before the ledger knows."""
@@ -116,6 +117,7 @@ def _from_ledger(path: Path) -> _Ledger:
     for agent_id, level, live, state, process, container_id in _rows(path, query, "started_at"):
         found.known.add(str(agent_id))
         told = json.loads(process) if isinstance(process, str) and process else None
+        # Without a process id it never began to run: its ticket was not confirmed.
         if not live or level == "observed" or (state == "starting" and not told):
             continue
         pid, ticks = (int(told["pid"]), int(told["start_ticks"])) if isinstance(told, dict) else (0, 0)
@@ -131,6 +133,7 @@ def _from_audit(path: Path) -> dict[str, str]:
 
 def _rows(path: Path, query: str, by: str) -> list[tuple[object, ...]]:
     """Rows since this host was started: nothing older runs. sqlite3.Error."""
+    # Read-only: a kill must not create, repair or lock a database that a living supervisor uses.
     connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=TIMEOUT_S)
     try:
         return connection.execute(f"{query} ORDER BY {by} DESC LIMIT {MOST}", (_booted_at(),)).fetchall()

@@ -70,6 +70,7 @@ def read_line(sock: socket.socket) -> bytes:
 def _end_with(parent: socket.socket, busy: threading.Event) -> None:
     """The guard keeps its end open until it has its answer. When that closes meanwhile, no process waits for one."""
     poll = select.poll()
+    # Not POLLIN: the next request may lie there already, and only the end of the guard's side is of interest.
     poll.register(parent, select.POLLRDHUP)
     poll.poll()
     if busy.is_set():

@@ -23,11 +23,13 @@ from console.killswitch.store.atomic_file import Damaged, read_sealed, seal, wri
 
 N, R, P = 2**15, 8, 1
 """RFC 7914, section 2; 32 MiB and about a tenth of a second."""
+# A file with a huge cost would make each attempt take minutes, which is a lock-out by any program that can write it.
 MOST_N = 2**20
 MOST_MEMORY = 256 * 1024 * 1024
 """Bytes that scrypt may take for a file that another program wrote."""
 SHORTEST, LONGEST = 8, 256
 """Characters at least, bytes of UTF-8 at most (two of them fit into one line to the guard)."""
+# Bounded, so that someone who guesses wrong on purpose cannot keep the operator out for a day.
 LONGEST_WAIT_S = 300.0
 _FILE_LIMIT = 4096
 _RESET = "The owner of the state directory resets it at a terminal: watchfloor secrets passphrase reset"
