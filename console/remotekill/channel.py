@@ -11,6 +11,7 @@ from console.remotekill.machine import HostState, Mode, Observation, Read, Uncha
 from console.remotekill.orders import NO_ORDERS, HistoryRead, OrdersRead
 from console.remotekill.store import RemoteRead
 
+# A cache or a faulty server may go on saying "unchanged"; the object itself is then at most 30 polls old.
 FULL_READ_EVERY = 30
 """Every so many polls the object is read whole, whatever the server says about its generation."""
 POLL_WORST_S = 11.0
@@ -63,6 +64,7 @@ class Channel:
     def __init__(self, period_s: float, lease_s: float, lease_left_s: float, clock: Callable[[], float]) -> None:
         """As ``Poller``."""
         self._period_s, self._lease_s, self._clock = period_s, lease_s, clock
+        # Never more than a whole lease, even where the guard still counts an older, longer one.
         self._lease_end = clock() + max(0.0, min(lease_left_s, lease_s))
         self._generation = self._accepted_generation = self._polls = 0
         self._good_at: float | None = None

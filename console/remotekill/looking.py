@@ -53,6 +53,7 @@ class Look:
     def observations(self) -> Iterator[Observation]:
         """What kills comes first, and nothing lifts before every order was looked for."""
         content = self.live.content if isinstance(self.live, Read) else None
+        # Told before the orders are read: those requests may hang for seconds, and this order needs none of them.
         if isinstance(content, KillOrder):
             yield self.live
         self.orders = self._read_orders(content)

@@ -94,6 +94,7 @@ def review(store: Reviewable, keys: KeySet, latched: Iterable[str] = (), settled
     signed = content if isinstance(content, SignedUnkill) else None
     obeyed = [read_order(text) for text in latched]
     if signed is not None:
+        # A number that is settled once stays so, even where this host has not read the document that settles it.
         settled = max(settled, signed.settled)
     numbered, top, troubles = _numbered(store, settled)
     past, trouble = _past(store, keys, seen, signed)
@@ -188,6 +189,7 @@ def make_release(reviewed: Review, keys: KeySet, signers: Sequence[Signer], *, e
         signers=signers,
     )
     # What hosts would not accept must not replace a live kill.
+    # Judged here by the hosts' own code, because the signer may hold other keys than the fleet trusts.
     if not isinstance(parse(body, keys), SignedUnkill):
         raise Conflict("The release would not be accepted by a host.", "Check the keys folder.")
     return body

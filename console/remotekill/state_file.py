@@ -34,6 +34,7 @@ def load_state(path: Path) -> tuple[HostState, str]:
 
 def _decode(data: Any) -> HostState:
     epoch, soft = data["epoch"], data["soft"]
+    # An unknown version is a damaged file: half understood, it could lose a latch.
     if data["version"] not in (1, 2) or type(epoch) is not int or not 0 <= epoch <= MAX_EPOCH or type(soft) is not bool:
         raise ValueError("state")
     before = HostState(soft, epoch, _orders(data["latched"]), _orders(data["released"]))
