@@ -18,6 +18,7 @@ END_S = 5.0
 """Seconds after SIGKILL for which a program is waited for. One that lives longer hangs in the kernel, and a waiting thread with it."""
 OUTPUT_LIMIT = 64 * 1024
 """Bytes of either stream that are read; a program that prints more is ended."""
+# The supervisor's own environment may hold tokens, and its PATH may name folders that agents write.
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
@@ -45,6 +46,7 @@ def run_command(command: Command, given: bytes, item: str) -> Ran:
             stderr=subprocess.PIPE,
             cwd="/",
             env={**_ENVIRONMENT, "WATCHFLOOR_ROTATION_ITEM": item},
+            # A group of its own, so that whatever it starts can be ended with it.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
@@ -72,6 +74,7 @@ def _converse(process: subprocess.Popen[bytes], given: bytes, until: float, comm
             selector.register(stream, events)
         while True:
             over = _has_ended(process)
+            # A short wait, because the end of the program is no event here: a process that it left may hold the pipes open.
             for key, _ in selector.select(0 if over else 0.05):
                 if not talk.goes_on(key.fileobj):  # type: ignore[arg-type]
                     selector.unregister(key.fileobj)

@@ -88,6 +88,7 @@ def field_of(body: bytes, dotted: str) -> str:
 
 def _connection(spec: Http, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
     if scheme == "http":
+        # http.client knows neither proxies nor redirects: a secret goes to the address in the plan and nowhere else.
         return http.client.HTTPConnection(host, port, timeout=spec.timeout_s)
     try:
         context = ssl.create_default_context(cafile=spec.ca_file or None)
