@@ -60,6 +60,7 @@ def load(folder: Path, context_id: str, check: Check) -> tuple[Snapshot, str] | 
         document: dict[str, Any] = json.loads(raw)
         body = document["body"]
         signature = base64.b64decode(document["sig"], validate=True)
+        # Byte for byte: JSON that parses the same but is written otherwise could say another thing to another reader.
         is_ours = raw == _canonical(document) + b"\n" and body["context_id"] == context_id and check(_signed(body), signature)
         snapshot = snapshot_from_json(body["snapshot"]) if is_ours else None
     except (ValueError, KeyError, TypeError, RecursionError, binascii.Error) as error:

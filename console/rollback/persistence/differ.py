@@ -11,6 +11,7 @@ from itertools import islice
 from console.rollback.persistence.findings import Change, Entry, Finding, Report, Snapshot, Writers, short, shown
 from console.rollback.persistence.masking import masked
 
+# An agent can write any number of such files; a report that holds them all could not be shown or kept.
 LISTED = 500
 """Findings of one report; more are counted."""
 SHOWN_LINES = 12
@@ -34,6 +35,7 @@ def diff(before: Snapshot | None, now: Snapshot) -> Iterator[tuple[Change, Entry
         elif was.mark != entry.mark:
             yield Change.CHANGED, was, entry
     for was in old.values():
+        # What a look that was cut short did not meet may still be there, and must not read as removed.
         if was.key not in here and now.is_whole(was.root):
             yield Change.REMOVED, was, was
 

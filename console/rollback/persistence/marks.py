@@ -13,6 +13,7 @@ from console.rollback.persistence.tree import Parts, Seen, Tree
 
 READ_BYTES = 1 << 20
 """Larger files are known by their kernel stamp (size, times, inode), which an agent cannot set back: ctime is the kernel's."""
+# An agent can fill every place with files of just under the limit, and a look must come to its end.
 HASHED_TOTAL = 128 << 20
 LINES = 600
 TEXT_BYTES = 32 << 10

@@ -20,6 +20,7 @@ _NAME = re.compile(
 )
 _SEPARATOR = re.compile(r"[\\\"']{0,4}[ \t]{0,16}(:=|=>|[:=])[ \t]{0,16}")
 _OPENING = re.compile(r"\\{0,4}[\"']")
+# Possessive throughout: these lines are an agent's, and a pattern that backtracks could take minutes on one.
 _SHELL_WORD = re.compile(r"(?:\\.|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\s\"'\\])++")
 _JSON_WORD = re.compile(r"[^\s\"',{}\[\]]++(?=[ \t]{0,16}[,}\]][ \t]{0,16}(?:[\"'}\]]|\Z))")
 _COMMAND = re.compile(r"\$\(|`")

@@ -14,6 +14,7 @@ from console.rollback.persistence.findings import Where
 from console.rollback.safe_open import open_beneath
 
 Parts = tuple[str, ...]
+# Links may lead in a circle; the kernel itself gives up after 40 (path_resolution(7)).
 _HOPS = 8
 
 
@@ -115,6 +116,7 @@ class Tree:
                 done = (*done, name)
                 continue
             hops += 1
+            # An absolute target may lead anywhere, whatever the home is that it is found in.
             if hops > _HOPS or seen.target.startswith("/"):
                 raise OSError(errno.ELOOP, "a link leads out of the home")
             waiting = [p for p in seen.target.split("/") if p not in ("", ".")] + waiting
@@ -137,6 +139,7 @@ class Tree:
             found = os.fstat(handle)
             if not stat.S_ISREG(found.st_mode):
                 raise OSError(errno.EINVAL, "it is not a plain file")
+            # Files of /proc have no end or act when they are read, so a look at the system never opens one.
             if self._where is Where.SYSTEM and found.st_dev == _proc_device():
                 raise OSError(errno.EXDEV, "it is the kernel's")
             # The same inode, whatever the name leads to by now. O_NONBLOCK: a lease on it must not hold us.
