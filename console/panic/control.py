@@ -115,6 +115,7 @@ class PanicControl(QWidget):
         self._attention = Attention(self)
         self._due = QTimer(self)
         self._due.setSingleShot(True)
+        # Qt's default timer may come 5 % late, and a hold must end when the words on the plate say.
         self._due.setTimerType(Qt.TimerType.PreciseTimer)
         self._due.timeout.connect(self._tick)
         machine.listen(self._machine_changed)
@@ -160,6 +161,7 @@ class PanicControl(QWidget):
 
     def _release(self, source: str, event: QInputEvent, *, inside: bool = True) -> None:
         arms = self._down.pop(source, None)
+        # A release that belongs to the unlocking press must not count as the end of a hold.
         if arms is False:
             self.machine.press_up(self._attention.moment(event), source)
         elif arms and inside and self.machine.state is PanicState.READY:
@@ -205,6 +207,7 @@ class PanicControl(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() not in _HOLD_KEYS:
             super().keyPressEvent(event)
+        # A key that is held repeats itself: taken for presses, the second one would already count as a second hand.
         elif not event.isAutoRepeat():
             if self.machine.state is PanicState.READY:
                 self.machine.arm()

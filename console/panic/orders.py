@@ -69,6 +69,7 @@ class GuardPort(QObject):
         """Asks whether the hold has killed; presses when it has not, or when the answer cannot be read."""
 
         def judge(answer: dict[str, Any]) -> None:
+            # Anything but a plain yes counts as no: a second kill does no harm, a missing one does.
             if answer.get("latched") is not True:
                 self.press()
 
@@ -76,10 +77,12 @@ class GuardPort(QObject):
 
     def without_guard(self) -> None:
         """``python -m console panic``: asks the guard once more, then kills from the registry on disk."""
+        # One at a time: a second press while the first still kills adds nothing, and both would write the same files.
         if self._process is not None:
             return
         process = QProcess(self)
         self._process = process
+        # A process of its own: what a kill is made of is not loaded into the window, which has to be up within 150 ms.
         process.setProgram(sys.executable)
         arguments = ["-m", "console", "panic", "--reason", f"{self._reason} ({self._by}, no guard answered)"]
         process.setArguments(arguments + (["--state-dir", str(self._state_dir)] if self._state_dir else []))

@@ -50,6 +50,7 @@ def shares_display(asked: str, own: str) -> bool:
 def connect(path: str, timeout_s: float = ANSWER_S) -> socket.socket | None:
     """A connection to the panic process, or None: there is none, or another account's or an agent's process listens there."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    # A process that is stopped still has its socket, and its backlog takes a connection that nothing answers.
     made.settimeout(timeout_s)
     try:
         made.connect(path)

@@ -80,6 +80,7 @@ class PanicWindow(QWidget):
         if not self.isVisible():
             self.guard.start(500)
             self._frame.start(500)
+        # Only the first time: a window that a person has moved must be where they left it.
         if self.pos().isNull():
             screen = QGuiApplication.primaryScreen().availableGeometry()
             self.move(screen.right() - self.width() - 24, screen.bottom() - self.height() - 24)
@@ -125,11 +126,13 @@ class PanicWindow(QWidget):
         if guard.latched and was in (PanicState.READY, PanicState.ARMED):
             self.facts.pressed_elsewhere = True
         self.machine.set_kill(guard.is_killing, guard.latched)
+        # Faster while something is dying: a person watches the count, and the guard answers a status at once.
         self.guard.poll_every(100 if guard.is_killing or self.machine.state in _BUSY else 500)
         self._repaint()
 
     def _ended(self, code: int, words: str) -> None:
         self.facts.exit_code = code
+        # With each of these codes the kill has gone out and the latch is set; what differs is only what could be confirmed.
         if code in (0, 7, 8, 9):
             self.machine.set_kill(False, True)
         else:
