@@ -94,6 +94,7 @@ def release(state: EngineState, held: Reservation) -> None:
 def _move(state: EngineState, nodes: Iterable[Node], estimate: Usage, sign: int) -> None:
     for node in nodes:
         had = state.budget.held.get(node, Usage())
+        # Floats of many additions and subtractions drift; a remainder below zero would make room that does not exist.
         left = {name: max(0, getattr(had, name) + sign * getattr(estimate, name)) for name in RESERVABLE}
         left["cost_usd"] = round(float(left["cost_usd"]), 9)
         now = replace(had, **left)

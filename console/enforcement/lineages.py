@@ -49,6 +49,7 @@ class Lineages:
         """These nodes are one lineage from now on."""
         if nodes in self._joined:
             return self.of_node[nodes[0]]
+        # Every call asks for its lineage; a set look-up spares the merge once these nodes are known to be one.
         self._joined.add(nodes)
         found = {id(one): one for node in nodes if (one := self.of_node.get(node)) is not None}
         rest = sorted(found.values(), key=lambda one: len(one.nodes), reverse=True)
@@ -118,6 +119,7 @@ def takes(
     for match, step, value in advance(lineage.marks, lineages.matches.get(request_id, ())).taken:
         who = (str(agent.agent_id), str(agent.context_id), str(agent.root_id))
         mark = Mark(match.pattern, step, value, *who, agent.last_action_at, match.text, match.tighten if step == match.steps[0] else "")
+        # Counted before it is on disk: two calls at once could otherwise each take the step that the other one completes.
         lineage.marks.setdefault(mark.key, mark)
         if mark.key not in lineage.kept and mark.key not in {one.key for one in new}:
             new.append(mark)
@@ -134,6 +136,7 @@ def kept(lineages: Lineages, agent: Agent, event: e.MarksKept) -> None:
 
 def answered(lineages: Lineages, event: e.Event, commands: list[c.Command]) -> None:
     """Drop the steps of calls that are answered or whose caller has gone."""
+    # A caller that hung up gets no answer, so nothing else would ever drop what its call might be a step of.
     if isinstance(event, e.AskerLeft):
         lineages.matches.pop(event.request_id, None)
     for command in commands:

@@ -17,6 +17,7 @@ from console.domain.errors import Conflict, ConsoleError, Denied, Killed, TooMan
 from console.enforcement import charging, limiting
 from console.enforcement.state import EngineState
 
+# Each one is kept in memory and on disk until it is settled, and an agent decides how many it opens.
 MOST = 1000
 """Calls of one agent that may be under way at once."""
 _TAKEN = Conflict("Another call is under way under this key.", "Settle it, or use a new key.")
@@ -39,6 +40,7 @@ def asked(state: EngineState, event: e.ReservationAsked) -> Iterator[c.Command]:
     if error is not None:
         yield from _denied(state, agent, wanted, error)
         return
+    # Held before the answer: the next call in line must not find the same room.
     charging.hold(state, wanted)
     yield c.KeepBooks(event.boot_s, state.budget.boot_id, held={wanted.reservation_id: wanted})
     yield c.AnswerReservation(wanted.reservation_id, None)
@@ -92,6 +94,7 @@ def overdue(state: EngineState, event: e.Event) -> Iterator[c.Command]:
 
 
 def _close(state: EngineState, held: Reservation, used: Usage, event: e.Event, errors: int | None) -> Iterator[c.Command]:
+    # Released before it is charged: counted twice for a moment, it could pass a limit that was never reached.
     charging.release(state, held)
     agent = state.agents.get(AgentId(held.agent_id))
     if agent is None:

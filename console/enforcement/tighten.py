@@ -83,6 +83,7 @@ def private_data(state: EngineState, event: e.PrivateDataRegistered) -> Iterator
     owner = state.agents.get(event.agent_id)
     if owner is None:
         return
+    # What one agent knows its sub-agents can be told, in any session of theirs: data does not stay where it was registered.
     contexts = contexts_of(state, event.agent_id)
     for context_id in sorted(contexts):
         state.raise_context(context_id, event.level, event.mode)
