@@ -23,6 +23,7 @@ from console.policy.sequences.strict_yaml import read_yaml
 
 VERSION = 1
 TEXT_MAX = 1 << 20
+# Measured: Envoy takes over a second to read 10,000 entries at each edit.
 ENTRIES_MAX = 5_000
 _KEY = "watchfloor_allowlist"
 _FIELDS = {f.name for f in fields(AllowlistEntry)} - {"entry_id"}
@@ -41,6 +42,7 @@ def read_file(text: str) -> AllowlistFile:
     if len(text) > TEXT_MAX:
         raise UsageProblem(f"The file has more than {TEXT_MAX // 1024} KiB.", "Split it.")
     raw = read_yaml(text, "Fix it, or export the live list.")
+    # True equals 1 in Python, so "watchfloor_allowlist: yes" would pass as version 1.
     if not isinstance(raw, dict) or raw.get(_KEY) != VERSION or isinstance(raw.get(_KEY), bool):
         raise UsageProblem(f"Not an allowlist: it must begin with '{_KEY}: {VERSION}'.", "Export the live list to see the form.")
     _only(raw, {_KEY, "entries"}, "The file")

@@ -31,6 +31,7 @@ def identities() -> tuple[Identity, Identity]:
     if os.geteuid() != 0:
         ours = Identity(os.geteuid(), os.getegid())
         return ours, ours
+    # Far above the system's accounts: measured, the number 101 of Envoy's own image is another account on Debian.
     return Identity(65532, 65532), Identity(65531, 65532)
 
 
@@ -169,4 +170,5 @@ class KeptProcess:
                 delay = _BACKOFF_FIRST_S
             if self._ended.wait(delay):
                 return
+            # A program that fails at once must not be started hundreds of times a second.
             delay = min(delay * 2, _BACKOFF_MAX_S)

@@ -85,6 +85,7 @@ class ResolverProcess:
             self._line = self._policy_line(entries)
             process = self._kept.process
             if process is not None and process.poll() is None and not self._tell(process):
+                # A name server with an old list could answer for a name that was just taken away; without one nothing resolves.
                 process.kill()
 
     def _policy_line(self, entries: Iterable[AllowlistEntry]) -> bytes:
@@ -92,6 +93,7 @@ class ResolverProcess:
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
+        # The same port after a restart: it is part of Envoy's configuration, which is not written for it.
         process = launch(self._who, Path("/"), [self._port], program="resolver.py", netns=self._netns, stdin=pipe, stdout=pipe)
         assert process.stdout is not None
         first = process.stdout.readline().split()

@@ -45,6 +45,7 @@ def judge_request(allowlist: Allowlist, method: str, authority: str, path: str) 
     """Judges a request as it arrives at Envoy: the authority of its first line or Host header, and its path."""
     found = _AUTHORITY.match(authority.lower())
     needed = f"{method} {authority}" + ("" if method == "CONNECT" else path)
+    # A literal star would fit a wildcard entry by its text, though no such host exists.
     if found is None or "*" in authority:
         return Judgement(False, None, f"no entry for {needed}")
     host, port_text = found[1], found[2]
@@ -53,6 +54,7 @@ def judge_request(allowlist: Allowlist, method: str, authority: str, path: str) 
             return Judgement(False, _near(allowlist, host), f"{needed}: a tunnel goes to port 443 only")
         return allowlist.judge("CONNECT", host, TLS_PORT, "")
     port = int(port_text or 80)
+    # Plain HTTP to port 443 would pass neither the gate nor its check of the name.
     if port == TLS_PORT:
         return Judgement(False, _near(allowlist, host), f"{needed}: port 443 is reached by CONNECT only")
     plain = normalised(path)

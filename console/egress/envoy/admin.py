@@ -67,6 +67,7 @@ class Admin:
     def ready(self) -> bool:
         """Whether Envoy serves."""
         try:
+            # Envoy answers here before its listeners are up; LIVE alone means that it serves.
             return self.get("/ready").strip() == b"LIVE"
         except OSError:
             return False

@@ -49,7 +49,9 @@ class Files:
             (self.root / name).mkdir(exist_ok=True)
         for path in (self.root, *(self.root / n for n in ("lds", "cds", "rds", "check"))):
             _own(path, os.geteuid(), envoy.gid, 0o750)
+        # The relays are in Envoy's group: they pass this folder, and agents' accounts do not.
         _own(self.root / "sock", envoy.uid, envoy.gid, 0o750)
+        # Envoy's own account alone (root passes anyway): the admin socket can end the proxy and show its configuration.
         _own(self.root / "admin", envoy.uid, envoy.gid, 0o700)
         _own(self.root / "log", envoy.uid, envoy.gid, 0o700)
         self._replace([(self.root / "bootstrap.json", bootstrap())])

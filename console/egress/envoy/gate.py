@@ -32,6 +32,7 @@ def gate(slot: Slot, allowlist: Allowlist, around: Surroundings) -> Json:
             "envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig",
             {"port_value": TLS_PORT, "dns_cache_config": dns_cache(slot, around), "save_upstream_address": True},
         ),
+        # Measured: without this check a tunnel to a listed host could carry TLS for any other server behind it.
         _network_rbac("watchfloor.name", "name", _same_name()),
         _network_rbac(RBAC_FILTER, "addresses", _gate_addresses(allowlist, around)),
         typed(
@@ -55,6 +56,7 @@ def gate(slot: Slot, allowlist: Allowlist, around: Surroundings) -> Json:
         "listener_filters": [inspector],
         "listener_filters_timeout": "10s",
         "per_connection_buffer_limit_bytes": 65536,
+        # Measured: without this a tunnel to an allowed host carried anything, not TLS alone.
         "filter_chains": [{"name": "tls", "filter_chain_match": {"transport_protocol": "tls"}, "filters": chain}],
         "access_log": [access_log(slot, GATE_LINE)],
     }
@@ -91,6 +93,7 @@ def _gate_addresses(allowlist: Allowlist, around: Surroundings) -> Json:
         named = [n for e in covering(allowlist, host, TLS_PORT) for n in e.private_networks]
         if named:
             match = {"suffix": host[1:]} if host.startswith("*.") else {"exact": host}
+            # Name and address in one policy: as two, a private address of one entry would be open to every listed name.
             both = [{"requested_server_name": match}, permission(named, around.host_addresses)]
             policies[host] = {"permissions": [{"and_rules": {"rules": both}}], "principals": [{"any": True}]}
     return {"action": "ALLOW", "policies": policies}

@@ -60,6 +60,7 @@ class Warm(Generic[S]):
         self._fill(REFILL_S)
         if spare is None:
             return self._start()
+        # It may have been killed while it waited, for want of memory for example; nothing tells us before it is needed.
         if not spare.waits():
             spare.discard()
             return self._start()
