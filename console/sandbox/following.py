@@ -128,5 +128,6 @@ class Followed:
         with self._lock:
             if agent_id in self._launched or agent_id in self._attached:
                 raise Conflict(f"Agent {agent_id} exists already.", "Release it first.")
+            # Only its parent can collect an exit code (wait(2)), and this supervisor is not that.
             self._attached[agent_id] = open_process(pid, start_ticks)
         return Prepared(agent_id, pid, start_ticks, control_level=self.control_level, notes=("Its exit code will not be known.",))

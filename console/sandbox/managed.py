@@ -55,6 +55,7 @@ class Managed(Followed):
                 wrap=(bubblewrap.program(),),
                 wrap_options=bubblewrap.host_view_options(spec),
                 seccomp=seccomp.program(strict=False, user_namespaces=spec.user_namespaces),
+                # The host's files are in sight here, so the supervisor's own Python can look from inside.
                 looker=(sys.executable, "-I", "-S", "-X", "utf8", str(launcher.LOOK)),
             )
         else:
@@ -73,6 +74,7 @@ def may_unshare() -> bool:
     with _lock:
         if not _namespaces:
             command = [sys.executable, "-I", "-S", "-c", _PROBE]
+            # In a process of its own: the namespaces that were made cannot be left again.
             result = subprocess.run(command, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False)
             _namespaces.append(result.returncode == 0)
         return _namespaces[0]

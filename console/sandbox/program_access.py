@@ -27,6 +27,7 @@ def check_program(spec: LaunchSpec, shown: tuple[str, ...] = ("/",)) -> None:
     given = (str(spec.workspace), *(target for _, target in spec.extra_binds))
     for name in (spec.argv[0], *_wrapped(spec.argv)):
         reasons = [_why_not(path, spec, shown, given) for path in _places(name, spec)]
+        # execvp tries each folder of PATH in turn, so one place that can be reached is enough.
         if reasons and all(reasons):
             raise ConsoleError(
                 reasons[0],

@@ -25,6 +25,7 @@ MANAGERS = (
 )
 """Where package managers put programs, below the same home where it is no whole path: npm, bun, pnpm, Volta, pipx and uv, nvm, Homebrew."""
 _FOLDERS_MAX = 100
+# A program that hangs must not hold a launch for ever.
 VERSION_S = 30.0
 _SAID_MAX = 2000
 """Bytes that are read of what a program says."""
@@ -123,6 +124,7 @@ def _judge(program: Installed, place: Path, uid: int, gid: int, never_in: list[P
     if not stat.S_ISREG(seen.st_mode) or not seen.st_mode & 0o111:
         raise ValueError("it is no program")
     own = uid == os.geteuid()
+    # A folder above that can be written is as good as the file: it can be renamed and another one put in its place.
     for checked in (path, *path.parents):
         if _writable(checked.stat(), uid, gid, is_folder=checked != path):
             if not own:
@@ -200,6 +202,7 @@ def _asked(path: Path, home: str, whose: tuple[int | None, int | None]) -> str:
             if not (more := os.read(out, _SAID_MAX)):
                 break
             said += more
+        # The whole group: what the program started would otherwise stay behind.
         os.killpg(program.pid, signal.SIGKILL)  # not reaped yet, so that the number is its own
     told = _VERSION.search(said.decode("utf-8", "replace"))
     return told[0] if told else "unknown"
