@@ -28,7 +28,9 @@ MOVE_S = 5.0
 """A tree that is not whole in its leaf after so long, or after ``LOOKS`` looks at all processes, stays adopted, and best effort."""
 LOOKS, LONGEST_S = 6, 40.0
 """On a busy host one look at all processes takes seconds: time alone would end every try before two quiet looks."""
+# Measured: one scan that races with forks can look empty, so a single quiet look proves nothing.
 QUIET_LOOKS = 2
+# A tree that forks deeper while it is moved must not keep the helper; what is below is found by the looks.
 DEEPEST = 200
 LISTED = 24
 MOST_SPARED = 4096
@@ -113,6 +115,7 @@ class Adoption:
                 left[pid] = what
             return what == MOVED
 
+        # From the top, because a parent that is moved is frozen and starts no more children outside.
         moved = _from_the_top(list(self._closures), take, lambda pid: pid in left or _is_held(pid, tree))
         while quiet < QUIET_LOOKS and not _is_over(began, looks) and whole(request, "pid") not in left:
             try:
@@ -168,6 +171,7 @@ def _roots(request: dict[str, Any]) -> list[tuple[int, int]]:
 
 def _changed(request: dict[str, Any], pid: int, ticks: int) -> str:
     """Why the process is not the one that was shown; empty: it is."""
+    # The number may have been given to another process since it was shown; the start time has not.
     if processes.start_ticks(pid) != ticks:
         return "The process that was shown has ended; its number may be another's by now."
     if (processes.describe(pid)["exe"], processes.uids(pid)) != (text(request, "exe"), {whole(request, "uid")}):

@@ -105,6 +105,7 @@ class Passphrase:
         if (left := self.wait_s()) > 0:
             raise Denied(f"Too soon after a wrong passphrase: the next is not checked for another {left:g} s.", "Wait, then try again.")
         before = self.note
+        # Before the comparison: killing the helper right after a wrong guess must not make the guess free.
         self._save(replace(before, wrong=before.wrong + 1))
         self.not_before = self._clock() + wait_after(self.note.wrong)
         try:
@@ -185,6 +186,7 @@ def wait_after(wrong: int) -> float:
 def checked(passphrase: str) -> bytes:
     """Its bytes, in one spelling (NFC). UsageProblem when it cannot be one; never with the passphrase in the words."""
     try:
+        # Keyboards of different systems send the same letter in different spellings.
         text = unicodedata.normalize("NFC", passphrase)
         data = text.encode()
     except UnicodeEncodeError as error:
@@ -220,6 +222,7 @@ def _parameters(raw: bytes) -> tuple[int, int, int, bytes, bytes]:
         n, r, p = (body[name] for name in ("n", "r", "p"))
         salt, key = bytes.fromhex(body["salt"]), bytes.fromhex(body["hash"])
         whole = body["scheme"] == "scrypt" and all(type(number) is int for number in (n, r, p))
+        # Never weaker than ours: an attacker who can write the file must not choose how fast guesses are checked.
         strong = whole and N <= n <= MOST_N and n & (n - 1) == 0 and R <= r <= 32 and 1 <= p <= 4 and 128 * n * r < MOST_MEMORY
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Damaged("its file cannot be read") from error
