@@ -71,6 +71,18 @@ def span(seconds: float) -> str:
     return f"{seconds // 86400:.0f} d"
 
 
+def long_span(seconds: float) -> str:
+    """``4 s``, ``2 min 04 s``, ``4 h 41 min``."""
+    if not math.isfinite(seconds):
+        return "?"
+    seconds = float(round(max(0.0, seconds)))
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < 3600:
+        return f"{seconds // 60:.0f} min {seconds % 60:02.0f} s"
+    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:02.0f} min"
+
+
 def took(ms: float | None) -> str:
     """``0.61 s``, ``38 ms``; ``?`` when unknown."""
     if ms is None or not math.isfinite(ms):

@@ -8,6 +8,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.conversation import started_as
 from console.domain.process.account import named_here
+from console.wording.limits import with_limits
 
 ORIGINS = {"default": "every agent's", "type": "its type's", "launch": "asked for with its launch", "watchfloor": "Watchfloor's own"}
 NAMED = 100
@@ -18,7 +19,7 @@ def show(seen: AgentDetailView, network: str, control: str, used: str) -> None:
     agent = seen.agent
     out.say(f"{plain(agent.id, 70)}  {plain(agent.name, 200)}")
     causes = f" ({plain(', '.join(agent.causes), 200)})" if agent.causes else ""
-    why = f": {plain(named_here(agent.state_reason), 300)}" if agent.state_reason else causes
+    why = f": {plain(with_limits(named_here(agent.state_reason)), 300)}" if agent.state_reason else causes
     out.say(f"{agent.state.replace('_', ' ')}{why}; {control}; network {network}; session {plain(agent.session, 70)}")
     out.say(f"{used}{_metered(agent)}")
     for line in _known(agent):

@@ -18,6 +18,7 @@ from console.domain.errors import NotFound, Unreachable
 from console.domain.process.account import named_here
 from console.domain.words import NO_REASON, counted, usd
 from console.wording.agent_kinds import TITLES
+from console.wording.limits import with_limits
 
 if TYPE_CHECKING:
     from console.api.client.reading import ReadingClient
@@ -213,7 +214,7 @@ def _state_cell(agent: AgentView) -> Text:
     state = _STATE_WORDS.get(agent.state, agent.state.replace("_", " ")) + (f" ({', '.join(agent.causes)})" if agent.causes else "")
     state += ", dry-run" if agent.dry_run and agent.ended_at is None else ""
     if agent.state_reason:
-        state += f": {named_here(agent.state_reason)}"
+        state += f": {with_limits(named_here(agent.state_reason))}"
     return out.words(state, _STATE_STYLES.get(agent.state, "dim"), 120)
 
 

@@ -24,6 +24,7 @@ from console.domain.environment import PATH
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.process.account import named_here
 from console.wording.agent_kinds import EXAMPLE, STARTABLE
+from console.wording.limits import with_limits
 
 _PROGRAMS = ", ".join(STARTABLE)
 _IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
@@ -230,7 +231,7 @@ def _ended(client: ApiClient, agent_id: str, code: int | None) -> int:
     except NotFound:
         return 1 if code is None else code
     if agent.state not in ("ended", "failed"):
-        why = f": {plain(named_here(agent.state_reason), 500)}" if agent.state_reason else ""
+        why = f": {plain(with_limits(named_here(agent.state_reason)), 500)}" if agent.state_reason else ""
         out.note(f"agent {agent_id}: {agent.state.replace('_', ' ')}{why}")
     if code is None:
         return 1

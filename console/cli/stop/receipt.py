@@ -20,6 +20,7 @@ from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ExitCode, NotFound
 from console.domain.process.account import named_here
+from console.wording.limits import with_limits
 
 # --- ``watchfloor receipt verify FILE``: whether a sealed receipt is what the host signed. Needs no supervisor and no network.
 
@@ -95,7 +96,7 @@ def list_receipts(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: 
             out.words(row.short + ("" if row.complete else ", not complete"), style, 100),
             "-" if row.proven_ms is None else f"{row.proven_ms / 1000:.2f}",
             out.words(named_here(row.by), limit=120),
-            out.words(row.reason, limit=80),
+            out.words(with_limits(row.reason), limit=80),
         )
     out.show(shaped(table, shape))
     return 0

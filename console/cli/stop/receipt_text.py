@@ -14,6 +14,7 @@ from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.process.account import named_here
 from console.domain.verdict import verdict
 from console.domain.words import counted
+from console.wording.limits import with_limits
 
 _STEP_STYLES = {StepStatus.PENDING: "dim", StepStatus.OK: "green", StepStatus.FAILED: "bold red"}
 """The others are yellow."""
@@ -48,7 +49,8 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
     out.show(Text(headline, style))
     when = moment(receipt.pressed_at, "seconds")
     out.show(
-        out.words(f"{receipt.kill_id}  {when}  by {named_here(receipt.by)}", limit=300), out.words(f"reason: {receipt.reason}", limit=600)
+        out.words(f"{receipt.kill_id}  {when}  by {named_here(receipt.by)}", limit=300),
+        out.words(f"reason: {with_limits(receipt.reason)}", limit=600),
     )
     if receipt.order:
         out.show(out.words(f"obeyed remote order {receipt.order}", limit=200))

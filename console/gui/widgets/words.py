@@ -2,21 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
 from console.domain import words
-
-
-def long_span(seconds: float) -> str:
-    """``4 s``, ``2 min 04 s``, ``4 h 41 min``."""
-    if not math.isfinite(seconds):
-        return "?"
-    seconds = float(round(max(0.0, seconds)))
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    if seconds < 3600:
-        return f"{seconds // 60:.0f} min {seconds % 60:02.0f} s"
-    return f"{seconds // 3600:.0f} h {seconds % 3600 // 60:02.0f} min"
 
 
 def age(at: float | None, now: float) -> str:
@@ -34,4 +20,12 @@ def recent_clock(at: float, now: float) -> str:
     return clock(at) if 0 <= now - at < 20 * 3600 else day_clock(at)
 
 
-clock, count, plural, span, took, usd = words.clock, words.count, words.counted, words.span, words.took, words.usd
+clock, count, long_span, plural, span, took, usd = (
+    words.clock,
+    words.count,
+    words.long_span,
+    words.counted,
+    words.span,
+    words.took,
+    words.usd,
+)

@@ -31,7 +31,7 @@ def test_why_it_stopped_what_it_used_and_what_is_not_possible_now_are_said(capsy
     said = shown(
         AgentDetailView(agent=agent, argv=["sleep", "9"], can={"freeze": "it has ended", "kill": "it has ended", "say": ""}), capsys
     )
-    assert "halted: agent limit cost_usd: 1.5 of 1; managed" in said and "metered after the fact; passed its cost_usd by 0.5003" in said
+    assert "halted: cost $1.50 of $1.00 (agent limit); managed" in said and "metered after the fact; passed its cost_usd by 0.5003" in said
     assert "not now: freeze, kill: it has ended" in said and "say" not in said and "process" not in said
     assert "not linked to a parent: its parent \\e[31mis not here" in said and "command: sleep 9" in said
     frozen = shown(AgentDetailView(agent=AgentView(id="a-1", state="frozen", causes=["operator"], pid=12)), capsys)

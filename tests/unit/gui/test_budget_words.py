@@ -19,7 +19,8 @@ from console.gui.pages.budgets.model_chart import stack_of
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.budgets.rows import arrange, counted, has_limits
 from console.gui.pages.budgets.windows import grouped, renewal, subtitle
-from console.gui.pages.budgets.words import LABELS, amount, bar_share, cap_words, ends_words, gauge_note, read_cap, share_words, typed_cap
+from console.gui.pages.budgets.words import bar_share, cap_words, ends_words, gauge_note, read_cap, share_words, typed_cap
+from console.wording.limits import LABELS, amount
 from tests.fakes import budget_routes as canned
 
 NOW = 1_795_269_731.0

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeView, SpenderView
 from console.gui.models.operators import person
 from console.gui.pages.budgets.reasons import plain_reason
-from console.gui.pages.budgets.words import LABELS, UNPRICED, amount, cap_words, day_minute, gauge_note, label, typed_cap
+from console.gui.pages.budgets.words import UNPRICED, cap_words, day_minute, gauge_note, typed_cap
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
@@ -23,6 +23,7 @@ from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import long_span, plural, usd
 from console.panic.marks import draw_mark
+from console.wording.limits import LABELS, amount, label
 
 NO_LIMITS = "No limit is set here: it does not end by itself. L sets one, with a reason."
 _SPENDERS = 5

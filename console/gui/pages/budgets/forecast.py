@@ -8,13 +8,14 @@ from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import BudgetNodeView, BudgetTotals
 from console.domain.budget import idle_words
-from console.gui.pages.budgets.words import LABELS, amount, cap_words, day_minute, gauge_note, hour_minute
+from console.gui.pages.budgets.words import cap_words, day_minute, gauge_note, hour_minute
 from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import usd
+from console.wording.limits import LABELS, amount
 
 HOW = (
     "The rate is a mean of the last hour in which the younger minutes weigh more; the band is that hour's lower and upper quarter. "

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QLineEdit, QWid
 from console.api import endpoints as ep
 from console.api.budgets import BudgetBody, BudgetChange, BudgetNodeView, BudgetRow, BudgetScope, BudgetSetView
 from console.domain.errors import ConsoleError, UsageProblem
-from console.gui.pages.budgets.words import LABELS, UNITS, amount, cap_words, label, read_cap, typed_cap
+from console.gui.pages.budgets.words import UNITS, cap_words, read_cap, typed_cap
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.timers import once
@@ -21,6 +21,7 @@ from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
+from console.wording.limits import LABELS, amount, label
 
 AFTER_MS = 250
 _BEFORE = "asked before"

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 
 from console.api.budgets import BudgetRow, BudgetsView, TreeBudget
-from console.gui.pages.budgets.words import UNPRICED, bar_share, burn_words, ends_words, label, share_words, spent_words, whole_usd
+from console.gui.pages.budgets.words import UNPRICED, bar_share, burn_words, ends_words, share_words, spent_words, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_sparkline, draw_text, share_colours
@@ -19,6 +19,7 @@ from console.gui.widgets.rows import Canvas, Column, Sorts
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import plural, usd
 from console.panic.marks import draw_mark
+from console.wording.limits import label
 
 Order = Literal["time", "spend", "project", "day"]
 ORDERS: dict[str, str] = {"time": "By time left", "spend": "By spend", "project": "By project", "day": "By day"}

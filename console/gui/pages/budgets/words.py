@@ -10,31 +10,15 @@ from console.api.budgets import BudgetRow, GaugeView
 from console.domain.budget import MAX_COUNT
 from console.domain.errors import UsageProblem
 from console.gui.widgets.words import clock, count, long_span, span, usd
+from console.wording.limits import LABELS, TIMES, amount
 
-LABELS = {
-    "cost_usd": "Cost",
-    "tokens": "Tokens",
-    "wall_s": "Wall time",
-    "tool_calls": "Tool calls",
-    "iterations": "Iterations",
-    "step_s": "Step time",
-    "consecutive_errors": "Errors in a row",
-    "cpu_s": "Processor time",
-}
-"""In the order of the page."""
 UNITS = {"cost_usd": "USD", "wall_s": "90, 20m, 12h", "step_s": "90, 20m, 12h", "cpu_s": "90, 20m, 12h"}
-_TIMES = ("wall_s", "step_s", "cpu_s")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 UNPRICED = "unpriced: the cost of some of its use is not known, so the money shown is too little"
 SOON_S, NEAR_S = 300.0, 1800.0
 """Below the first it is red, below the second amber."""
 _BAR_FROM_S, _BAR_TO_S = 60.0, 86400.0
 """The bar of a time left is logarithmic: a minute is empty, a day is full."""
-
-
-def label(limit: str) -> str:
-    """``cost``, ``wall time``; a limit this console does not know by its own name."""
-    return LABELS.get(limit, limit.replace("_", " ")[:40]).lower()
 
 
 def spent_words(row: BudgetRow) -> str:
@@ -47,13 +31,6 @@ def burn_words(row: BudgetRow) -> str:
     if row.done or row.burn_usd_per_h is None:
         return "—"
     return "unknown" if row.unpriced and not row.burn_usd_per_h else f"{usd(row.burn_usd_per_h)}/h"
-
-
-def amount(limit: str, value: float) -> str:
-    """``$118.90``, ``19 h 02 min``, ``31.4 M``."""
-    if limit == "cost_usd":
-        return usd(value)
-    return long_span(value) if limit in _TIMES else count(value)
 
 
 def cap_words(limit: str, cap: float) -> str:
@@ -130,7 +107,7 @@ def share_words(share: float | None) -> str:
 
 def rate_words(gauge: GaugeView) -> str:
     """``$21.30/h``, ``3.4 M/h``; empty when it is not known or goes without saying."""
-    if gauge.rate_per_h is None or gauge.limit in _TIMES:
+    if gauge.rate_per_h is None or gauge.limit in TIMES:
         return ""
     return f"{amount(gauge.limit, gauge.rate_per_h)}/h"
 
@@ -184,9 +161,9 @@ def read_cap(limit: str, text: str) -> float | None:
     if not typed:
         return None
     factor = 1.0
-    if limit in _TIMES and typed[-1] in _SECONDS:
+    if limit in TIMES and typed[-1] in _SECONDS:
         factor, typed = _SECONDS[typed[-1]], typed[:-1]
-    elif limit not in _TIMES and typed[-1] in "km":
+    elif limit not in TIMES and typed[-1] in "km":
         factor, typed = {"k": 1e3, "m": 1e6}[typed[-1]], typed[:-1]
     try:
         value = float(typed) * factor
@@ -196,14 +173,14 @@ def read_cap(limit: str, text: str) -> float | None:
         raise UsageProblem(f"{LABELS[limit]} must be zero or more and finite.", "Empty means no limit.")
     if value > MAX_COUNT:
         raise UsageProblem(f"{LABELS[limit]} is beyond {MAX_COUNT:g}.", "Leave it empty for no limit.")
-    return value if limit in ("cost_usd", *_TIMES) else float(math.floor(value))
+    return value if limit in ("cost_usd", *TIMES) else float(math.floor(value))
 
 
 def typed_cap(limit: str, cap: float | None) -> str:
     """A cap as it would be typed; ``read_cap`` reads exactly it back."""
     if cap is None:
         return ""
-    if limit in _TIMES:
+    if limit in TIMES:
         for unit in ("h", "m"):
             if cap >= _SECONDS[unit] and cap % _SECONDS[unit] == 0:
                 return f"{cap / _SECONDS[unit]:.0f}{unit}"
