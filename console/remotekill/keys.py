@@ -85,6 +85,7 @@ def retire_key(keys_dir: Path, kid: str) -> KeysShown:
     if kid not in keys.keys:
         raise NotFound("The set has no such key.", "'watchfloor secrets keys show' lists them.")
     rest = {k: v for k, v in keys.keys.items() if k != kid}
+    # Distinct keys: the same one under two names would pass a count and still sign only once.
     if len(set(rest.values())) < keys.quorum:
         raise Conflict("Without this key no release could be signed.", "Rotate first.")
     _save_set(keys_dir, KeySet(keys.fleet, keys.quorum, rest))
@@ -112,6 +113,7 @@ def _decode(data: Any) -> KeySet:
     for entry in entries:
         public = base64.b64decode(entry["public"], validate=True)
         Ed25519PublicKey.from_public_bytes(public)
+        # The name follows from the key, so that no document can give one key two names and count it twice.
         if entry["alg"] != "Ed25519" or entry["kid"] != kid_of(public):
             raise ValueError("key")
         keys[entry["kid"]] = public
@@ -149,6 +151,7 @@ def take_epoch(keys_dir: Path, known: Iterable[int] = ()) -> int:
     try:
         last = int(path.read_text()) if path.exists() else 0
         epoch = max([0, last, *known]) + 1
+        # Before it is used: after a crash the next release must not carry the same epoch, which hosts would ignore.
         replace_file(path, str(epoch).encode())
     except (OSError, ValueError) as error:
         raise ConsoleError(f"{path} cannot be used.", "Fix it: it holds the highest epoch signed so far, as a number.") from error

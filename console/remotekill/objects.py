@@ -72,6 +72,7 @@ def describe(bucket: storage.Bucket, name: str, known_generation: int = 0) -> st
 def download(bucket: storage.Bucket, blob: storage.Blob, limit: int) -> bytes:
     """The bytes of exactly the generation that ``blob`` describes. Raises as ``fetch``."""
     generation = generation_in(blob)
+    # By the metadata, before a byte is downloaded; the stream is capped too, since the metadata is the server's word.
     if int(blob.size or 0) > limit:
         raise ObjectTooLarge(generation, limit)
     stream = _Capped(generation, limit)
