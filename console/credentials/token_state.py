@@ -34,6 +34,7 @@ class TokenStateFile:
     def load(self) -> TokenState:
         """ConsoleError when it is missing or damaged: without it no token can be told from a revoked one."""
         try:
+            # Read at each call: a revocation by another process must count for the very next request.
             with self._path.open("rb") as file:
                 data = json.loads(file.read(_LIMIT))
             epoch, lists = data["epoch"], (data["revoked"], data.get("barred", []))
@@ -62,6 +63,7 @@ class TokenStateFile:
                 before = self.load()
             except ConsoleError:
                 before = state
+            # An epoch that goes back would revive every token of before the last kill.
             self._write(TokenState(max(state.epoch, before.epoch), state.revoked, state.barred | before.barred))
         finally:
             os.close(lock)

@@ -25,6 +25,7 @@ def check_way(path: Path, *, owners: frozenset[int] = frozenset()) -> None:
             raise ConsoleError(f"{folder} is a symbolic link.", "Name the real path in the rotation plan.")
         if seen.st_uid not in trusted:
             raise ConsoleError(f"{folder} belongs to another account (uid {seen.st_uid}).", "Move the file to a folder of your own.")
+        # In a sticky folder no other account can rename or remove the file; elsewhere who may write may exchange it.
         if seen.st_mode & stat.S_IWOTH and not seen.st_mode & stat.S_ISVTX:
             raise ConsoleError(f"{folder} can be written by every account.", f"chmod o-w {folder}")
 
