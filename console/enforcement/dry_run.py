@@ -21,6 +21,7 @@ from console.domain.words import counted, notice
 from console.enforcement import lineages
 from console.enforcement.state import EngineState, JudgedAs, Key
 
+# An agent in dry-run may plan calls for days; each mark stays in memory until its plan is over.
 MARKS_MAX = 5000
 """Of one head."""
 _NOT_A_VERDICT = frozenset({"stop", "agent", "asker", d.RULE})
@@ -151,6 +152,7 @@ def marks_for(state: EngineState, agent: Agent, request_id: str, request: Permis
 def stands_for(state: EngineState, agent: Agent, event: e.CallJudged) -> Decision | None:
     """The human's word that this ask waits for, where the approved plan showed exactly this ask; None: it waits in the inbox."""
     release = _release(state, agent, event.request) if head_of(state, agent) is not None else None
+    # Rules may have changed since: what a person approved as allowed may be an ask by now, which no person has seen.
     if release is None or (release.verdict, release.rule) != (Verdict.ASK.value, event.decision.rule):
         return None
     return Decision(Verdict.ALLOW, f"plan {release.plan_id}", f"approved by {release.by}, as call {release.seq} of it")
@@ -195,6 +197,7 @@ def answered(state: EngineState, event: e.Event, commands: list[c.Command]) -> l
     for command in commands:
         if not isinstance(command, c.AnswerPermission | c.SnapshotThenAnswer | c.JudgeUrl):
             continue
+        # Once answered it counts no more: the same id must not carry another call past the plan.
         dry.passed.discard(command.request_id)
         said, agent = dry.judged.pop(command.request_id, None), state.agents.get(command.agent_id)
         head = head_of(state, agent) if agent is not None else None

@@ -72,6 +72,7 @@ def _check_scopes(state: EngineState, context_id: ContextId | None) -> None:
 def _check_parent(state: EngineState, parent: Agent) -> None:
     if parent.state not in (AgentState.RUNNING, AgentState.WAITING, AgentState.NEEDS_OK, AgentState.STARTING):
         raise Denied(f"Agent {parent.agent_id} is {parent.state}: it cannot spawn.", "Thaw it, or launch without a parent.")
+    # Checked up to the top: a stop of an ancestor takes all below it, and what is born now would be missed.
     if any(i in state.killing or i in state.halting or state.agents[i].causes for i in charging.ancestry(state, parent)):
         raise Killed("An agent above is being stopped: nothing starts below it.", "Wait for the receipt.")
     if parent.control_level is ControlLevel.OBSERVED:
@@ -89,6 +90,7 @@ def _check_budgets(state: EngineState, event: e.LaunchAsked, parent: Agent | Non
     """Nothing starts where a budget is used up, under whatever name, until its limit is raised with a reason."""
     charging.turn_day(state, event)
     context_id = event.request.context_id or (parent.context_id if parent else None)
+    # A child cannot name a project: it would spend from a budget that its parent has not used up.
     project = parent.charged_project if parent else event.request.project or context_id
     trees = charging.ancestry(state, parent) if parent is not None else []
     nodes = [("tree", str(i)) for i in trees]
@@ -136,8 +138,10 @@ def _born(state: EngineState, event: e.LaunchAsked, parent: Agent | None) -> Age
         # A child is never held less firmly, and never knows less or reaches more, than its parent (promise 4).
         level = higher(level, parent.sensitivity)
         mode = stricter_mode(mode, parent.network_mode)
+        # Otherwise an agent could leave its container by starting a child outside of one.
         if parent.sandbox is not SandboxKind.NONE and sandbox is SandboxKind.NONE:
             sandbox = parent.sandbox
+    # Last, since the class of the data may have risen by what the parent knows.
     mode = stricter_mode(mode, state.modes.of(level))
     why = _why(state, request, parent, context_id, level, mode)
     isolated = (parent.isolated if parent else "") or state.isolated.get(context_id, "")

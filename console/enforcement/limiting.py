@@ -26,12 +26,14 @@ from console.domain.words import notice
 from console.enforcement import charging
 from console.enforcement.state import EngineState, Node
 
+# The higher mark first: a leap over both is told once, with the one that matters.
 MARKS = (90, 75)
 FULL = 100
 OBSERVED = "observed: no limit stops it until you adopt it"
 PASSED = "limit reached, this agent is only observed: adopt or kill it (watchfloor adopt {0}, or watchfloor kill {0})"
 NAMED = 3
 """Agents that a warning of a shared limit names."""
+# A session may hold hundreds of agents, and each warning is a message that an agent reads and pays for.
 TOLD = 50
 """The most agents of a session or a project that get a warning themselves."""
 
