@@ -20,6 +20,7 @@ from console.domain.sandbox import Given
 
 # execve(2): one string is at most 32 pages; ours must also fit beside the others.
 MAX_STRING = 131_071
+# Well below the kernel's bound, which is a quarter of the stack limit (execve(2)), usually 2 MiB.
 MAX_TOTAL = 1_000_000
 OUTPUT_BYTES = 16 * 1024 * 1024
 PREPARE_S = 30.0
@@ -73,6 +74,7 @@ class LaunchSpec:
         _check_strings("The environment", [f"{name}={value}" for name, value in self.env.items()])
         if any(not name or "=" in name for name in self.env):
             raise UsageProblem("A variable's name is empty or contains '='.", "Rename it.")
+        # Measured: a process of root moves itself into another cgroup, and any other account is refused.
         if os.geteuid() == 0 and (self.uid == 0 or self.gid == 0):
             raise UsageProblem("An agent never runs as root: it could leave its cgroup.", "Give it a uid and a gid of its own.")
 

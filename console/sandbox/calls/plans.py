@@ -50,6 +50,7 @@ def plan_of(tool: str, argument: str, steps: Sequence[Step], workspace: Path) ->
         _refuse_background(argument)
     if not steps or len(steps) > STEPS_MAX:
         raise _not_carried("it has no step to execute" if not steps else f"it has more than {STEPS_MAX} steps")
+    # steps.py opens paths without following links, so the name of the workspace must have none either.
     real = str(workspace.resolve())
     made = tuple(_step(replace(step, cwd=real if step.cwd == str(workspace) else step.cwd), real) for step in steps)
     if tool != "python":
@@ -68,6 +69,7 @@ def _refuse_background(argument: str) -> None:
         commands = simple_commands(argument)
     except Refused as error:
         raise _not_carried(error.why) from error
+    # Its end would not be seen: the call is over with its last step, and what runs on would be killed at random.
     if any(command.behind for command in commands):
         raise _not_carried("a command in the background (&): it would run on after the call")
 

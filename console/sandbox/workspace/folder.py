@@ -23,6 +23,7 @@ def open_workspace(root: Path, context_id: ContextId, uid: int, gid: int) -> Pat
     check_context_id(context_id)
     with contextlib.ExitStack() as stack:
         try:
+            # 0711: an agent passes to its own workspace, and cannot list which other sessions there are.
             root.mkdir(mode=0o711, parents=True, exist_ok=True)
             base = os.open(root, _FLAGS)
             stack.callback(os.close, base)
@@ -45,6 +46,7 @@ def _own_folder(parent: int, name: str, uid: int, gid: int) -> int:
         os.mkdir(name, 0o700, dir_fd=parent)
     fd = os.open(name, _FLAGS, dir_fd=parent)
     seen = os.fstat(fd)
+    # By descriptor: the name may lead to another folder by now, which must not be given away.
     if os.geteuid() == 0 and (seen.st_uid, seen.st_gid) != (uid, gid):
         os.fchown(fd, uid, gid)
     return fd

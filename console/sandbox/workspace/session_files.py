@@ -57,6 +57,7 @@ def write_note(root: Path, note: ContextNote) -> None:
             fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o444, dir_fd=home)
             try:
                 with os.fdopen(fd, "w") as out:
+                    # The umask may have taken the agent's right to read it.
                     os.fchmod(out.fileno(), 0o444)
                     out.write(json.dumps(asdict(note), indent=2))
                 os.replace(draft, NAME, src_dir_fd=home, dst_dir_fd=home)
@@ -158,6 +159,7 @@ def contexts_on_disk(root: Path) -> list[str]:
 def _locked(root: Path, context_id: str, how: int) -> int | None:
     fd = _opened(root, context_id)
     try:
+        # flock ends with its process: a supervisor that is killed holds no session.
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(fd)
@@ -169,7 +171,9 @@ def _opened(root: Path, context_id: str) -> int:
     check_context_id(context_id)
     try:
         folder = root / LOCKS
+        # 0711: an agent passes to its own workspace, and cannot list which other sessions there are.
         root.mkdir(mode=0o711, parents=True, exist_ok=True)
+        # An agent that could lock its session would keep it from ever being deleted.
         folder.mkdir(mode=0o700, exist_ok=True)
         above = os.open(folder, _FLAGS)
         try:

@@ -30,6 +30,7 @@ from console.domain.ids import CONTEXT_ID
 
 FOLDER, MANIFEST = "tools", "manifest.json"
 SCHEMA = "watchfloor-tools/1"
+# Every launch copies and hashes all of them; an agent may lay any number of programs into the folder.
 TOOLS_MAX = 100
 TOOL_BYTES = 64 << 20
 TOTAL_BYTES = 256 << 20
@@ -231,6 +232,7 @@ def _opened(folder: int, name: str, most: int) -> Iterator[int]:
         raise Denied(f"{shown} cannot be opened: {error.strerror}.", _REMEDY) from error
     try:
         seen = os.fstat(handle)
+        # A second name could be a file of this host that the agent may not read: its copy would hand the content over.
         if not stat.S_ISREG(seen.st_mode) or seen.st_nlink != 1:
             raise Denied(f"{shown} is a link or no plain file.", _REMEDY)
         if seen.st_size > most:
@@ -261,6 +263,7 @@ def offer(workspace: Path, publics: Mapping[str, bytes], session: str, least_ser
         if raw is None:
             return Offer()
         manifest = verify_manifest(raw, publics, session)
+        # A manifest that an operator has replaced keeps a good signature; only its serial tells that it was withdrawn.
         if manifest.serial < least_serial:
             raise Denied("The manifest of the tools is older than one that was accepted before.", _REMEDY)
         target.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
@@ -269,6 +272,7 @@ def offer(workspace: Path, publics: Mapping[str, bytes], session: str, least_ser
         try:
             _copy_all(workspace, manifest, draft)
             draft.chmod(0o555)
+            # One rename at the end: an agent must never find a folder in which some copies were not checked yet.
             draft.rename(target)
         except (ConsoleError, OSError):
             withdraw(draft)
@@ -297,6 +301,7 @@ def _copy_all(workspace: Path, manifest: Manifest, draft: Path) -> None:
 def _copy(source: int, copy: Path, size: int) -> None:
     descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
+        # One byte more than was signed, so that a file that is too long differs in size instead of being cut to fit.
         left = size + 1
         while left > 0 and (part := os.read(source, min(left, 1 << 20))):
             file.write(part)
