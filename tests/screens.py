@@ -5,6 +5,7 @@ Without FOLDER they are written into docs/screens. It takes about a minute and n
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -127,4 +128,6 @@ def spin(ms: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if sys.argv[1:] else FOLDER))
+    parser = argparse.ArgumentParser(prog="python -m tests.screens", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="an existing folder; without it docs/screens")
+    sys.exit(main(parser.parse_args().folder))
