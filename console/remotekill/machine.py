@@ -277,7 +277,6 @@ def _distrust(state: HostState, why: str) -> Outcome:
 
 def _restart(state: HostState) -> Outcome:
     if state.latched:
-        # Told again because the guard may have been down while the order came; its latch is idempotent.
         return state, tuple(Latch(order, "latched before the restart", remembered=True) for order in state.latched)
     # The last good read of a former run says nothing about the present: an order may have come while no poller ran.
     why = "The poller started without a lease and has not read the remote kill file yet."
