@@ -174,8 +174,8 @@ def rule(
 def _say_questions(view: ApprovalsView) -> None:
     """How much people are asked, on stderr: it is no row."""
     if view.rule_share is not None:
-        repeated = f"{view.rule_share:.0%} repeated an approved request exactly: a rule could have answered them"
-        out.note(f"{view.questions_per_hour:.1f} questions an hour in the last day; {repeated}.")
+        rule = f" A rule could have answered {view.rule_share:.0%}: an equal request was approved before." if view.rule_share else ""
+        out.note(f"People were asked {view.questions_per_hour:.1f} times an hour in the last day.{rule}")
 
 
 def _once(rows: list[ApprovalRow]) -> list[tuple[ApprovalRow, int]]:

@@ -63,3 +63,20 @@ def test_without_heads_an_empty_list_leaves_stdout_empty_for_a_script(api: Canne
     said = watchfloor("approval", "list", "--no-headers")
     assert (said.code, said.out, said.err) == (0, "", "No pending approvals.\n")
     assert watchfloor("approval", "list").out == "No pending approvals.\n"
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, "People were asked 2.0 times an hour in the last day."),
+        (
+            0.25,
+            "People were asked 2.0 times an hour in the last day. A rule could have answered 25%: an equal request was approved before.",
+        ),
+    ],
+)
+def test_below_the_list_of_approvals_stands_how_often_people_are_asked(
+    api: CannedApi, watchfloor: Watchfloor, share: float, words: str
+) -> None:
+    api.say("GET /api/approvals", {"questions_per_hour": 2.0, "rule_share": share})
+    assert watchfloor("approval", "list").err == f"{words}\n"
