@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
-from console.api import accounts as acc
 from console.api import alerts as al
 from console.api import allowlist_review as r
 from console.api import budgets as b
@@ -130,7 +129,7 @@ def _post(
 
 # --- the supervisor
 STATUS = _get("/api/status", m.StatusView, "State of the supervisor, its parts and the kill switch.")
-ACCOUNTS = _get("/api/accounts", acc.AccountsView, "Login and full name of accounts, by their numbers.")
+ACCOUNTS = _get("/api/accounts", rc.AccountsView, "Login and full name of accounts, by their numbers.")
 FIRST_RUN = _get("/api/first-run", fr.FirstRunView, "What was found at the first start, and the defaults that hold.")
 EVENTS = _get("/api/events", m.Delta, "Changes as server-sent events, from after Last-Event-ID on.")
 SOURCES = _get("/api/sources", at.SourcesView, "Agent types, and what each may use.")

@@ -1,4 +1,4 @@
-"""Messages about what is on record: rollback records and the audit's chain."""
+"""Messages about what is on record: rollback records, the audit's chain, and the names of accounts that records hold by number."""
 
 from __future__ import annotations
 
@@ -138,3 +138,18 @@ class AuditVerdict(View, kw_only=True):
     compared_with: list[str] = []
     retired: list[str] = []
     """Keys that count no more, in words."""
+
+
+class AccountView(View):
+    """An account of the host. ``login`` is empty when the host knows none of this number; ``full_name`` also when it has none."""
+
+    uid: int
+    login: str = ""
+    full_name: str = ""
+
+
+class AccountsView(View, kw_only=True):
+    """GET /api/accounts?uids=0,1000."""
+
+    schema_version: int = SCHEMA_VERSION
+    accounts: list[AccountView] = []

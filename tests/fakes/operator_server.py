@@ -23,7 +23,7 @@ from starlette.routing import Route
 
 from console.api import messages as m
 from console.api import rearm as rm
-from console.api.accounts import AccountsView, AccountView
+from console.api.records import AccountsView, AccountView
 from console.domain.kill import Receipt
 from console.services.rearm.service import killed_view
 from console.settings.places import Places, find_places, make_run_dir

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from console.api.accounts import AccountsView
+from console.api.records import AccountsView
 from console.domain.words import account_words, with_names
 
 MOST = 64

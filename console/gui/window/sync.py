@@ -9,9 +9,8 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QAbstractItemView, QApplication
 
 from console.api import endpoints as ep
-from console.api.accounts import AccountsView
 from console.api.messages import Delta, FleetView, StatusView
-from console.api.records import VerifyBody
+from console.api.records import AccountsView, VerifyBody
 from console.domain.errors import ConsoleError, Unreachable
 from console.gui.link.events import Events
 from console.gui.models.facts import News

@@ -7,7 +7,7 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from console.api.accounts import AccountsView, AccountView
+from console.api.records import AccountsView, AccountView
 from console.domain.errors import UsageProblem
 from console.domain.process.account import account_names
 from console.services.routes.responses import answer
