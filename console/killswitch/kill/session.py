@@ -150,7 +150,7 @@ class KillSession:
         for aim in aims:
             aim.strike(mount, below, spared=self.field_.spared, sending=self._goes_out)
         strike_descendants(aims, self.field_.spared, self._goes_out)
-        self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms))
+        self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms, bool(self.heard_at)))
 
     def _goes_out(self, is_there: Callable[[], bool]) -> None:
         if self.first_ms is None and is_there():
@@ -163,7 +163,7 @@ class KillSession:
         try:
             self._tell_engine()
             strike_descendants(self.aims, self.field_.spared, self._goes_out)
-            self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms))
+            self.note(StepName.SIGNAL, *_signalled(self.aims, self.first_ms, bool(self.heard_at)))
             self.add_aims()
             with favoured(self.field_.tree, self.aims):
                 self._prove()
@@ -350,13 +350,13 @@ class KillSession:
         return replace(whole, verified_zero=found.verified_zero)
 
 
-def _signalled(aims: list[Aim], first_ms: float | None) -> tuple[StepStatus, str]:
+def _signalled(aims: list[Aim], first_ms: float | None, is_by_guard: bool) -> tuple[StepStatus, str]:
     refused = sum(1 for a in aims for w in a.writes.values() if w.startswith(("refused", "failed")))
     words = f"{counted(len({aim.agent_id for aim in aims}), 'agent')} signalled" + (
         f", {refused} writes refused or failed" if refused else ""
     )
     if first_ms is not None:
-        words += f"; the first {first_ms} ms after the kill reached the guard"
+        words += f"; the first {first_ms} ms after the kill {'reached the guard' if is_by_guard else 'began'}"
     return StepStatus.FAILED if refused else StepStatus.OK, words
 
 

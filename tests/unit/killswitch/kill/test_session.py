@@ -101,6 +101,11 @@ def test_the_receipt_says_when_the_first_sigkill_went_out_since_the_press_was_he
     assert kill.first_ms == first, "not that of a later wave"
     [step] = [s for s in kill.receipt().steps if s.name == "signal"]
     assert step.detail.endswith(f"; the first {first} ms after the kill reached the guard")
+
+
+def test_a_kill_without_a_guard_does_not_say_that_it_reached_one(kill_of: Any) -> None:
+    [step] = [s for s in kill_of(StandInLeaf()).receipt().steps if s.name == "signal"]
+    assert step.detail.endswith(" ms after the kill began") and "guard" not in step.detail
     assert "the first" not in next(s for s in kill_of().receipt().steps if s.name == "signal").detail, "nobody was there"
 
 
