@@ -58,6 +58,7 @@ def read_checkpoints(path: Path) -> Checkpoints:
     try:
         check_plain(path)
         with path.open("rb") as file:
+            # One byte more than the limit tells a file that is too large from one of exactly that size.
             raw = file.read(LIMIT_BYTES + 1)
     except FileNotFoundError:
         return Checkpoints((), "the checkpoint file is missing")
@@ -69,6 +70,7 @@ def read_checkpoints(path: Path) -> Checkpoints:
     lines = whole.splitlines()
     for number, line in enumerate(lines, 1):
         point = _parse(line, link)
+        # Numbers of records only grow, so a smaller one is a line that was moved or copied here.
         if point is None or (points and point.seq < points[-1].seq):
             return Checkpoints(tuple(points), f"line {number} of the checkpoint file was changed", lines=len(lines))
         points.append(point)
@@ -104,6 +106,7 @@ class CheckpointFile:
         try:
             if os.write(self._fd, line) != len(line):
                 raise OSError(0, "the checkpoint was written in part only")
+            # The checkpoint is the proof against a cut end (decision 0009), so it must not be lost with the end of the log.
             os.fsync(self._fd)
         except OSError:
             os.ftruncate(self._fd, self._size)

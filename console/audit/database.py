@@ -63,6 +63,7 @@ def is_damage(error: Exception) -> bool:
     if isinstance(error, (UnicodeDecodeError, NotPlain)):
         return True
     code = getattr(error, "sqlite_errorcode", None)
+    # The low byte is the primary code; SQLite reports extended codes, such as CORRUPT_INDEX, in the bytes above it.
     return code is not None and code & 0xFF in _DAMAGE
 
 
@@ -77,12 +78,14 @@ def open_writer(path: Path) -> sqlite3.Connection:
     """The one connection that appends. Raises sqlite3.Error, OSError, Conflict (a newer version wrote it)."""
     if os.path.lexists(path):
         check_plain(path)
+    # O_NOFOLLOW closes the gap between the check above and the open: a link put there in between is refused.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         connection.text_factory = bytes
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "recursive_triggers=ON", "foreign_keys=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
+        # Two starts at once must not both find version 0 and create the tables.
         connection.execute("BEGIN IMMEDIATE")
         found = int(connection.execute("PRAGMA user_version").fetchone()[0])
         if found > VERSION:
@@ -130,6 +133,7 @@ def schema_problem(connection: sqlite3.Connection) -> str:
     with closing(connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")) as rows:
         found = {(kind.decode(), name.decode()): (sql or b"").decode() for kind, name, sql in rows}
     for (kind, name), sql in SCHEMA.items():
+        # SQL can edit a row only after a trigger was dropped, so a changed schema is a trace of that.
         if found.get((kind, name)) != sql:
             return f"its {kind} {name} is missing or was changed."
     extra = sorted(name for kind, name in found if (kind, name) not in SCHEMA)

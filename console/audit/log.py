@@ -20,8 +20,10 @@ from console.audit.verify import Verdict, verify_file
 from console.domain.errors import Conflict, NotRecorded, UsageProblem
 from console.domain.process.failpoints import failpoint
 
+# These two bound how many of the newest records a cut end can take unseen (decision 0009).
 CHECKPOINT_ROWS = 256
 CHECKPOINT_S = 60.0
+# Measured on a full disk: this much made room for the row of a kill (decision 0009).
 RESERVE_BYTES = 256 * 1024
 _REMEDY = "Free space or repair the disk. Stopping and tightening still work."
 _REPLACED = "its file was replaced by another process"
@@ -188,6 +190,7 @@ class AuditLog:
             raise damaged(self.path, f"{noted.problem}.")
         if noted.points:
             last = noted.points[-1]
+            # The chain alone does not show a cut end (decision 0009); the checkpoint file does.
             if last.seq > seq:
                 raise damaged(self.path, f"records {seq + 1} to {last.seq} are missing at the end.")
             there = self._connection.execute("SELECT hash FROM records WHERE seq = ?", (last.seq,)).fetchone()
@@ -233,6 +236,7 @@ class AuditLog:
         if not batch:
             return ""
         try:
+            # SQLite would go on writing into the replaced inode, and every such record would be lost to readers.
             if _identity(self.path) != self._identity:
                 return _REPLACED
             records = self._commit([p.content for p in batch])
@@ -249,6 +253,7 @@ class AuditLog:
         try:
             row = connection.execute("SELECT seq, hash FROM records ORDER BY seq DESC LIMIT 1").fetchone()
             seq, previous = (0, GENESIS) if row is None else (int(row[0]), text_of(row[1]))
+            # Another process that appends by SQL alone would otherwise be covered by our next hash and look genuine.
             if (seq, previous) != self._head:
                 raise sqlite3.IntegrityError("its newest record is not the one this writer wrote")
             records = []
@@ -292,9 +297,11 @@ def _lock(path: Path) -> int:
     except OSError as error:
         raise NotRecorded(f"The audit log's folder {path.parent} cannot be written: {error.strerror}.", _REMEDY) from error
     try:
+        # Not a pid file: the kernel drops the lock when its process dies, so a crash leaves no stale one.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
             os.ftruncate(fd, 0)
+            # Only for the words of the refusal below; the lock itself does not depend on it.
             os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         except OSError:
             pass  # on a full disk the lock holds without the number
@@ -358,6 +365,7 @@ class Reserve:
         except OSError:
             return False
         try:
+            # A sparse file would keep no blocks, and the record of a kill would not fit on the full disk.
             os.posix_fallocate(fd, 0, self._size)
             self.whole = True
         except OSError:

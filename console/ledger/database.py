@@ -29,6 +29,7 @@ _PRAGMAS = (
     "journal_mode=WAL",
     "synchronous=FULL",
     "foreign_keys=ON",
+    # Without it INSERT OR REPLACE skips delete triggers, which had let a session's level fall (decision 0009).
     "recursive_triggers=ON",
     "trusted_schema=OFF",
 )
@@ -45,12 +46,14 @@ class Database:
         self.path = path
         self._write_lock = threading.RLock()
         try:
+            # SQLite would create the file with the umask's rights; made here first, no other user can read it.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise ConsoleError(
                 f"The ledger {path} cannot be opened: {error.strerror}.", "Fix the folder's permissions, or use another --state-dir."
             ) from error
         self._engine = _engine(path)
+        # IMMEDIATE takes the write lock at once, so that busy_timeout applies: a read that turns into a write fails without waiting.
         self._writer = self._engine.execution_options(begin="BEGIN IMMEDIATE")
         try:
             self._migrate(migrations)
@@ -107,6 +110,7 @@ class Database:
         with self.reading() as connection:
             found = connection.execute(select(func.max(SCHEMA_VERSION.c.version))).scalar() or 0
         if 0 < found < newest:
+            # An older version cannot read a newer schema: the copy is the only way back.
             keep_copy(self.path, found, "The ledger")
             failpoint("ledger.copied")
         for migration in sorted(migrations, key=lambda m: m.version):

@@ -52,6 +52,7 @@ PAY_S = 5.0
 """Between two tries of a log that refused."""
 NOTE_S = 5.0
 """Between two notes of the newest record in the ledger."""
+# A disk that stays full for days must not fill the memory as well.
 KEEP_LINES = 20_000
 """Lines kept in memory while the disk refuses them; the oldest go first."""
 

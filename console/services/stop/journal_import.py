@@ -44,6 +44,7 @@ async def fold_journal(places: Places, scribe: Scribe, amend: Callable[[str], Aw
     done = int(await asyncio.to_thread(scribe.ledger.kv_get, KEY) or 0)
     size = -1
     while True:
+        # The journal is append-only, so an unchanged size spares reading it every second.
         now_size = path.stat().st_size if path.exists() else 0
         if now_size != size:
             size = now_size
@@ -52,5 +53,6 @@ async def fold_journal(places: Places, scribe: Scribe, amend: Callable[[str], Aw
                 if (record := record_of(line)) is not None:
                     scribe.record(replace(record, data={**record.data, "seal_sha256": seal}) if seal else record)
                 done = max(done, int(line["seq"]))
+            # Queued behind the records: a crash in between repeats a line, while the other order would lose one.
             scribe.job(partial(scribe.ledger.kv_set, KEY, str(done)))
         await wait_beat(PAUSE_S)

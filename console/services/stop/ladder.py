@@ -378,9 +378,11 @@ def doubt_of(entry: Entry | None, rung: Rung) -> str:
         return "the guard does not hold it"
     if rung is Rung.FREEZE:
         if entry.container_id:
+            # Only an engine's pause remains where the container's cgroup is not ours to write.
             can_freeze = entry.container_leaf and os.access(f"{entry.container_leaf}/cgroup.freeze", os.W_OK)
             return "" if can_freeze else "only its engine can pause it; the engine must confirm it"
         return "" if entry.leaf else "it has no cgroup: its processes are stopped one by one"
+    # The kill itself asks the same function, so the preview and the receipt cannot differ.
     return Aim(entry.agent_id, Held(entry)).note()
 
 

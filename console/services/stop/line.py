@@ -91,6 +91,7 @@ class StopLine:
         """As ``order``, of agents that a limit stopped, and by the guard alone. Raises ConsoleError when it did not take it."""
 
         def say() -> str:
+            # Only the guard carries a halt out: the caller tries again until the guard has taken it (decision 0004).
             return GuardClient(self._places.guard_supervisor_sock).halt(ids, reason, kill_id=kill_id)
 
         return await asyncio.get_running_loop().run_in_executor(self._orders, say)
@@ -158,6 +159,7 @@ class _Looks:
             found = self._path.stat()
         except OSError:
             return None
+        # The guard replaces the file by rename, so the inode tells two versions of one clock tick apart.
         if (stamp := (found.st_ino, found.st_mtime_ns)) == self._seen:
             return None
         self._seen = stamp

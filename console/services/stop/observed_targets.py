@@ -74,6 +74,7 @@ def proof_of(agent: Agent, proc: Path = Path("/proc")) -> dict[str, Any] | None:
         exe = str((proc / str(process.pid) / "exe").readlink())
         status = (proc / str(process.pid) / "status").read_text(errors="replace")
         uids = {int(word) for line in status.splitlines() if line.startswith("Uid:") for word in line.split()[1:]}
+        # Pids are reused within seconds on a busy host, so only the pid with its start time names a process.
         if start_ticks(process.pid) != process.start_ticks or len(uids) != 1 or len(exe) > 200:
             return None
     except (OSError, ValueError):
@@ -169,6 +170,7 @@ async def keep_telling(state: EngineState, guard: GuardClient, options: Options,
         state.press_observed = state.kill_observed if options.panic.include_observed else set()
         try:
             pid = int((await asyncio.to_thread(guard.call, "status")).get("pid", 0))
+            # Another pid is a successor, and nothing proves that it has read the list yet.
             if told != (pid, found):
                 await asyncio.to_thread(tell, guard, found, in_panic=options.panic.include_observed)
                 told = (pid, found)

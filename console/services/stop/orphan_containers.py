@@ -62,6 +62,7 @@ class OrphanContainers:
             if state.killed:
                 due = 0.0
             elif time.monotonic() >= due:
+                # An open receipt may still need the container as evidence.
                 await self.stop.settled()
                 if not state.killed:
                     due = time.monotonic() + (SOON_S if await self.tidy() else AGAIN_S)
@@ -79,6 +80,7 @@ class OrphanContainers:
             return True
         stays = False
         for left in found:
+            # Asked again for each container: a panic may have come since the look began, and it deletes no evidence.
             if not self.core.state.killed and is_over(self.core.state, self._open_targets(), left):
                 stays |= not await self._remove(containers, left)
             else:
@@ -94,8 +96,10 @@ class OrphanContainers:
             record = Record(
                 "supervisor", "container.removed", words, verdict="ok", agent_id=left.agent_id, data={"container": left.container_id}
             )
+            # What acts is recorded first; if the log refuses, the container stays (decision 0009).
             await asyncio.to_thread(self.scribe.record_first, record)
             await asyncio.to_thread(containers.remove, left, self.places.output_dir / f"{left.agent_id}.log")
+            # Last of the three: while the container exists the guard must be able to kill it.
             await asyncio.to_thread(self.guard.call, "forget", agent_id=left.agent_id)
         except ConsoleError as error:
             log.warning("the dead container of %s stays: %s", left.agent_id, error)

@@ -92,6 +92,7 @@ def _flight_doubts(seen: Gauges, tick: float) -> list[str]:
         return ["no canary was proven yet"]
     if not flight.proven:
         return [flight.words]
+    # A new guard opened its files itself, so a proof by its predecessor says nothing about it.
     if flight.guard_pid != seen.guard.get("pid"):
         return ["this guard is a new one and has killed no canary yet"]
     age = tick - flight.tick

@@ -126,6 +126,7 @@ def _judge(
         if seen.get("done"):
             is_found = _is_found(stray, receipt)
             with suppress(OSError):
+                # A test a minute would fill the folder of receipts, and no person caused it.
                 receipt.unlink()
             # in user mode it has the guard's uid: best effort for the guard, but it is our own child and ``wait`` saw its end
             proven = ms is not None and seen.get("total") == 1 and (seen.get("proven") == 1 or seen.get("best_effort") == 1)

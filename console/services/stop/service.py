@@ -141,9 +141,11 @@ class StopDesk:
     async def halt(self, ids: tuple[AgentId, ...], reason: str) -> None:
         """Carry out a budget's halt: the guard kills and confirms. A failure is shown and tried again until the guard has it or all have
         ended."""
+        # One id for all tries: the guard carries an order out once, however often it comes (decision 0004).
         kill_id, tried = new_kill_id(), 0
         while not await self._halted(kill_id, ids, reason):
             tried += 1
+            # An overspent agent goes on spending until the guard answers, so the tries begin close together.
             await asyncio.sleep(min(0.5 * tried, HALT_REST_S))
 
     async def _halted(self, kill_id: str, all_ids: tuple[AgentId, ...], reason: str) -> bool:
@@ -175,6 +177,7 @@ class StopDesk:
         read = map(read_receipt_file, sorted(self._places.receipts_dir.glob("*.json")))
         self._receipts |= {receipt.kill_id: receipt for receipt in read if receipt is not None}
         done = {kill_id for kill_id, receipt in self._receipts.items() if receipt.complete}
+        # The guard writes its own receipt; one that is not complete here is of a kill whose supervisor was down or died.
         unfinished = [p.stem for p in sorted((self._places.guard_dir / "receipts").glob("*.json")) if p.stem not in done]
         self._begun.update(self._receipts.keys() - set(unfinished))
         return unfinished
@@ -189,6 +192,7 @@ class StopDesk:
             return
         if receipt.by == CANARY:
             return
+        # Following it would mark everything killed again, although a human has rearmed since.
         if receipt.scope == "all" and kill_id not in latched:
             self._amended(kill_id, self._put(_merged(beside(receipt, kept(self._receipts.get(kill_id))), {}, complete=True)))
             self._begun.add(kill_id)
