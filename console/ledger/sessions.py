@@ -48,6 +48,7 @@ class SessionTables(Database):
         try:
             return self._levels(context_id).get(context_id, Sensitivity.PUBLIC)
         except ConsoleError:
+            # An unreadable ledger must not read as public data: deleting or damaging it would loosen the network.
             return Sensitivity.SECRET
 
     def levels(self) -> dict[str, Sensitivity]:
@@ -118,6 +119,7 @@ class SessionTables(Database):
         self, session: Column[str], kept: Column[str], read: Callable[[str], T], tighter: Callable[[T, T], T], context_id: str | None
     ) -> dict[str, T]:
         """Of each session, or of one, the tightest of all that was ever kept."""
+        # The tightest is found here and not in SQL, which does not know the order of levels and modes.
         query = select(session, kept).distinct()
         if context_id is not None:
             query = query.where(session == context_id)

@@ -94,6 +94,7 @@ def look(agents: Iterable[Asked]) -> Facts:
 
 def _hosted(found: FoundDaemon, line: Sequence[ProcessIdentity]) -> Hosted | None:
     """The session that the daemon hosts in a child above the agent's process: what only that child shows to be its own."""
+    # Claude Code's sockets show only eight letters of an id: two sessions with the same letters prove neither.
     whose = Counter(h.session for h in found.hosted)
     return next((h for h in found.hosted if h.child in line and whose[h.session] == 1), None)
 
@@ -143,6 +144,7 @@ def _is_of(hosted: str, session: str) -> bool:
 def _told(one: DaemonOf) -> dict[str, Any]:
     found = one.found
     whose = {h.child: agent for h in found.hosted for agent in one.agents if h.child and _is_of(h.session, agent.session)}
+    # A child without a target keeps its daemon alive at a kill, so unknown children are told as well.
     children = [(h.child, whose.get(h.child)) for h in found.hosted if h.child is not None] + [(child, None) for child in found.unknown]
     return {
         "kind": found.kind,

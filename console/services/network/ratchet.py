@@ -121,10 +121,12 @@ class TightenDesk:
             trouble = error
         named = AgentId(asked.scope.target) if asked.scope.reach is Reach.AGENT else None
         level = asked.level or Sensitivity.PUBLIC
+        # Also when the disk refused: what tightens never waits for a record (decision 0009).
         self._core.post(e.Tightened(*now(), named, found.contexts, level, asked.mode, asked.why))
         late = [i for i in meant(self._core.state, asked.scope).contexts if i not in found.contexts]
         if late and trouble is None:
             try:
+                # These sessions began while the disk was written, and a tightening of everything means them too.
                 await asyncio.to_thread(self._scribe.ledger.tighten_sessions, late, asked.tightening(at))
             except NotRecorded as error:
                 trouble = error

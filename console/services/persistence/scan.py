@@ -107,6 +107,7 @@ class Hunt:
         """Returns once the session has its baseline, or it is known that it will have none. Before its first agent runs."""
         task = self._begun.get(agent.context_id)
         if task is None:
+            # A baseline after agents have run would make what they left the measure.
             ran = any(a.process is not None for a in self._state().agents.values() if a.context_id == agent.context_id)
             task = asyncio.get_running_loop().create_task(self._begin(agent.context_id, ran))
             self._begun[agent.context_id] = task

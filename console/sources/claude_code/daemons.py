@@ -19,6 +19,7 @@ from console.sources.daemons.interface import FoundDaemon, Hosted, Idle
 from console.sources.daemons.marks import is_versioned, package_name, why_refused
 from console.sources.daemons.processes import Processes
 
+# A session that took a spare process keeps the spare's arguments, so only its socket tells which session it is.
 _RENDEZVOUS = re.compile(r"/rv/([0-9a-f]{8})\.sock\Z")
 _CLAIM = re.compile(r"/spare/[0-9a-f]{1,32}\.claim\.sock\Z")
 _SESSION = re.compile(r"([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -30,6 +31,7 @@ class ClaudeDaemons:
 
     kind = "claude"
     resume_words = ("--resume", "-r", "--session-id")
+    # The tools of a session carry it, so a session that runs again shows its id although its arguments do not.
     variables = ("CLAUDE_CODE_SESSION_ID",)
 
     def find(self, line: Sequence[ProcessIdentity], processes: Processes) -> FoundDaemon | None:
@@ -54,6 +56,7 @@ class ClaudeDaemons:
             idle,
             unknown,
             why_refused(daemon, session, control, _is_package, processes),
+            # Measured: `claude stop` needs these and nothing else, so no other variable of an agent reaches a command.
             tuple((name, seen[name]) for name in ("HOME", _CONFIG) if seen.get(name, "").startswith("/")),
         )
 
@@ -68,6 +71,7 @@ class ClaudeDaemons:
 
     def drop(self, daemon: FoundDaemon, session: str) -> tuple[str, ...]:
         found = _SESSION.match(session)
+        # Measured: while the daemon is stopped by SIGSTOP a kill and this command bring nothing back, and its other sessions go on.
         return (daemon.exe, "stop", found[1]) if found else ()
 
 
@@ -86,10 +90,12 @@ def _children(daemon: int, folder: str, processes: Processes) -> tuple[tuple[Hos
             continue
         paths = [path for below in processes.below(pid) for path in processes.listens(below) if path.startswith(f"{folder}/")]
         sessions = [(found[1], path) for path in paths if (found := _RENDEZVOUS.search(path))]
+        # Sockets and not roster.json: the kernel keeps the bound path, while any program of the account can write that file.
         hosted += [Hosted(short, child, path) for short, path in sessions]
         claim = next((path for path in paths if _CLAIM.search(path)), "")
         if not sessions and claim:
             idle.append(Idle(child, claim))
         elif not sessions:
+            # A daemon with a child whose session is not known is frozen at most: killing it could end another's work.
             unknown.append(child)
     return tuple(hosted), tuple(idle), tuple(unknown)

@@ -39,9 +39,11 @@ def why_refused(
         return "it listens on no control socket"
     if why := p.why_open_to_others(Path(control).parent, its):
         return f"its socket is not its own: {why}"
+    # Any program of the account can bind a socket there; SO_PEERCRED names the process that really answers.
     if p.peer(control) != (daemon.pid, its, control):
         return "another process answers on its control socket, or none"
     row = p.stat_of(daemon.pid)
+    # Last, because a pid can be given to another process while the marks above are read.
     if row is None or row[1] != daemon.start_ticks:
         return "it has ended"
     return ""
