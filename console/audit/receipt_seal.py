@@ -120,6 +120,7 @@ def _judged(raw: bytes, public: Ed25519PublicKey, name: str, retired: Mapping[st
     signature = _signature(head.pop("sig"))
     is_retired = head["key_id"] in retired
     if is_retired:
+        # Whether the seal counts is decided later by its place in the chain: anyone with a leaked key can write any date.
         public = Ed25519PublicKey.from_public_bytes(retired[head["key_id"]])
     # 2. The algorithm is ours to choose, never the file's.
     if head["alg"] != ALGORITHM:

@@ -15,6 +15,7 @@ SET_ASIDE, LOST = "audit.set_aside", "audit.lost"
 """Kinds of the records with which a log says that it is not the first of its instance."""
 PUT_BACK = "audit.put_back"
 """Kind of the record with which a log says that an older copy of it was put back: what came after that copy is lost."""
+# Neither a restart nor a rearm ends a loss: only a person who looked at it does.
 ACKNOWLEDGED = "audit.loss_acknowledged"
 """Kind of the record with which an operator takes note of every loss before it, with a reason."""
 _LOSSES = {

@@ -60,6 +60,7 @@ class _Book:
     def has_before(self, key_id: str, digest: str) -> bool:
         """Whether this seal was on record here before its key was retired."""
         retired = self.retired.get(key_id)
+        # Numbers of records and not times: anyone with the leaked key can write any date.
         return retired is None or self.seals[digest] < retired[0]
 
 
@@ -120,6 +121,7 @@ def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path |
         raise _Bad(f"the sealed receipt {path.name} is not what this host signed: {seal.why}")
     digest, own = _digest(path), books[-1]
     named, at = f"the receipt of kill {seal.kill_id}, sealed {moment(seal.signed_at or 0.0)}", seal.signed_at or 0.0
+    # The record holds the digest of the whole sealed file, so another seal of the same kill does not pass for it.
     if digest in own.seals:
         if seal.retired and not (seal.key_id in own.retired and own.has_before(seal.key_id, digest)):
             raise _Bad(f"{named}, came on record after its key {seal.key_id} had been retired: it is worth nothing.")
@@ -134,6 +136,7 @@ def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path |
         raise _Bad(f"{named}, was sealed with the retired key {seal.key_id} and is not on record: it is worth nothing.")
     if at < own.put_back:
         return [f"{named}, was on record only in a log that an older copy replaced"]
+    # Each sealed receipt is on record at once, so a missing record means that the log was cut or replaced.
     raise _Missing(f"no record of {named}: records were cut or an older log was put back (or the disk refused that record).")
 
 

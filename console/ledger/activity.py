@@ -97,6 +97,7 @@ class ActivityStore(ActivityPages):
     def _insert(self, db: sqlite3.Connection, agent: str, new: list[Entry], again: bool) -> tuple[int, int]:
         known = db.execute("select dropped_at from agents where agent = ?", (agent,)).fetchone() if again else None
         if floor := float(known[0]) if known else 0.0:
+            # The program's file still holds what a bound dropped here, and reading it again would bring that back.
             new = [e for e in new if not 0 < e.at <= floor]
         before = db.total_changes
         db.executemany(_INSERT, [_row(agent, e) for e in new])

@@ -88,6 +88,7 @@ class Relaunch:
             sensitivity=agent.sensitivity,
             network_mode=None if not agent.network_mode.is_restricted else agent.network_mode,
             limits=agent.limits,
+            # As a root it has no tree above it any more, so the limits of the former tree go with it.
             tree_limits=agent.tree_limits if parent is not None else tightest(agent.tree_limits, root.tree_limits),
             project=agent.project,
             scopes=agent.scopes,
