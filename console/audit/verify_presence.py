@@ -136,7 +136,7 @@ def _unknown_of(connection: sqlite3.Connection, books: list[_Book], path: Path |
         raise _Bad(f"{named}, was sealed with the retired key {seal.key_id} and is not on record: it is worth nothing.")
     if at < own.put_back:
         return [f"{named}, was on record only in a log that an older copy replaced"]
-    # Each sealed receipt is on record at once, so a missing record means that the log was cut or replaced.
+    # Each sealed receipt is on record at once, so a missing one means a cut log, a replaced log or a disk that refused it.
     raise _Missing(f"no record of {named}: records were cut or an older log was put back (or the disk refused that record).")
 
 
