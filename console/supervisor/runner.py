@@ -14,10 +14,11 @@ from console.credentials.keyring_store import Store
 from console.domain.calls.permission import Decision, Verdict
 from console.domain.engine import command as c
 from console.domain.engine import dry_run as d
-from console.domain.errors import ConsoleError, UsageProblem
+from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
+from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode
 from console.domain.process.failpoints import failpoint
-from console.domain.rollback import RollbackKind
+from console.domain.rollback import RollbackKind, RollbackRecord
 from console.egress.url_test import judge_url
 from console.ledger.network_history import NetworkChange
 from console.rollback.store import RollbackStore
@@ -176,33 +177,39 @@ class Runner:
     async def _snapshot(self, command: c.SnapshotThenAnswer) -> None:
         """Record and snapshot on disk, then the audit entry, then the allow: nothing acts unrecorded (promise 5)."""
         try:
-            record = await asyncio.to_thread(
-                self._rollback.snapshot, command.agent_id, command.context_id, RollbackKind(command.destructive), command.path
-            )
-            failpoint("snapshot.recorded")
-            what = f"{command.destructive} {record.path}"
-            entry = c.Record(
-                f"agent:{command.agent_id}",
-                "permission",
-                what,
-                verdict="allow",
-                agent_id=command.agent_id,
-                data={
-                    "rollback_id": record.record_id,
-                    "request_id": command.request_id,
-                    FACTS_FIELD: {record.record_id: record.facts_sha256},
-                },
-            )
+            record, what, data = await asyncio.to_thread(self._keep, command)
+            entry = c.Record(f"agent:{command.agent_id}", "permission", what, verdict="allow", agent_id=command.agent_id, data=data)
             await asyncio.to_thread(self._scribe.record_first, entry)
             failpoint("snapshot.audited")
         except (ConsoleError, OSError) as error:
             decision = Decision(Verdict.DENY, "rollback record", f"no snapshot, no action: {error}")
             self._answer(command.agent_id, command.request_id, decision)
             return
-        self.unseen_after[record.record_id] = time.monotonic()
-        self._core.hub.publish("rollback", {"record_id": record.record_id, "state": record.state.value})
-        self._core.settle_answer(command.request_id, replace(command.decision, rollback_id=record.record_id))
+        if record is not None:
+            self.unseen_after[record.record_id] = time.monotonic()
+            self._core.hub.publish("rollback", {"record_id": record.record_id, "state": record.state.value})
+        self._core.settle_answer(
+            command.request_id, replace(command.decision, rollback_id=record.record_id if record is not None else None)
+        )
         self._scribe.event(command.agent_id, time.time(), "permission", f"allowed {what}")
+
+    def _keep(self, command: c.SnapshotThenAnswer) -> tuple[RollbackRecord | None, str, dict[str, object]]:
+        """(the record, what is allowed in words, data of its audit entry). Blocks."""
+        agent = self._core.state.agents.get(command.agent_id)
+        data: dict[str, object] = {"request_id": command.request_id}
+        try:
+            record = self._rollback.snapshot(command.agent_id, command.context_id, RollbackKind(command.destructive), command.path)
+        except (Denied, NotFound) as error:
+            # A program that was only seen works in its owner's folders, which the store does not hold: denied, it could edit nothing.
+            if agent is None or agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED):
+                raise
+            return None, f"{command.destructive} {command.path}; no copy of it is kept", data | {"not_kept": error.what}
+        failpoint("snapshot.recorded")
+        return (
+            record,
+            f"{command.destructive} {record.path}",
+            data | {"rollback_id": record.record_id, FACTS_FIELD: {record.record_id: record.facts_sha256}},
+        )
 
     async def look_after(self) -> None:
         """Reads what allowed actions left on disk, so that a restore can tell it from a later change. Forever."""

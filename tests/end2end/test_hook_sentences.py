@@ -184,6 +184,23 @@ def test_the_real_claude_code_under_the_rules(state_dir: Path, home: Path) -> No
     assert not (home / ".claude" / "settings.json").exists(), "there was none before"
 
 
+def test_a_program_that_was_only_seen_edits_its_own_project_under_the_default_rules(state_dir: Path, home: Path) -> None:
+    assert install(state_dir, home).returncode == 0
+    note = home / "proj" / "note.txt"
+    scene = Scene("EDITTASK", Reply("", (Call("Write", {"file_path": str(note), "content": "written"}),)), bash("ls"), Reply("Done."))
+    with ModelServer(scene) as model, Instance(state_dir, "--discover-root", str(home)) as it:
+        session = start_claude(home, model.url, "EDITTASK please", "--permission-mode", "bypassPermissions")
+        try:
+            assert session.wait(120) == 0
+        finally:
+            if session.poll() is None:
+                os.killpg(session.pid, signal.SIGKILL)
+                session.wait()
+        assert note.read_text() == "written" and not [said for said in results(model, "EDITTASK") if "Watchfloor" in said]
+        rows = it.api.audit(q="note.txt").rows
+        assert [row for row in rows if "note.txt" in row.what and "no copy of it is kept" in row.what], "it is on record"
+
+
 def late_row(it: Instance) -> ApprovalRow | None:
     seen = it.api.approvals()
     return next((row for row in (*seen.waiting, *seen.decided) if "touch late.txt" in row.argument), None)
