@@ -21,6 +21,7 @@ from console.policy.scopes import Scope, missing, needed_by
 from console.policy.shell.check import Policy, ShellJudge
 from console.policy.tools.calls import called, danger_of, does
 from console.policy.tools.catalogue import FREE, Tool, Tools, tool_of
+from console.policy.tools.patches import files_of
 
 ARGUMENT_BYTES = 1024 * 1024
 _REQUEST = re.compile(r"(?:([A-Z]{3,10}) +)?(\S+)\Z")
@@ -124,16 +125,23 @@ def _by_settings(tool: Tool, argument: str, context: Context, policy: Policy, fi
         case "code":
             return shell.argv(("python3", "-c", "code"), cwd)
         case "file":
-            part = policy.files.judge(tool.action, argument, cwd, files)
-            if argument.startswith(("~", "$")):
-                part = no_looser_than(part, Verdict.ASK, NO_RULE, "a tool may put a folder in the place of its beginning")
-            return worst((replace(part, action=ACTIONS[tool.action]),))
+            return worst((_file(tool.action, argument, policy, cwd, files),))
+        case "patch":
+            found = [_file(action, path, policy, cwd, files) for action, path in files_of(argument)]
+            return worst(tuple(found) or (Part(tool.name, Verdict.ASK, NO_RULE, "tool", "which files the patch changes is not certain"),))
         case "network":
             return _request(argument, policy)
         case "none":
             return worst((Part(tool.name, Verdict.ALLOW, "no effect of its own", "tool", "its target is checked by itself"),))
         case _:
             return worst((_unruled(tool, argument, context.tools, policy),))
+
+
+def _file(action: str, path: str, policy: Policy, cwd: str, files: Files) -> Part:
+    part = policy.files.judge(action, path, cwd, files)
+    if path.startswith(("~", "$")):
+        part = no_looser_than(part, Verdict.ASK, NO_RULE, "a tool may put a folder in the place of its beginning")
+    return replace(part, action=ACTIONS[action])
 
 
 def _unruled(tool: Tool, argument: str, tools: Tools, policy: Policy) -> Part:

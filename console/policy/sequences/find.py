@@ -118,7 +118,7 @@ def things_of(
             every.append(Thing(_actions(part), _all_names(part, below), name, scopes))
     if tool.statement is not None:
         every += _of_statement(name, argument, detail, tool, tool.statement)
-    elif not every or tool.family not in ("file", "network", "shell", "argv"):
+    elif not every or tool.family not in ("file", "patch", "network", "shell", "argv"):
         every.append(_tool_thing(name, tool, scopes))
     return tuple(every)
 

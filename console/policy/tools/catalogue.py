@@ -19,7 +19,7 @@ from console.policy.tools.sql import Statement
 
 KINDS = ("database", "mail", "payment", "deployment")
 """Families for which the rules have no words: the matrix, the scopes and the sequences decide, else a human."""
-FAMILIES = ("shell", "argv", "file", "network", "code", "other", "none", *KINDS)
+FAMILIES = ("shell", "argv", "file", "patch", "network", "code", "other", "none", *KINDS)
 FREE = ("other", *KINDS)
 _FIELDS = {"names", "family", "action", "scopes", "connects"}
 _KIND_FIELDS = {"kind", "class", "why", "servers", "words"}

@@ -13,6 +13,7 @@ from console.api.policy import policy_data
 from console.domain.calls.permission import PermissionRequest
 from console.domain.errors import UsageProblem
 from console.policy.tools.catalogue import tool_of
+from console.policy.tools.patches import files_of
 from console.sources.kinds import HOOKS
 
 TOLD = frozenset(
@@ -33,6 +34,8 @@ _FILES = {
     "Write": ("write_file", "file_path"),
     "Edit": ("write_file", "file_path"),
     "MultiEdit": ("write_file", "file_path"),
+    "multiedit": ("write_file", "filePath"),
+    "view_image": ("read_file", "path"),
     "NotebookEdit": ("write_file", "notebook_path"),
     "LS": ("list_files", "path"),
     "Glob": ("list_files", "path"),
@@ -57,7 +60,7 @@ _LOOKS = (
     *("list", "grep"),
 )
 """Without a path they look where the program stands."""
-_JUDGED_BY_ARGUMENT = ("shell", "argv", "code", "file", "network")
+_JUDGED_BY_ARGUMENT = ("shell", "argv", "code", "file", "patch", "network")
 _BRACED = re.compile(r"\{[^}]*/")
 """A choice of whole paths."""
 _WILD = re.compile(r"[*?\[{(!@+\\]")
@@ -140,6 +143,11 @@ def _said(name: str, given: dict[str, Any], detail: str) -> tuple[str, str]:
         # Which of two names the program goes by is not known: such a call is judged whole.
         if isinstance(path, str) and path and len(named) <= 1:
             return tool, path if name not in ("Glob", "glob") else _top_of(path, given.get("pattern"))
+    elif name in ("apply_patch", "patch"):
+        texts = [given[one] for one in ("command", "input", "patch", "patchText") if given.get(one)]
+        # Of two texts the program may take either.
+        if len(texts) == 1 and isinstance(texts[0], str) and files_of(texts[0]):
+            return "apply_patch", texts[0]
     elif name in ("WebFetch", "web_fetch", "webfetch") and isinstance(given.get("url"), str):
         return "http_request", given["url"]
     # The words of a call that could not be read must not be taken for the path or the command of a tool that has this name.

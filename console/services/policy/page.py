@@ -32,6 +32,7 @@ _JUDGED = {
     "shell": "every command, file, host and redirect in it",
     "argv": "the program and its arguments",
     "file": "file rules, link and target",
+    "patch": "file rules, for each file that its headers name",
     "network": "network rules, then the allowlist",
     "code": "as python3 -c: what it does is not certain",
     "other": "no rule family: a human is asked",

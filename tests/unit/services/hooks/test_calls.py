@@ -38,6 +38,9 @@ def test_a_server_that_the_program_names_is_told_from_its_tool() -> None:
         assert call("mcp_git_hub_get_issue", {}, mcp_context=odd).tool == "mcp_git_hub_get_issue"
 
 
+PATCH = "*** Begin Patch\n*** Add File: a.txt\n+x\n*** End Patch"
+
+
 @pytest.mark.parametrize(
     ("name", "given", "tool", "argument"),
     [
@@ -46,6 +49,8 @@ def test_a_server_that_the_program_names_is_told_from_its_tool() -> None:
         ("shell", {"command": ["git", "push"]}, "argv", '["git", "push"]'),
         ("Write", {"file_path": "/p/x", "content": "y"}, "write_file", "/p/x"),
         ("Edit", {"file_path": "/p/x"}, "write_file", "/p/x"),
+        ("apply_patch", {"command": PATCH}, "apply_patch", PATCH),
+        ("patch", {"patchText": PATCH}, "apply_patch", PATCH),
         ("NotebookEdit", {"notebook_path": "/p/n.ipynb"}, "write_file", "/p/n.ipynb"),
         ("Read", {"file_path": "/etc/shadow"}, "read_file", "/etc/shadow"),
         ("Grep", {"pattern": "x"}, "read_file", "."),
@@ -88,7 +93,7 @@ def test_calls_that_are_known_are_judged_by_what_they_do(name: str, given: Any, 
     ("name", "given"),
     [
         ("mcp__crm__send", {"to": "x"}),
-        ("apply_patch", "*** Begin Patch"),
+        ("patch", "*** Begin Patch\n*** End Patch"),
         ("shell_command", {"command": "rm -rf /"}),
     ],
 )
@@ -105,6 +110,8 @@ def test_what_has_no_argument_to_be_judged_by_is_judged_whole_under_its_own_name
         ("Bash", {}),
         ("Bash", {"command": ["a", 7]}),
         ("Write", {"file_path": ["/x"]}),
+        ("apply_patch", "*** Begin Patch"),
+        ("apply_patch", {"command": PATCH, "input": PATCH}),
         ("Write", {"content": "x"}),
         ("WebFetch", {"url": None}),
         ("read_file", {"target": "/etc/shadow"}),
