@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from console.domain.calls.permission import Verdict
@@ -36,7 +36,7 @@ from console.policy.shell.effects import UseRules
 from console.policy.shell.fronts import Started
 from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, simple_commands
-from console.policy.shell.named_files import denied_reads, outside, written
+from console.policy.shell.named_files import denied_reads, outside, perhaps_written, texts_in, written
 from console.policy.shell.plain import is_rewritten
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
@@ -192,7 +192,11 @@ class ShellJudge:
             parts += judge_discard(argv, reading.words, folder, self._files, shown)
         parts += self._named(argv, program, described, reading, place)
         if own.rule == WORK:
-            parts += outside(self._uses, self._files, argv, place.cwd)
+            parts += outside(self._uses, self._files, argv, place.cwd) + perhaps_written(
+                self._uses, argv, place.cwd, self._policy.settings.workspace
+            )
+            deeper = replace(place, depth=place.depth + 1)
+            parts += [part for text in texts_in(argv) if place.depth <= DEPTH for part in _perhaps_run(self._text(text, deeper).parts)]
         parts += self._of_started(started, own, place)
         if reading.drops and self._steps.environment(argv, program, place.cwd, place.depth):
             why = f"{program.name} takes the variables away that keep what it runs from running others"
@@ -283,6 +287,14 @@ class ShellJudge:
         parts = self._used(reading, described, place)
         parts += [part for inner in reading.inners for part in self._inner(inner, reading, place)]
         return [part for part in parts if part.verdict is Verdict.DENY]
+
+
+def _perhaps_run(parts: Iterable[Part]) -> Iterator[Part]:
+    """A question for what is denied, is dangerous or connects in a text that may be run (``yarn exec 'rm -rf ~'``)."""
+    for part in parts:
+        connects = part.action == "connect" and part.verdict is not Verdict.ALLOW
+        if part.danger or connects or (part.verdict is Verdict.DENY and part.step != "parse" and part.rule != "never"):
+            yield replace(part, verdict=Verdict.ASK, reason=f"it may be run: {part.reason}", use="", names=())
 
 
 def _folder(policy: Policy, files: Once, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:

@@ -24,6 +24,7 @@ _TEXTS = re.compile(r"(?i)-[kgem]\Z|--?[\w-]*(?:pattern|grep|filter|match|ignore
 _SEARCHED = re.compile(r"-(?:[IL]|isystem)(?!.*=)")
 """Folders that compilers only read."""
 _SIMPLE = re.compile(r"[\w./~@%+:,=-]+\Z")
+_IN_TEXT = re.compile(r"[\s'\"();,=]+")
 _SEPARATORS = re.compile(r"[=@:,;]")
 _GLUED = 12
 """Letters of options that a path may be glued to."""
@@ -56,6 +57,34 @@ def written(uses: UseRules, argv: tuple[str, ...], cwd: str) -> list[Part]:
     """What is denied or dangerous of the files that an undescribed program writes by custom."""
     parts = [uses.judge(Use("make", word), cwd, False) for word in _outputs(argv)]
     return [part for part in parts if part.verdict is Verdict.DENY or part.danger]
+
+
+def texts_in(argv: Sequence[str]) -> Iterator[str]:
+    """What a program may hand to a shell: a word that holds several, what stands behind its ``=``, and what its first words precede."""
+    for word in (one for one in argv[1:] if " " in one.strip() and len(one) < 2000):
+        value = word.partition("=")[2].strip()
+        pieces = word.split()
+        yield from dict.fromkeys(
+            one for one in (word, value, " ".join(pieces[1:]), " ".join(pieces[2:]), word.lstrip("!. ")) if " " in one and one[0] != "-"
+        )
+
+
+def perhaps_written(uses: UseRules, argv: tuple[str, ...], cwd: str, workspace: str) -> list[Part]:
+    """A question for each place of the workspace where a rule denies to write and that one of its programs is given: it may write there.
+
+    A place that other programs run or read from counts as the value of an option alone: as an operand it is what is checked or shown.
+    """
+    given = [*_given(argv), *((piece, False) for word in argv[1:] if " " in word for piece in _IN_TEXT.split(word)[:_PIECES])]
+    found: dict[str, Part] = {}
+    for word, is_value in given:
+        for path in (word, f"{word}/x") if word and len(word) < 1024 and word.isprintable() and word not in found else ():
+            if not f"{absolute(path, cwd)}/".startswith(f"{workspace}/"):
+                continue  # ``outside`` asks
+            part = uses.judge(Use("make", path), cwd, False)
+            if (part.verdict is Verdict.DENY and part.rule.startswith("file(")) or (is_value and part.danger):
+                found[word] = Part(f"use {word}", Verdict.ASK, part.rule, "file", f"it may write {word[:80]}", danger=part.danger)
+                break
+    return list(found.values())
 
 
 def outside(uses: UseRules, files: Files, argv: tuple[str, ...], cwd: str) -> list[Part]:

@@ -51,6 +51,8 @@ _HARMLESS = re.compile(
     re.ASCII | re.DOTALL,
 )
 """Variables that name no file, program or host to the programs that are described (environ(7) and their manuals)."""
+_CERTAIN = ((re.compile(r"\$\(nproc\)"), "1"), (re.compile(r"\$\(pwd\)"), "."))
+"""Substitutions of which the value is certain: a number, and the folder that the command is judged in."""
 _OF_SHELL = re.compile(
     r"BASH\w*|CDPATH|ENV|EXECIGNORE|GLOB\w+|HOME|IFS|OLDPWD|PWD|POSIXLY_CORRECT|PROMPT_\w+|PS[0-4]|SHELLOPTS|_|[a-z]*path|ifs|home"
 )
@@ -81,12 +83,15 @@ def plainer(text: str) -> Plain | None:
         if found["end"] in found["text"]:  # it may end there, as one of the versions of bash reads it
             return None
         return Plain(f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", is_literal=True)
+    given = text
+    for substitution, value in _CERTAIN:
+        text = substitution.sub(value, text)
     tokens = _tokens(text) if is_built_of(text, _NODES) else None
     if tokens is None or (looped := _without_loops(tokens)) is None:
         return None
     made = _Statements(looped)
     plain = made.plain()
-    return plain if plain is not None and plain.text != text else None
+    return plain if plain is not None and plain.text != given else None
 
 
 def is_rewritten(argv: tuple[str, ...]) -> bool:
