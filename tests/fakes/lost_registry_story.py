@@ -141,10 +141,11 @@ def _kill_but(first: int, spared: list[int]) -> None:
 
 
 def _below(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *_below(int(child))]
+    found = list[int]()
+    with contextlib.suppress(OSError):  # it ended meanwhile
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += [int(child), *_below(int(child))]
     return found
 
 
