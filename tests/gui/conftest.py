@@ -16,7 +16,9 @@ if os.environ.get("LC_ALL") in ("C", "POSIX"):
 from PySide6.QtWidgets import QApplication  # noqa: E402 - after the platform is chosen
 from pytestqt.qtbot import QtBot  # noqa: E402
 
+from console.api.records import AccountsView, AccountView  # noqa: E402
 from console.gui import app as console_app  # noqa: E402
+from console.gui.models.operators import OPERATORS  # noqa: E402
 from console.gui.notices import Notices  # noqa: E402
 from console.gui.window.main import Window  # noqa: E402
 from console.settings.places import Places, find_places  # noqa: E402
@@ -40,7 +42,11 @@ def qtbot(qapp: QApplication, request: pytest.FixtureRequest) -> QtBot:
 
 @pytest.fixture(autouse=True)
 def patient_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in that is only slow, on a busy machine, is not pressed past as one that hangs, nor is what it said old."""
+    """A stand-in that is only slow, on a busy machine, is not pressed past as one that hangs, nor is what it said old.
+
+    Root's name is known from the beginning: when it comes depends on the machine.
+    """
+    OPERATORS.learn(AccountsView(accounts=[AccountView(0, "root")]))
     monkeypatch.setattr("console.panic.guard_link.ANSWER_S", 60.0)
     monkeypatch.setattr("console.gui.models.switch.SILENT_S", 60.0)
     monkeypatch.setattr("console.gui.models.switch.BEHIND_S", 60.0)

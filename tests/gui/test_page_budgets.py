@@ -130,7 +130,7 @@ def test_the_detail_says_every_limit_who_spends_and_who_changed_it(books: FakeBu
     assert "Cost: $118.90 of $160.00, 74% used. ends in 1 h 55 min at $21.30/h" in pane._gauges[0].accessibleName()
     assert "Processor time, no limit" in pane.open.accessibleName()
     assert "refund-drafter $19.64 over budget" in pane.spenders.accessibleName() and "42 others $67.21" in pane.spenders.accessibleName()
-    assert "uid 0: cost 120 → 160, ticket peak" in pane.changes.accessibleName() and pane.changes_of.text() == "last 1 of 1"
+    assert "root (uid 0): cost 120 → 160, ticket peak" in pane.changes.accessibleName() and pane.changes_of.text() == "last 1 of 1"
     assert "stopped at once" in pane.at_full.text()
     page.view.choose("agent:backfill-worker")
     qtbot.waitUntil(lambda: pane.view is not None and pane.view.row.key == "backfill-worker")

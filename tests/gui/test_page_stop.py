@@ -269,7 +269,7 @@ def test_a_workspace_is_shown_held_released_and_deleted_with_a_reason(make_house
         return dialog
 
     do("hold")
-    qtbot.waitUntil(lambda: "uid 0: evidence" in {fact.left for fact in card.facts._facts})
+    qtbot.waitUntil(lambda: "root (uid 0): evidence" in {fact.left for fact in card.facts._facts})
     assert not card.buttons["delete"].isEnabled() and "release it first" in card.buttons["delete"].toolTip()
     do("release")
     qtbot.waitUntil(lambda: card.buttons["delete"].isEnabled())

@@ -246,7 +246,7 @@ def entry(**more: object) -> ActivityItem:
 
 def test_what_an_operator_wrote_and_did_is_said_as_a_person_says_it() -> None:
     said = lines_of(entry())
-    assert (said.icon, said.title, said.main) == ("user", "uid 0", "wrote: and <b>the</b> docs") and not said.foreign
+    assert (said.icon, said.title, said.main) == ("user", "root (uid 0)", "wrote: and <b>the</b> docs") and not said.foreign
     assert lines_of(entry(text="agent.interrupt: the turn of a-1")).main == "interrupted its turn"
     assert lines_of(entry(text="freeze: freeze agent a-1")).main == "freeze: freeze agent a-1"
     forged = lines_of(entry(audit=0))

@@ -26,7 +26,7 @@ def part(text: str, verdict: str = "ask", step: str = "program") -> ApprovalPart
 
 def test_a_grant_in_a_list_says_how_many_lines_it_has_beyond_the_first() -> None:
     given = GrantRow(approval_id="ap-1", session="s", tool="shell", argument="ls\nrm -rf /\nx", digest="", by="operator:0", at=1.0)
-    assert call_line(given) == "⏎+2 ls" and "⏎+2 ls, by uid 0" in grant_words(given, "item")
+    assert call_line(given) == "⏎+2 ls" and "⏎+2 ls, by root (uid 0)" in grant_words(given, "item")
 
 
 @pytest.mark.parametrize("text", [*HOSTILE_NAMES, *fake.HOSTILE, "a\u2029b\x85c", "\u3000\u00a0", "\udc80", "\U000e0041tag"])

@@ -106,11 +106,11 @@ def test_a_proof_stands_with_its_act_and_what_is_not_held_is_amber() -> None:
         ("Isolated", "ban"),
         ("Proxied", "triangle"),
     ]
-    assert lines[0].words == "verified in 3.2 ms · uid 0: pastes customer records"
+    assert lines[0].words == "verified in 3.2 ms · root (uid 0): pastes customer records"
     assert lines[3].bad and lines[3].words.startswith(
         "NOT enforceable here: it shares the host's network · CONFIDENTIAL data: customer letters"
     )
-    assert "Isolated, by uid 0: asks for pastebin, verified" in spoken(moments(history("s", NOW)))
+    assert "Isolated, by root (uid 0): asks for pastebin, verified" in spoken(moments(history("s", NOW)))
 
 
 def test_a_proof_alone_is_a_look_again() -> None:
