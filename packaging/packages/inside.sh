@@ -4,6 +4,8 @@ trap 'echo "not so: line $LINENO: $BASH_COMMAND" >&2' ERR
 said() { printf '  %s\n' "$*"; }
 running() { watchfloor fleet --json | python3 -c 'import json, sys; print(*[a["id"] for a in json.load(sys.stdin)["agents"] if a["state"] == "running"])'; }
 until_true() { for _ in $(seq 120); do if "$@" >/dev/null 2>&1; then return 0; fi; sleep 0.5; done; "$@"; }
+# Reads to the end: a program whose reader has gone ends by SIGPIPE, and with it the pipeline.
+has() { local read; read=$(cat); grep -q "$@" <<<"$read"; }
 remove() { apt-get "$1" -y -q watchfloor-guard watchfloor watchfloor-console 2>&1; }
 
 until_true systemctl is-system-running
@@ -83,16 +85,16 @@ refused() { # ACCOUNT WORD COMMAND...: exit 4 with the sentence
   runuser -u "$account" -- "$@" >refused.txt 2>&1 || code=$?
   [ $code = 4 ] && grep -q "$word" refused.txt || { echo "$account: $* gave $code"; cat refused.txt; return 1; }
 }
-runuser -u the-viewer -- watchfloor fleet --json | grep -q "$agent"
+runuser -u the-viewer -- watchfloor fleet --json | has "$agent"
 runuser -u the-viewer -- watchfloor status >status.txt
 grep -q 'your role: viewer' status.txt && grep -q 'instance [0-9a-f]\{8\}' status.txt
-runuser -u the-viewer -- watchfloor config check 2>&1 | grep -q 'only root reads it: /var/lib/watchfloor/settings.json'
+runuser -u the-viewer -- watchfloor config check 2>&1 | has 'only root reads it: /var/lib/watchfloor/settings.json'
 refused the-viewer 'the role responder' watchfloor kill "$agent" --reason trial
 runuser -u the-auditor -- watchfloor receipt list >/dev/null
-runuser -u the-auditor -- watchfloor audit verify | grep -q '^log intact: '
+runuser -u the-auditor -- watchfloor audit verify | has '^log intact: '
 runuser -u the-auditor -- sh -c 'cd /home/the-auditor && watchfloor audit export log.jsonl'
 refused the-auditor 'sudo watchfloor logs' watchfloor logs
-runuser -u the-viewer -- watchfloor config show heartbeat_s --origin | grep -q heartbeat_s
+runuser -u the-viewer -- watchfloor config show heartbeat_s --origin | has heartbeat_s
 [ -s /home/the-auditor/log.jsonl ]
 refused the-viewer 'watchfloor-auditor' sh -c 'cd /home/the-viewer && watchfloor audit export log.jsonl'
 refused the-auditor 'the role operator' watchfloor run -- sleep 1
@@ -119,7 +121,7 @@ grep -q 'Authenticating as: boss' typed.txt && grep -q 'polkit did not allow it'
 [ "$(watchfloor config show heartbeat_s --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["settings"]["heartbeat_s"])')" = 30.0 ]
 python3 /root/type_password.py the-operator 'open sesame' /home/the-operator/settings.py >typed.txt
 grep -q 'asks to change the settings of Watchfloor' typed.txt && grep -q 'changed' typed.txt || { cat typed.txt; exit 1; }
-watchfloor audit tail -n 50 --json | grep -q 'polkit.allowed'
+watchfloor audit tail -n 50 --json | has 'polkit.allowed'
 said "polkit asks for an administrator's password at a member's terminal; a wrong one changes nothing"
 sed -i 's/"value": 11/"value": 12/' /home/the-operator/settings.py
 cat >/etc/polkit-1/rules.d/50-trial.rules <<'RULE'
@@ -131,15 +133,15 @@ chmod 644 /etc/polkit-1/rules.d/50-trial.rules
 may_change() { [ "$(runuser -u the-operator -- python3 /home/the-operator/settings.py)" = changed ]; }
 until_true may_change
 refused the-operator 'polkit did not allow it' python3 /home/the-operator/rearm.py
-watchfloor audit tail -n 50 --json | grep -q 'polkit.allowed'
+watchfloor audit tail -n 50 --json | has 'polkit.allowed'
 said "polkit lets a member do what its rules name, and nothing else"
 code=0; runuser -u the-responder -- watchfloor kill "$started" --reason trial >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
 grep -q 'All processes of 1 agent are dead' kill.txt
 refused the-responder 'the role operator' watchfloor run -- sleep 1
 # An account in no group cannot even enter the folder, and has an instance of its own.
 ! runuser -u ada -- ls /run/watchfloor 2>/dev/null
-runuser -u ada -- watchfloor fleet --json | grep -qv "$agent"
-watchfloor audit tail -n 50 --json | grep -q 'route.refused'
+runuser -u ada -- watchfloor fleet --json | has -v "$agent"
+watchfloor audit tail -n 50 --json | has 'route.refused'
 said "roles by group: each does what it may, and is told what it may not"
 
 # A broken drop-in: named, nothing starts, kills work; then it goes.
@@ -172,10 +174,10 @@ grep -q 'disk is full' full.txt || { cat full.txt; exit 1; }
 code=0; watchfloor kill "$agent" --reason 'full disk' >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
 grep -q '^All processes of 1 agent are dead' kill.txt
 rm /mnt/full/fill
-recorded() { watchfloor audit tail -n 50 | grep -q 'kill.pressed .*full disk' && watchfloor receipt list | grep -q 'full disk'; }
+recorded() { watchfloor audit tail -n 50 | has 'kill.pressed .*full disk' && watchfloor receipt list | has 'full disk'; }
 until_true recorded
-watchfloor audit verify | grep -q '^log intact: '
-! journalctl -u watchfloor --no-pager | grep -q Traceback
+watchfloor audit verify | has '^log intact: '
+! journalctl -u watchfloor --no-pager | has Traceback
 stop_all
 umount -l /var/lib/watchfloor
 cp -a /mnt/full/. /var/lib/watchfloor/
@@ -203,9 +205,9 @@ chmod 644 /etc/watchfloor/conf.d/trial.toml
 watchfloor config check
 systemctl daemon-reload
 systemctl restart watchfloor
-runuser -u the-operator -- /usr/local/bin/claude --version | grep -q 'Claude Code'
+runuser -u the-operator -- /usr/local/bin/claude --version | has 'Claude Code'
 claude=$(runuser -u the-operator -- watchfloor run --agent claude-code -- 'TRIAL: wait' | tail -n 1)
-waits() { runuser -u the-viewer -- watchfloor approval list --json | grep -q 'tail -f /dev/null'; }
+waits() { runuser -u the-viewer -- watchfloor approval list --json | has 'tail -f /dev/null'; }
 until_true waits
 asked=$(watchfloor approval list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["waiting"][0]["id"])')
 refused the-viewer 'the role operator' watchfloor approval approve "$asked"
@@ -230,7 +232,7 @@ dpkg --unpack /root/newer/watchfloor_*.deb >unpack.txt 2>&1 & unpacking=$!
 until [ -n "$(find /opt/watchfloor/lib -name '*.dpkg-new' -print -quit)" ]; do kill -0 $unpacking; done
 kill -KILL $unpacking
 wait $unpacking || true
-dpkg --audit | grep -q watchfloor
+dpkg --audit | has watchfloor || { dpkg-query -W -f '${Package} ${Status}\n' 'watchfloor*' >&2; cat unpack.txt >&2; dpkg --audit | has watchfloor; }
 code=0; watchfloor kill "$extra" --reason half >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
 grep -q 'All processes of 1 agent are dead' kill.txt
 working
@@ -255,7 +257,7 @@ grep -q 'All processes of 1 agent are dead' kill.txt || { cat kill.txt; exit 1; 
 [ "$(running)" = "$agent" ]
 kept=$(ls /var/lib/watchfloor/receipts/*.sealed.json | tail -n 1)
 cp "$kept" /home/the-auditor/ && chown the-auditor /home/the-auditor/*.sealed.json
-runuser -u the-auditor -- watchfloor audit verify --receipt "/home/the-auditor/${kept##*/}" | grep -q '^log intact: '
+runuser -u the-auditor -- watchfloor audit verify --receipt "/home/the-auditor/${kept##*/}" | has '^log intact: '
 systemctl stop trial-model
 rm -r /etc/systemd/system/watchfloor.service.d /etc/watchfloor/conf.d/trial.toml /root/model
 systemctl daemon-reload
@@ -285,7 +287,7 @@ grep -q 'this host is killed' refused.txt && grep -q purge-anyway refused.txt &&
 # What was killed is killed when it is installed again; a person rearms it with the id of the kill.
 dpkg -i /root/newer/*.deb >/dev/null
 systemctl start watchfloor-guard watchfloor
-watchfloor status | grep -q '^EVERYTHING STOPPED'
+watchfloor status | has '^EVERYTHING STOPPED'
 kill_id=$(watchfloor receipt list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["receipts"][0]["kill_id"])')
 rearmed() { (sleep 5; echo "$kill_id"; sleep 5) | script -qec 'watchfloor rearm --reason trial' /dev/null >rearm.txt && grep -q Rearmed rearm.txt; }
 rearmed || { cat rearm.txt; exit 1; }
