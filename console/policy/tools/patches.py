@@ -1,4 +1,4 @@
-"""The files that a patch of ``apply_patch`` changes (Codex, OpenCode): headers name them, and no other line begins as a header does."""
+"""The files that a patch of ``apply_patch`` changes: headers name them, and no other line begins as a header does."""
 
 from __future__ import annotations
 

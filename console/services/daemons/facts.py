@@ -94,7 +94,7 @@ def look(agents: Iterable[Asked]) -> Facts:
 
 def _hosted(found: FoundDaemon, line: Sequence[ProcessIdentity]) -> Hosted | None:
     """The session that the daemon hosts in a child above the agent's process: what only that child shows to be its own."""
-    # Claude Code's sockets show only eight letters of an id: two sessions with the same letters prove neither.
+    # Sockets of a daemon may show only eight letters of an id: two sessions with the same letters prove neither.
     whose = Counter(h.session for h in found.hosted)
     return next((h for h in found.hosted if h.child in line and whose[h.session] == 1), None)
 
