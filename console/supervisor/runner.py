@@ -203,7 +203,7 @@ class Runner:
             # A program that was only seen works in its owner's folders, which the store does not hold: denied, it could edit nothing.
             if agent is None or agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED):
                 raise
-            return None, f"{command.destructive} {command.path}; no copy of it is kept", data | {"not_kept": error.what}
+            return None, f"{command.destructive} {command.path[:4096]}; no copy of it is kept", data | {"not_kept": error.what}
         failpoint("snapshot.recorded")
         return (
             record,

@@ -36,7 +36,7 @@ from console.policy.shell.effects import UseRules
 from console.policy.shell.fronts import Started
 from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, simple_commands
-from console.policy.shell.named_files import denied_reads, outside, perhaps_written, texts_in, written
+from console.policy.shell.named_files import denied_reads, has_too_many, outside, perhaps_written, texts_in, written
 from console.policy.shell.plain import is_rewritten
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
@@ -56,6 +56,8 @@ class Place:
     """A ``cd`` led here."""
     found: bool = False
     """Folders among the arguments stand for files that were found in them, links too."""
+    texts: int = 0
+    """Quoted texts around it that a program of the workspace may run."""
     started: bool = False
     """A program of the workspace starts it: a bare name that this machine does not have is one of the workspace's."""
 
@@ -191,12 +193,13 @@ class ShellJudge:
             parts += judge_git(folder, self._policy.settings.workspace, self._files, self._known, shown)
             parts += judge_discard(argv, reading.words, folder, self._files, shown)
         parts += self._named(argv, program, described, reading, place)
-        if own.rule == WORK:
-            parts += outside(self._uses, self._files, argv, place.cwd) + perhaps_written(
-                self._uses, argv, place.cwd, self._policy.settings.workspace
-            )
-            deeper = replace(place, depth=place.depth + 1)
-            parts += [part for text in texts_in(argv) if place.depth <= DEPTH for part in _perhaps_run(self._text(text, deeper).parts)]
+        if own.rule == WORK and has_too_many(argv):
+            parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", "it is given more words or texts than are looked through"))
+        elif own.rule == WORK:
+            parts += outside(self._uses, self._files, argv, place.cwd)
+            parts += perhaps_written(self._uses, argv, place.cwd, self._policy.settings.workspace)
+            deeper = replace(place, depth=place.depth + 1, texts=place.texts + 1)
+            parts += [part for text in texts_in(argv) if place.texts < TEXTS for part in _perhaps_run(self._text(text, deeper).parts)]
         parts += self._of_started(started, own, place)
         if reading.drops and self._steps.environment(argv, program, place.cwd, place.depth):
             why = f"{program.name} takes the variables away that keep what it runs from running others"
@@ -414,6 +417,8 @@ def _never(program: Program, argv: tuple[str, ...], place: Place, builtins: froz
 
 
 DEPTH = 6
+TEXTS = 2
+"""Levels of quoted texts that are read as commands: each costs several readings of what is in it."""
 """Commands within commands."""
 
 

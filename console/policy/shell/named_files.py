@@ -29,6 +29,7 @@ _SEPARATORS = re.compile(r"[=@:,;]")
 _GLUED = 12
 """Letters of options that a path may be glued to."""
 _PIECES = 50
+_WORDS, _TEXTS_MAX, _TEXTS_BYTES, _LONGEST = 1000, 8, 4096, 2000
 _OUTSIDE = "{} lies outside of the workspace, and a program that is given it may change it"
 _SCRATCH = ("/tmp/", "/var/tmp/", "/dev/")  # noqa: S108
 """Where programs keep what they need for a moment, and where nothing is kept."""
@@ -61,12 +62,22 @@ def written(uses: UseRules, argv: tuple[str, ...], cwd: str) -> list[Part]:
 
 def texts_in(argv: Sequence[str]) -> Iterator[str]:
     """What a program may hand to a shell: a word that holds several, what stands behind its ``=``, and what its first words precede."""
-    for word in (one for one in argv[1:] if " " in one.strip() and len(one) < 2000):
+    for word in (one.strip()[:_LONGEST] for one in argv[1:] if _is_text(one)):
         value = word.partition("=")[2].strip()
         pieces = word.split()
         yield from dict.fromkeys(
             one for one in (word, value, " ".join(pieces[1:]), " ".join(pieces[2:]), word.lstrip("!. ")) if " " in one and one[0] != "-"
         )
+
+
+def has_too_many(argv: Sequence[str]) -> bool:
+    """Whether more is given than is looked through: an agent could keep the judgement busy with it."""
+    texts = [min(len(word.strip()), _LONGEST) for word in argv if _is_text(word)]
+    return len(argv) > _WORDS or len(texts) > _TEXTS_MAX or sum(texts) > _TEXTS_BYTES
+
+
+def _is_text(word: str) -> bool:
+    return " " in word.strip()
 
 
 def perhaps_written(uses: UseRules, argv: tuple[str, ...], cwd: str, workspace: str) -> list[Part]:
