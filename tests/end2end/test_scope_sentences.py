@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,17 @@ def test_an_agent_that_has_ended_is_not_killed_again(it: Instance) -> None:
     with pytest.raises(AlreadyEnded):
         it.hasty.kill_scope(ScopeBody(reach="tree", target=agent), "too late")
     assert len(it.api.receipts().receipts) == before
+
+
+def test_what_held_an_agent_that_ended_before_the_supervisor_began_is_not_known(state_dir: Path) -> None:
+    with Instance(state_dir) as it:
+        agent = it.launch("true")
+        until(lambda: it.agent(agent).ended_at, words="it has ended")
+        it.stop()
+        it.start()
+        with pytest.raises(AlreadyEnded, match="is not known: it ended before this supervisor began") as refusal:
+            it.hasty.kill(agent, reason="too late")
+        assert refusal.value.exit_code is ExitCode.BEST_EFFORT
 
 
 def test_several_named_agents_are_one_order_with_one_receipt(it: Instance) -> None:

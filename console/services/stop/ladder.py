@@ -330,7 +330,11 @@ def _doubt_of_end(agent: Agent, state: EngineState) -> str:
     """Why the end of its first process is not the end of all that it started; empty when the kernel held the whole agent."""
     if agent.control_level is ControlLevel.OBSERVED:
         return "it was only observed, so that nothing held what it started"
-    return state.best_effort.get(agent.agent_id, "")
+    # Only what this supervisor saw itself: of an agent that ended before it began, nothing says what held it.
+    is_known = agent.agent_id in state.best_effort or agent.agent_id in state.proven or agent.process is None
+    return (
+        state.best_effort.get(agent.agent_id, "") if is_known else "it ended before this supervisor began (its receipt, if any, says more)"
+    )
 
 
 def _runs(guard: GuardClient, agent_id: AgentId) -> bool:
