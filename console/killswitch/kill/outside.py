@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.words import counted
 from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import find_mounts
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.socket_lists import Taken
 from console.killswitch.kill.connections import LONGEST_S, Connections
@@ -146,12 +148,13 @@ def _last_pairs(
         now = snapshot(connections.dump.look()[0])
         elsewhere = elsewhere.union(now.unix, now.tcp)
     held = holders(wanted, skip, time.monotonic() + FIND_S) if ends and records else Holders()
+    live = _live_groups() if seen.tcp and by_cgroup else frozenset[int]()
     found = list[tuple[Record, Far, Process | None]]()
     for inode, far in ends.items():
         tcp = seen.tcp.get(inode)
         record = known.get(inode) or (by_cgroup.get(tcp[1].cgroup) if tcp else None)
         if record is None and inode not in held.pids and inode not in elsewhere:
-            record = _guess(seen, inode, records, held.hidden)
+            record = _guess(seen, inode, records, held.hidden, live)
         if record is None:
             continue
         if inode in record.handled or known.keys() & set(far.inodes):
@@ -193,13 +196,24 @@ def _is_dead(kept: Kept, targets: Collection[str], also_dead: Collection[tuple[i
     return (bool(kept.peer_agent) and kept.peer_agent in targets) or (peer is not None and (peer.pid, peer.start_ticks) in also_dead)
 
 
-def _guess(seen: Snapshot, inode: int, records: dict[str, Record], hidden: Collection[int]) -> Record | None:
+def _live_groups() -> frozenset[int]:
+    """Ids of the cgroups in which processes run now: no agent that had a dead one of its own made its sockets there."""
+    mount, found = find_mounts().v2, set[int]()
+    for line in {processes.cgroup_line(pid) for pid in processes.every_pid()}:
+        folder = mount.locate(line) if mount is not None and line is not None else None
+        with contextlib.suppress(OSError):
+            found |= {folder.stat().st_ino} if folder is not None else set()
+    return frozenset(found)
+
+
+def _guess(seen: Snapshot, inode: int, records: dict[str, Record], hidden: Collection[int], live: Collection[int]) -> Record | None:
     """The target that a socket was of which no process holds after the kill: it was opened after the last look. None when a process that
-    hides its files may hold it, or when neither namespace nor account fits a target."""
+    hides its files may hold it, or when neither namespace nor account nor cgroup fits a target. ``live``: ``_live_groups``."""
     namespace = next((n for n, inside in seen.of_namespace.items() if inode in inside), 0)
     unix, tcp = seen.unix.get(inode), seen.tcp.get(inode)
     uid = unix.uid if unix is not None else tcp[1].uid if tcp is not None else -1
-    fitting = [r for r in records.values() if namespace in r.namespaces and uid in r.uids and r.reach]
+    is_live = tcp is not None and tcp[1].cgroup in live
+    fitting = [r for r in records.values() if namespace in r.namespaces and uid in r.uids and r.reach and not (is_live and r.cgroups)]
     return fitting[0] if fitting and uid not in hidden else None
 
 

@@ -83,7 +83,9 @@ def test_a_connection_that_is_opened_after_the_last_look_is_in_the_dump(world: L
         assert [(one.remote, one.peer_pid) for one in found.connections] == [(path, os.getpid())]
 
 
-@pytest.mark.parametrize("closed", ["after the targets' end", "during the kill, and opened long before"])
+@pytest.mark.parametrize(
+    "closed", ["after the targets' end", "during the kill, and opened long before", "during the kill, from a live cgroup"]
+)
 def test_what_another_program_of_the_account_closes_is_no_connection_of_the_target(
     world: LookedAt, listener: socket.socket, monkeypatch: pytest.MonkeyPatch, closed: str
 ) -> None:
@@ -93,6 +95,8 @@ def test_what_another_program_of_the_account_closes_is_no_connection_of_the_targ
     world.connections.look()
     own = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116 - a link of /proc
     world.connections.records["a-1"].namespaces = {own: agent.pid}
+    if "cgroup" in closed:
+        world.connections.records["a-1"].cgroups = frozenset({2**62})  # one of its own, that is gone
     if "before" not in closed:
         client.connect(listener.getsockname())
 
@@ -101,7 +105,7 @@ def test_what_another_program_of_the_account_closes_is_no_connection_of_the_targ
         return holders(*args)
 
     monkeypatch.setattr(module, "holders", closing)
-    if "before" in closed:
+    if "during" in closed:
         monkeypatch.setattr(world.connections.dump, "look", lambda: ([], {}))
     found = killed(world, "a-1")
     assert (found.connections, found.state) == ((), "recorded")
