@@ -5,11 +5,13 @@ namespace, binds one loopback port, and hands over the listening socket, a pidfd
 """
 
 import ctypes
+import errno
 import json
 import os
 import socket
 import struct
 import sys
+import time
 
 NEWUSER, NEWNET = 0x10000000, 0x40000000
 NEEDED = 1 << 21 | 1 << 19  # CAP_SYS_ADMIN, CAP_SYS_PTRACE
@@ -44,7 +46,12 @@ def bind_in(pid: int, start_ticks: int, port: int, userns: bool) -> list[int]:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # never SO_REUSEPORT: the agent could share the port
     listener.bind(("127.0.0.1", port))
     listener.listen(128)
-    inside.connect(("127.0.0.1", port))
+    for _ in range(100):  # 2 s: bubblewrap names its process before it brings the loopback interface up
+        if (refused := inside.connect_ex(("127.0.0.1", port))) != errno.ENETUNREACH:
+            break
+        time.sleep(0.02)
+    if refused:
+        raise OSError("the loopback port does not answer: " + os.strerror(refused))
     return [listener.detach(), pidfd, inside.detach()]
 
 

@@ -17,6 +17,7 @@ import pytest
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.network import Allowlist
 from console.egress import nsbind
+from console.egress.ports import Helper
 from tests.fakes.egress_box import Box
 from tests.fakes.egress_stage import Stage, entry, stage
 
@@ -248,7 +249,22 @@ def test_a_supervisor_that_is_killed_leaves_no_process_and_no_network(running: S
         box.stop()
 
 
+def test_a_sandbox_whose_loopback_comes_up_later_gets_its_port() -> None:
+    """Bubblewrap names its process first and brings its loopback interface up after that."""
+    late = "sleep 0.6; ip link set lo up; exec sleep 60"
+    box = subprocess.Popen(["unshare", "-n", "sh", "-c", late])
+    helper = Helper()
+    try:
+        assert wait_until(lambda: os.readlink(f"/proc/{box.pid}/ns/net") != os.readlink("/proc/self/ns/net"))
+        start_ticks = int(Path(f"/proc/{box.pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[19])
+        helper.bind(box.pid, start_ticks, userns=False).close()
+    finally:
+        helper.discard()
+        box.kill()
+        box.wait()
+
+
 def test_the_helper_is_the_only_privileged_part_and_short() -> None:
     text = Path(nsbind.__file__).read_text()
-    assert len(text.splitlines()) < 60
+    assert len(text.splitlines()) < 70
     assert "import console" not in text
