@@ -32,6 +32,16 @@ def home(state_dir: Path) -> Iterator[Path]:
         shutil.rmtree(left)
 
 
+def away(home: Path) -> None:
+    """Deletes it, whatever a supervisor that ends there still writes and takes away beside us."""
+
+    def gone() -> bool:
+        shutil.rmtree(home, ignore_errors=True)
+        return not home.exists()
+
+    until(gone, words="the folder is deleted")
+
+
 def watchfloor(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "console", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
@@ -60,8 +70,7 @@ def test_moved_it_is_panicked_from_the_old_name_and_is_killed_still_once_it_is_b
             [(_, elsewhere)] = moved_instance.found_for(home)
             assert "press" in (elsewhere / "guard" / "journal.jsonl").read_text()
         finally:
-            for left in (home,) if home.exists() else ():
-                shutil.rmtree(left)  # what the supervisor made anew there
+            away(home)  # what the supervisor made anew there
             moved.rename(home)
         until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
         assert json.loads((home / "guard" / "latch.json").read_text())["body"]["latched"] is True
@@ -81,7 +90,7 @@ def test_deleted_with_supervisor_and_guard_dead_its_agents_are_found_by_their_cg
         signal.pidfd_send_signal(guard, signal.SIGKILL)
         it.stop(signal.SIGKILL)
         os.close(guard)
-        shutil.rmtree(home)
+        away(home)
         code, receipt, said = panic(home)
         assert not is_the_same(pid, ticks) and receipt["instance_id"] == it.places.instance_id, receipt
         assert "is not the guard of deadbeef" in said and "names instance 0badcafe" in said, said
@@ -98,8 +107,7 @@ def test_a_new_instance_in_the_place_of_a_deleted_one_does_not_hide_the_old_one_
         home.rename(moved)
         try:
             until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
-            for left in (home,) if home.exists() else ():
-                shutil.rmtree(left)
+            away(home)
             home.mkdir(mode=0o711)
             with Instance(home) as new:
                 new.launch("sleep", "600")
@@ -109,7 +117,7 @@ def test_a_new_instance_in_the_place_of_a_deleted_one_does_not_hide_the_old_one_
             assert {one["instance_id"] for one in receipts} == {it.places.instance_id, new.places.instance_id}, done.stderr
             assert not is_the_same(pid, ticks) and any(t["agent_id"] == agent for one in receipts for t in one["targets"])
         finally:
-            shutil.rmtree(home)
+            away(home)
             moved.rename(home)
         until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
 
@@ -124,8 +132,7 @@ def test_a_panic_of_the_new_instance_in_the_place_of_a_moved_one_kills_the_old_o
         home.rename(moved)
         try:
             until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
-            for left in (home,) if home.exists() else ():
-                shutil.rmtree(left)
+            away(home)
             home.mkdir(mode=0o711)
             with Instance(home) as new:
                 new.launch("sleep", "600")
@@ -135,7 +142,7 @@ def test_a_panic_of_the_new_instance_in_the_place_of_a_moved_one_kills_the_old_o
             [(_, elsewhere)] = moved_instance.found_for(home)
             assert json.loads((elsewhere / "guard" / "latch.json").read_text())["body"]["latched"] is True
         finally:
-            shutil.rmtree(home)
+            away(home)
             moved.rename(home)
         until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
 
@@ -151,7 +158,7 @@ def test_a_guard_that_holds_nothing_ends_with_its_state_directory(home: Path) ->
         ticks = start_ticks(guard)
         assert ticks is not None
         it.stop(signal.SIGKILL)
-        shutil.rmtree(home)
+        away(home)
         until(lambda: not is_the_same(guard, ticks), words="the guard ends")
         assert not list(moved_instance.found_for(home))
 
@@ -172,7 +179,6 @@ def test_the_guard_is_reached_where_it_records(home: Path) -> None:
             finally:
                 guard.close()
         finally:
-            if home.exists():
-                shutil.rmtree(home)
+            away(home)
             moved.rename(home)
         until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")

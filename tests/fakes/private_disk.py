@@ -13,19 +13,24 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 _PRELUDE = """
-import json, os, subprocess, sys
+import json, os, subprocess, sys, time
 from pathlib import Path
 disk = Path(sys.argv[1])
 
 def fill(leave=0):
-    # Eats every free block but `leave` bytes; to be removed by `empty`.
+    # Eats every free block but `leave` bytes; to be removed by `empty`. Who replaces a file at this moment frees the old one's
+    # blocks a moment later, so it looks again until nothing was freed.
     with (disk / "ballast").open("ab", buffering=0) as stream:
-        for size in (65536, 4096, 512, 1):
-            try:
-                while True:
-                    stream.write(b"x" * size)
-            except OSError:
-                pass
+        was = -1
+        while was != stream.tell():
+            was = stream.tell()
+            for size in (65536, 4096, 512, 1):
+                try:
+                    while True:
+                        stream.write(b"x" * size)
+                except OSError:
+                    pass
+            time.sleep(0.3)
         if leave:
             os.ftruncate(stream.fileno(), stream.tell() - leave)
 
