@@ -239,19 +239,18 @@ def test_what_the_kernel_does_not_tell_is_found_all_the_same(
 
 def test_an_old_interpreter_that_becomes_a_known_program_is_seen_at_once(tmp_path: Path) -> None:
     exe = tmp_path / "claude"
-    shutil.copy(shutil.which("sleep") or "/usr/bin/sleep", exe)
-    code = "import os, sys; sys.stdin.readline(); os.execv(sys.argv[1], ['claude', '600'])"
-    with subprocess.Popen([sys.executable, "-c", code, str(exe)], stdin=subprocess.PIPE) as child:
+    shutil.copy(shutil.which("cat") or "/usr/bin/cat", exe)
+    code = "import os, sys; os.read(0, 1); os.execv(sys.argv[1], ['claude'])"
+    with subprocess.Popen([sys.executable, "-c", code, str(exe)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         asked, began = Programs(PROGRAMS), time.monotonic()
         try:
             while child.pid not in asked._kept or not asked._kept[child.pid].is_held:  # an interpreter: it is looked at now and then
                 asked.running(fresh=True)
                 assert time.monotonic() - began < 60
-            assert child.stdin is not None
-            child.stdin.write(b"\n")
+            assert child.stdin is not None and child.stdout is not None
+            child.stdin.write(b"\n answered")
             child.stdin.flush()
-            while os.readlink(f"/proc/{child.pid}/exe") != str(exe):  # noqa: PTH115
-                time.sleep(0.01)
+            assert child.stdout.read(1) == b" ", "it runs: the kernel has told of its exec"
             assert child.pid in known_by(asked)
         finally:
             child.kill()
