@@ -8,13 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from console.cli.syntax import Argument
+from console.cli.syntax import Argument, example
 from console.domain.errors import UsageProblem
 
 SHELLS = ("bash", "zsh", "fish")
 FILES = Path(__file__).resolve().with_name("completions")
 
 
+@example("bash")
 def completion(shell: Annotated[str, Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> int:
     """Print what completes verbs and options in a shell. Load it at the start of the shell, as the example does."""
     if shell not in SHELLS:
@@ -28,14 +29,15 @@ def completion(shell: Annotated[str, Argument(metavar="SHELL", help="bash, zsh o
 def made() -> dict[str, str]:
     """Each file as the table of verbs makes it now, by the name of its shell."""
     from console.cli.find import every_verb
+    from console.cli.syntax import Verb
     from console.cli.verbs import OPTIONS
 
     below: dict[str, list[str]] = {"": [word for names, _ in OPTIONS for word in names.replace(",", "").split() if word.startswith("-")]}
     for path, one in every_verb():
         *above, name = path
         below.setdefault(" ".join(above), []).append(name)
-        options = ["-h", "--help", *(option for each in one.parameters() for option in each.names)] if one is not None else ["-h", "--help"]
-        below.setdefault(" ".join(path), []).extend(options)
+        options = [option for each in one.parameters() for option in each.names] if isinstance(one, Verb) else []
+        below.setdefault(" ".join(path), []).extend(["-h", "--help", *options])
     cases = "".join(f'    "{path}") words="{" ".join(words)}" ;;\n' for path, words in below.items())
     function = _FUNCTION.replace("CASES", cases)
     fish = "".join(_fish(path, words) for path, words in below.items())

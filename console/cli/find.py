@@ -23,14 +23,14 @@ def _load(where: str) -> Verb | Verbs:
     return found if isinstance(found, (Verb, Verbs)) else Verb(found)
 
 
-def every_verb() -> Iterator[tuple[tuple[str, ...], Verb | None]]:
-    """The path of words of each verb, with the verb; None for a family, which comes before its verbs."""
+def every_verb() -> Iterator[tuple[tuple[str, ...], Verb | Verbs]]:
+    """The path of words of each verb and family, with it; a family comes before its verbs."""
     for name in VERBS:
         yield from _walk((name,), find(name))
 
 
-def _walk(path: tuple[str, ...], found: Verb | Verbs) -> Iterator[tuple[tuple[str, ...], Verb | None]]:
-    yield path, found if isinstance(found, Verb) else None
+def _walk(path: tuple[str, ...], found: Verb | Verbs) -> Iterator[tuple[tuple[str, ...], Verb | Verbs]]:
+    yield path, found
     if isinstance(found, Verbs):
         for below, one in found.verbs.items():
             yield from _walk((*path, below), one)

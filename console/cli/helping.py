@@ -23,22 +23,19 @@ def verb_help(path: str, verb: Verb) -> str:
         parts.append(section("Arguments", [(one.mark.metavar, _words(one)) for one in arguments]))
     options = [(_option(one), _words(one)) for one in parameters if not one.mark.is_argument]
     parts.append(section("Options", [*options, ("-h, --help", "Show this message and exit.")]))
-    return "\n".join([*parts, example(path)])
+    return "\n".join([*parts, _example(path, verb)])
 
 
 def family_help(path: str, family: Verbs) -> str:
     """Of a noun: what it is about, and its verbs."""
     rows = [(name, _first_sentence(verb.help)) for name, verb in family.verbs.items()]
     parts = [usage(path, "[OPTIONS] COMMAND [ARGS]..."), paragraphs(family.help)]
-    parts += [section("Options", [("-h, --help", "Show this message and exit.")]), section("Commands", rows), example(path)]
+    parts += [section("Options", [("-h, --help", "Show this message and exit.")]), section("Commands", rows), _example(path, family)]
     return "\n".join(parts)
 
 
-def example(path: str) -> str:
-    """How it is used, in one line."""
-    from console.wording.examples import EXAMPLES
-
-    return f"Example:\n  {EXAMPLES[path]}\n"
+def _example(path: str, of: Verb | Verbs) -> str:
+    return f"Example:\n  {f'{path} {of.example}'.strip()}\n"
 
 
 def width() -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from console.cli.options import StateDir, seek_places
-from console.cli.syntax import Argument
+from console.cli.syntax import Argument, example
 from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.words import counted
@@ -27,6 +27,7 @@ _MARK = b"/hooks/watchfloor-hook.py"
 _STANDALONE = "console.integrations.hook"
 
 
+@example("claude-code")
 def hook(
     program: Annotated[str, Argument(metavar="PROGRAM", help=f"{', '.join(PLACES)}.")],
     state_dir: StateDir = None,

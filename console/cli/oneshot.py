@@ -6,13 +6,13 @@ from typing import Annotated
 
 from console.cli.handover import become, folded, folder_arguments
 from console.cli.options import Json, Reason, StateDir, only_root, seek_places
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import UsageProblem
 from console.wording.agent_kinds import PLACES
 
-keys_app = Verbs("The keys that sign and release remote kill orders.")
+keys_app = Verbs("The keys that sign and release remote kill orders.", shows="show")
 _OF_FILES = {
     "cost": ("cost", "watchfloor budget list shows what the host's agents used; of your own: WATCHFLOOR_INSTANCE=own watchfloor cost"),
     "keys": ("secrets keys", ""),
@@ -37,6 +37,7 @@ def oneshot(verb: str, *arguments: str, state_dir: str | None, as_json: bool) ->
 
 
 @keys_app.command("init")
+@example("--fleet office")
 def init(
     fleet: Annotated[str | None, Option("--fleet", metavar="NAME", help="Fleet the keys are for.")] = None,
     quorum: Annotated[int, Option("--quorum", metavar="N", help="Distinct keys an un-kill takes; N keys are made.")] = 1,
@@ -61,6 +62,7 @@ def rotate(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 @keys_app.command("revoke")
+@example("k-1b2c3d4e --reason 'it left with its owner'")
 def revoke(
     kid: Annotated[str, Argument(metavar="KEY", help="Its id, as secrets keys show names it: a fleet's, or the host's own.")],
     reason: Reason,
@@ -73,6 +75,7 @@ def revoke(
     return oneshot("keys", "retire", f"--kid={kid}", f"--reason={reason}", *more, state_dir=state_dir, as_json=as_json)
 
 
+@example("--reason 'the leak is closed'")
 def release(
     reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why it is safe to run again; recorded in the release.")] = "",
     review: Annotated[bool, Option("--review", help="Show what a release would end, and sign nothing.")] = False,
@@ -97,6 +100,7 @@ def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
     return folded("console.supervisor", "oneshot", "doctor", *folder_arguments(state_dir))
 
 
+@example("claude-code --dry-run")
 def install_hook(
     program: Annotated[str, Argument(metavar="PROGRAM", help=f"{', '.join(PLACES)}.")],
     settings: Annotated[str | None, Option("--settings", metavar="FILE", help="Its settings file, if not in its usual place.")] = None,
@@ -130,6 +134,7 @@ def list_hooks(
 
 
 @hooks_app.command("remove")
+@example("--mine")
 def remove_hooks(
     mine: Annotated[bool, Option("--mine", help="All hooks of your own account.")] = False,
     state_dir: StateDir = None,

@@ -10,6 +10,7 @@ from console.api.client.reading import ReadingClient
 from console.cli.agents.agent_type import discovery_lines
 from console.cli.hook import hook_words, installed_in
 from console.cli.options import Json, StateDir, existing_places
+from console.cli.syntax import example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import new_table
@@ -32,6 +33,7 @@ _PASSPHRASE = {
 _PATH_STYLES = {"proven": "green", "in_doubt": "yellow", "not_configured": "dim", "unavailable": "dim"}
 
 
+@example("--json")
 def status(state_dir: StateDir = None, as_json: Json = False) -> int:
     """Can this host be stopped, by which paths, how fast. Works without a supervisor; exit 6 when no guard answers."""
     places = existing_places(state_dir)

@@ -92,6 +92,19 @@ _SHAPING = (
 )
 
 
+_EXAMPLES: dict[Function, str] = {}
+
+
+def example(words: str) -> Callable[[Function], Function]:
+    """Says what a person types behind the verb, as an example for its ``--help``. A test reads each by the rules of its verb."""
+
+    def add(function: Function) -> Function:
+        _EXAMPLES[function] = words
+        return function
+
+    return add
+
+
 @dataclass(frozen=True, slots=True)
 class Verb:
     """A function that the command line runs; its docstring is its help, its answer the exit code."""
@@ -103,6 +116,11 @@ class Verb:
     @property
     def help(self) -> str:
         return self.function.__doc__ or ""
+
+    @property
+    def example(self) -> str:
+        """What is typed behind it, or nothing."""
+        return _EXAMPLES.get(self.function, "")
 
     def parameters(self) -> list[Parameter]:
         """Those that people give, in order; the special ones are left out."""
@@ -141,6 +159,14 @@ class Verbs:
 
     help: str
     verbs: dict[str, Verb | Verbs] = field(default_factory=dict)
+    shows: str = ""
+    """The verb whose example is shown for all of them; empty: the first one."""
+
+    @property
+    def example(self) -> str:
+        """As of a verb."""
+        name = self.shows or next(iter(self.verbs))
+        return f"{name} {self.verbs[name].example}".strip()
 
     def command(self, name: str) -> Callable[[Function], Function]:
         """Adds the function as a verb of this name."""

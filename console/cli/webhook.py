@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir
 from console.cli.stop.secret_input import read_passphrase
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import ExitCode, UsageProblem
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from console.api.alerts import WebhookView
 
 app = Verbs(
-    "Where alerts are sent: a panic, a kill that is not confirmed, readiness lost, a limit reached, an approval, an agent that came back."
+    "Where alerts are sent: a panic, a kill that is not confirmed, readiness lost, a limit reached, an approval, an agent that came back.",
+    shows="status",
 )
 
 
 @app.command("set")
+@example("https://alerts.example.com/watchfloor")
 def set_(
     url: Annotated[str, Argument(metavar="URL", help="https://..., or http:// to this host alone.")],
     secret_fd: Annotated[int | None, Option("--secret-fd", metavar="N", min=0, help="Read the secret from this descriptor.")] = None,

@@ -11,7 +11,7 @@ from typing import Annotated
 from console.cli.embedded import ensure_supervisor
 from console.cli.handover import become, folder_arguments
 from console.cli.options import StateDir, only_root
-from console.cli.syntax import Argument, Option, Rest
+from console.cli.syntax import Argument, Option, Rest, example
 from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, Unavailable, UsageProblem
 from console.domain.process.assets import resource
@@ -57,6 +57,7 @@ def open_console(state_dir: str | None, page: str = "") -> int:
     return become("console.gui", "--state-dir", str(places.state_dir), "--page", page)
 
 
+@example("approvals")
 def open_page(
     page: Annotated[str, Argument(metavar="PAGE", help=f"{', '.join(PAGES)}; or a link: {SCHEME}PAGE.")] = PAGES[0],
     state_dir: StateDir = None,
@@ -123,6 +124,7 @@ def _entry_word(word: str) -> str:
     return f'"{quoted}"'
 
 
+@example("fleet fleet.png --theme light")
 def screenshot(
     page: Annotated[str, Argument(metavar="PAGE", help=f"{', '.join(PAGES)}.")],
     file: Annotated[Path, Argument(metavar="FILE", help="The PNG to write.")],
@@ -138,6 +140,7 @@ def screenshot(
     return become("console.gui.screenshot", page, str(file), "--theme", theme, *folder_arguments(state_dir))
 
 
+@example("--state-dir /srv/watchfloor")
 def supervisor(rest: Rest, state_dir: StateDir = None) -> int:
     """Run the daemon in the foreground; Ctrl-C ends it, agents and guard stay as they are.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from console.cli.syntax import Option
+from console.cli.syntax import Option, example
 from console.demo.course import DemoOptions, run_demo
 from console.domain.errors import UsageProblem
 
 
+@example("--headless")
 def demo(
     headless: Annotated[bool, Option("--headless", help="No window even where there is a display.")] = False,
     seconds: Annotated[float, Option("--seconds", help="How long the live tree is shown before the panic (headless).")] = 20.0,

@@ -8,7 +8,6 @@ from typing import Any
 from console.cli.find import find
 from console.cli.syntax import Parameter, Verb, Verbs
 from console.cli.verbs import OPTIONS, VERBS, WORDS
-from console.wording.examples import EXAMPLES
 
 
 def told(path: str, verb: Verb) -> dict[str, Any]:
@@ -18,7 +17,7 @@ def told(path: str, verb: Verb) -> dict[str, Any]:
         "help": verb.help,
         "parameters": [*map(parameter, verb.parameters())],
         "below": [],
-        "example": EXAMPLES.get(path, ""),
+        "example": verb.example,
     }
 
 
@@ -46,7 +45,7 @@ def verbs() -> list[dict[str, Any]]:
             found.append(told(name, one))
         else:
             below = leaves(name, one)
-            found.append({"name": name, "help": one.help, "parameters": [], "below": below, "example": EXAMPLES.get(name, "")})
+            found.append({"name": name, "help": one.help, "parameters": [], "below": below, "example": one.example})
     return found
 
 

@@ -9,7 +9,7 @@ from console.api.agents.activity import ActivityPage, ActivityRow
 from console.api.client.api_client import ApiClient
 from console.cli.link import connect
 from console.cli.options import Json, StateDir
-from console.cli.syntax import Argument, Option
+from console.cli.syntax import Argument, Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.cli.terminal.tables import Text
@@ -23,6 +23,7 @@ _WIDE = 2000
 _STYLES = {"error": "red", "message": "bold", "spend": "dim", "note": "dim", "thinking": "dim"}
 
 
+@example("a-1b2c3d4e --follow")
 def activity(
     agent: Annotated[str, Argument(metavar="AGENT")],
     count: Annotated[int, Option("--rows", "-n", min=1, max=500, help="Entries shown first.")] = 50,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from console.cli.link import connect
 from console.cli.options import Json, StateDir
-from console.cli.syntax import Argument
+from console.cli.syntax import Argument, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import ExitCode, NotFound
@@ -49,6 +49,7 @@ def _show(seen: SourcesView) -> None:
             out.say(f"  not enforced: {plain(line, 500)}")
 
 
+@example("a-1b2c3d4e")
 def hardening(
     agent: Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet shows it.")],
     state_dir: StateDir = None,

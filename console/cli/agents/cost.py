@@ -6,11 +6,12 @@ from typing import Annotated
 
 from console.cli.oneshot import oneshot
 from console.cli.options import Json, StateDir
-from console.cli.syntax import Option
+from console.cli.syntax import Option, example
 
 Day = Annotated[str | None, Option(metavar="DAY", help="YYYY-MM-DD, local time.")]
 
 
+@example("--json")
 def cost(
     since: Day = None,
     until: Day = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 from console.api.policy.dry_run import DryRunBody, PlanBody, PlanCallView, PlansView, PlanView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option
+from console.cli.syntax import Argument, Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.domain.errors import Conflict, NotFound
@@ -18,6 +18,7 @@ Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as fleet shows it
 WAIT_S = 60.0
 
 
+@example("a-1b2c3d4e --reason 'show me first'")
 def dry_run(
     agent: Agent,
     reason: Reason,
@@ -37,6 +38,7 @@ def dry_run(
     return 0
 
 
+@example("a-1b2c3d4e")
 def plan(
     agent: Agent,
     approve: Annotated[str, Option("--approve", metavar="SHA256", help="Approve the plan that this is the digest of, as a whole.")] = "",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from console.cli.link import look
 from console.cli.options import Json, StateDir
-from console.cli.syntax import UNSHAPED, Argument, Shape
+from console.cli.syntax import UNSHAPED, Argument, Shape, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, new_table
@@ -110,6 +110,7 @@ def _read(client: ReadingClient) -> tuple[FleetView, list[str]]:
     return seen if waiting else client.fleet(), waiting  # the last look may have ended between the two
 
 
+@example("a-1b2c3d4e")
 def show_agent(
     agent: Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.")],
     state_dir: StateDir = None,

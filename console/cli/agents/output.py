@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from console.cli.link import connect
 from console.cli.options import Json, StateDir
-from console.cli.syntax import Argument, Option
+from console.cli.syntax import Argument, Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain, plain_block
 
@@ -22,6 +22,7 @@ _KEPT = 512 * 1024
 """Bytes before the end in which the last lines are looked for."""
 
 
+@example("a-1b2c3d4e --rows 20 --follow")
 def output(
     agent: Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.")],
     rows: Annotated[int, Option("--rows", "-n", min=1, max=100_000, help="Last lines shown.")] = 50,

@@ -8,14 +8,14 @@ from console.api.messages import AllowlistChangedView, AllowlistEntryBody, UrlTe
 from console.cli.limits.allowlist_review import add_review, marks_of
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import new_table
 from console.domain.errors import ExitCode
 from console.domain.network import TLS_PORT
 
-app = Verbs("Destinations that agents in PROXIED mode may reach; empty means none.")
+app = Verbs("Destinations that agents in PROXIED mode may reach; empty means none.", shows="add")
 Words = list[str] | None
 
 
@@ -54,6 +54,7 @@ def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 @app.command("add")
+@example("api.example.com --reason 'the model' --owner me")
 def add(
     host: Annotated[str, Argument(metavar="HOST", help="api.example.com or *.example.com")],
     reason: Reason,
@@ -97,6 +98,7 @@ def add(
 
 
 @app.command("remove")
+@example("e-1b2c3d4e --reason 'not used'")
 def remove(
     entry: Annotated[str, Argument(metavar="ENTRY", help="Its id, as allowlist list shows it.")],
     reason: Reason,
@@ -109,6 +111,7 @@ def remove(
 
 
 @app.command("test")
+@example("https://api.example.com/v1/messages")
 def test(
     url: Annotated[str, Argument(metavar="URL")],
     method: Annotated[str, Option("--method", metavar="METHOD")] = "GET",

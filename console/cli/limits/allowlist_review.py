@@ -10,7 +10,7 @@ from console.api.allowlist_review import BacktestBody, BacktestGroup, BacktestVi
 from console.api.messages import AllowlistEntryBody, AllowlistEntryView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
@@ -28,6 +28,7 @@ def add_review(app: Verbs) -> None:
         app.command(name)(verb)
 
 
+@example("api.example.com --days 7")
 def backtest(
     host: Annotated[str, Argument(metavar="[HOST]", help="A destination to add, or to put in the place of --replaces.")] = "",
     port: Annotated[int, Option("--port", min=1, max=65535)] = 443,
@@ -106,6 +107,7 @@ def _changes(changes: list[EntryChangeView]) -> None:
             out.say(f"    {plain(f.field, 40)}: {plain(f.before, 200)} -> {plain(f.after, 200)}")
 
 
+@example("3 --reason 'version 4 is too wide'")
 def revert(
     version: Annotated[int, Argument(metavar="VERSION", min=0, help="As history shows it; 0 is the empty list.")],
     reason: Reason,
@@ -122,6 +124,7 @@ def revert(
     return 0
 
 
+@example("allowlist.yaml")
 def export(
     file: Annotated[str, Argument(metavar="[FILE]", help="The file to write; it is replaced. Without: print to the terminal.")] = "",
     state_dir: StateDir = None,
@@ -144,6 +147,7 @@ def export(
     return 0
 
 
+@example("allowlist.yaml --reason 'reviewed'")
 def take_file(
     file: Annotated[str, Argument(metavar="FILE", help="YAML as export writes it.")],
     reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; needed unless --dry-run.")] = "",

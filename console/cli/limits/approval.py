@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from console.cli.link import build, connect, look
 from console.cli.options import Json, Reason, StateDir
 from console.cli.shaping import shaped
-from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.cli.terminal.tables import new_table
@@ -62,6 +62,7 @@ def list_approvals(
 
 
 @app.command("show")
+@example("p-1b2c3d4e")
 def show(approval: Annotated[str, Argument(metavar="APPROVAL", help="Its id.")], state_dir: StateDir = None, as_json: Json = False) -> int:
     """Show one request: exactly what would be done, its reason, its agent, and what it could touch."""
     with connect(state_dir) as client:
@@ -74,6 +75,7 @@ def show(approval: Annotated[str, Argument(metavar="APPROVAL", help="Its id.")],
 
 
 @app.command("approve")
+@example("p-1b2c3d4e --reason 'reviewed'")
 def approve(
     which: Which,
     session: Annotated[bool, Option("--session", help="The same request, by every agent in its session, until you revoke it.")] = False,
@@ -91,6 +93,7 @@ def approve(
 
 
 @app.command("deny")
+@example("p-1b2c3d4e --reason 'not on a Friday'")
 def deny(which: Which, reason: Why = "", equal: Equal = False, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Refuse it; the agent is told the reason, if there is one."""
     with connect(state_dir) as client:
@@ -123,6 +126,7 @@ def grants(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 @app.command("revoke")
+@example("c-1b2c3d4e --reason 'the task is over'")
 def revoke(
     session: Annotated[str, Argument(metavar="SESSION", help="Its id.")],
     reason: Reason,
@@ -142,6 +146,7 @@ def revoke(
 
 
 @app.command("rule")
+@example("q-1b2c3d4e --look")
 def rule(
     approval: Annotated[str, Argument(metavar="APPROVAL", help="A request that was approved.")],
     look_only: Annotated[bool, Option("--look", help="Show what the rule would have answered; make none.")] = False,

@@ -9,7 +9,7 @@ from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.shaping import shaped
 from console.cli.short_ids import whole_session
-from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Table, new_table
@@ -18,7 +18,7 @@ from console.domain.errors import UsageProblem
 from console.domain.process.account import named_here
 from console.domain.words import counted, usd
 
-app = Verbs("Limits of agents, trees, sessions, projects and the day: what is used, what ends first, who changed what.")
+app = Verbs("Limits of agents, trees, sessions, projects and the day: what is used, what ends first, who changed what.", shows="set")
 
 Agent = Annotated[str, Option("--agent", metavar="ID", help="One agent.")]
 Tree = Annotated[str, Option("--tree", metavar="ID", help="An agent and all it spawns.")]
@@ -37,6 +37,7 @@ _NO_VALUE = frozenset({"none", "off", "unlimited"})
 
 
 @app.command("list")
+@example("--agent a-1b2c3d4e")
 def list_budgets(
     agent: Agent = "",
     tree: Tree = "",
@@ -56,6 +57,7 @@ def list_budgets(
 
 
 @app.command("set")
+@example("cost=50 --day --reason 'the month is half over'")
 def set_limits(
     reason: Reason,
     limits: Pairs = None,
@@ -86,6 +88,7 @@ def set_limits(
 
 
 @app.command("remove")
+@example("cost --day --reason 'the month is new'")
 def clear_limits(
     names: Names,
     reason: Reason,
@@ -107,6 +110,7 @@ def clear_limits(
 
 
 @app.command("history")
+@example("--day")
 def history(
     agent: Agent = "",
     tree: Tree = "",

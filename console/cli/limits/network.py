@@ -10,7 +10,7 @@ from console.cli.agents.fleet import network_words
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.shaping import shaped
-from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import new_table
@@ -62,6 +62,7 @@ def why_words(agent: AgentView) -> str:
 
 
 @app.command("tighten")
+@example("a-1b2c3d4e --mode NONE --reason 'it needs no network'")
 def tighten(
     mode: Annotated[str, Option("--mode", metavar="MODE", help="PROXIED or NONE. A looser one than now is refused.")],
     reason: Reason,
@@ -77,6 +78,7 @@ def tighten(
         return _told(client.stricter(body), as_json)
 
 
+@example("a-1b2c3d4e --dataset payroll --sensitivity SECRET --reason 'the task needs it'")
 def classify(
     dataset: Annotated[str, Option("--dataset", metavar="NAME", help="What enters the session.")],
     sensitivity: Annotated[str, Option("--sensitivity", metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")],
@@ -103,6 +105,7 @@ def classify(
 
 
 @app.command("history")
+@example("a-1b2c3d4e")
 def history(agent: Agent = "", session: Session = "", state_dir: StateDir = None, as_json: Json = False) -> int:
     """Show how a session got its sensitivity and network mode: when, which operator, why. Newest first."""
     scope = _meant(agent, session)

@@ -14,7 +14,7 @@ from console.cli.options import Json
 from console.cli.policy import exchange, rules, sequences
 from console.cli.policy.exchange import bounded, read_bytes
 from console.cli.policy.tools import app as tools_app
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.calls.permission import Verdict
@@ -34,7 +34,7 @@ from console.policy.scopes import ALL
 from console.policy.shell.check import Policy
 from console.settings.sources_file import parse_sources
 
-app = Verbs("Rules on what agents may do: check a call, see why, find what is wrong with the rules.")
+app = Verbs("Rules on what agents may do: check a call, see why, find what is wrong with the rules.", shows="check")
 exchange.add_exchange(app)
 sequences.add_sequences(app)
 rules.add_live(app)
@@ -55,6 +55,7 @@ _CODES = {Verdict.ALLOW: ExitCode.DONE, Verdict.DENY: ExitCode.DENIED, Verdict.A
 
 
 @app.command("check")
+@example("shell 'git push --force'")
 def check(
     tool: Annotated[str | None, Argument(metavar="TOOL", help="shell, read_file, write_file, delete_file, http_request, ...")] = None,
     argument: Annotated[str | None, Argument(metavar="ARGUMENT", help="Command, path or URL.")] = None,
@@ -87,6 +88,7 @@ def check(
 
 
 @app.command("explain")
+@example("shell 'git push --force' --profile strict")
 def explain(
     tool: Annotated[str, Argument(metavar="TOOL")],
     argument: Annotated[str, Argument(metavar="CALL")],
@@ -117,6 +119,7 @@ def explain(
 
 
 @app.command("lint")
+@example("settings.json")
 def lint_file(
     file: Annotated[str, Argument(metavar="FILE", help="settings.json")],
     workspace: Workspace = "",
@@ -138,6 +141,7 @@ def lint_file(
 
 
 @app.command("test")
+@example("cases.jsonl --settings settings.json")
 def test_table(
     file: Annotated[str, Argument(metavar="FILE", help="Cases of {tool, argument, verdict, rule?}.")],
     settings: SettingsFile = None,

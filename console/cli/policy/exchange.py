@@ -10,7 +10,7 @@ from typing import Annotated, BinaryIO
 
 from console.api.policy import policy_data
 from console.cli.options import Json
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import NotFound, UsageProblem
@@ -29,6 +29,7 @@ def add_exchange(app: Verbs) -> None:
     app.command("export")(export_rules)
 
 
+@example("claude-code settings.json")
 def import_rules(
     program: Program,
     file: File,
@@ -48,6 +49,7 @@ def import_rules(
     return 0
 
 
+@example("claude-code settings.json")
 def export_rules(program: Program, file: File, as_json: Json = False) -> int:
     """Our settings.json as another program's rules on stdout; what cannot be carried over is said on stderr."""
     settings, left_out = _in_force(read_settings(read_bytes(file)))

@@ -8,7 +8,7 @@ from typing import Annotated
 from console.api.policy.rules import DAYS, ExactRemoveBody, PolicySaveBody, PolicyTryBody, PolicyTryView, ProfileBody
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import new_table
@@ -54,6 +54,7 @@ def rules(state_dir: StateDir = None, as_json: Json = False) -> int:
     return 1 if view.problem else 0
 
 
+@example("x-1b2c3d4e5f60 --reason 'no longer needed'")
 def remove(
     rule: Annotated[str, Argument(metavar="RULE", help="Its id, as policy rules shows it: x-...")],
     reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it is on record.")] = "",
@@ -70,6 +71,7 @@ def remove(
     return 0
 
 
+@example("coding --type claude-code --reason 'works in a sandbox'")
 def profile(
     name: Annotated[str | None, Argument(metavar="[NAME]", help="strict, coding or observe; default takes a choice back.")] = None,
     agent_type: Annotated[str, Option("--type", metavar="TYPE", help=f"Which agents: {', '.join(STARTABLE)}, or your own type.")] = "",
@@ -105,6 +107,7 @@ def profile(
     return 0
 
 
+@example("settings.json --days 7")
 def backtest(
     file: Annotated[str | None, Argument(metavar="[FILE]", help="A whole policy, instead of what is in force.")] = None,
     allow: Annotated[list[str] | None, Option("--allow", metavar="RULE", help="A rule to add; repeatable.")] = None,
@@ -120,6 +123,7 @@ def backtest(
     return _told(view, as_json)
 
 
+@example("p-1b2c3d4e")
 def draft(
     approval: Annotated[str, Argument(metavar="APPROVAL", help="A request, as approval list shows it.")],
     state_dir: StateDir = None,
@@ -137,6 +141,7 @@ def draft(
     return 0 if view.rules else 1
 
 
+@example("settings.json --reason 'reviewed'")
 def save(
     reason: Reason,
     file: Annotated[str | None, Argument(metavar="[FILE]", help="A whole policy, instead of what is in force.")] = None,

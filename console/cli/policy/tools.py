@@ -6,13 +6,14 @@ from typing import Annotated
 
 from console.cli.oneshot import oneshot
 from console.cli.options import Json, StateDir
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 
 app = Verbs("Tools of a session's workspace: none is on a PATH but what an operator's key signed.")
 Session = Annotated[str, Argument(metavar="SESSION", help="Session id, as watchfloor network sandboxes lists it.")]
 
 
 @app.command("sign")
+@example("c-1b2c3d4e --tool lint.sh --reason 'reviewed'")
 def sign(
     session: Session,
     tool: Annotated[
@@ -30,6 +31,7 @@ def sign(
 
 
 @app.command("check")
+@example("c-1b2c3d4e")
 def check(session: Session, state_dir: StateDir = None, as_json: Json = False) -> int:
     """What the next launch in this session would offer; exit 4 and why when it is nothing."""
     return oneshot("tools", "check", session, state_dir=state_dir, as_json=as_json)

@@ -19,7 +19,7 @@ from console.audit.record import Record
 from console.audit.verify import Verdict, verify_file
 from console.audit.verify_verdict import Judged, beside
 from console.cli.options import Json, StateDir, existing_places
-from console.cli.syntax import Argument, Option, Verbs
+from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Text
@@ -28,12 +28,13 @@ from console.domain.process.account import named_here
 from console.domain.words import counted
 from console.settings.places import Places
 
-app = Verbs("The append-only record of who did what, hash-chained.")
+app = Verbs("The append-only record of who did what, hash-chained.", shows="verify")
 _LOOK_S = 0.5
 REASON_LENGTH = 500
 
 
 @app.command("tail")
+@example("-n 50 --follow")
 def tail(
     count: Annotated[int, Option("--rows", "-n", min=0, max=200, help="Records shown first.")] = 20,
     text: Annotated[str, Option("--filter", metavar="TEXT", help="Only records that hold it.")] = "",
@@ -111,6 +112,7 @@ def _print_verdict(seen: Judged) -> None:
 
 
 @app.command("acknowledge")
+@example("--reason 'the disk was restored from yesterday'")
 def acknowledge(
     reason: Annotated[str, Option("--reason", metavar="WORDS", help="What you found out about the lost records; recorded.")],
     state_dir: StateDir = None,
@@ -129,6 +131,7 @@ def acknowledge(
 
 
 @app.command("export")
+@example("audit.jsonl")
 def export(
     file: Annotated[Path, Argument(metavar="FILE", help="Where to write it; an existing file is not overwritten.")],
     fmt: Annotated[str, Option("--format", metavar="FORMAT", help="jsonl (exact) or csv (for people).")] = "jsonl",

@@ -14,7 +14,7 @@ from console.api.client.api_client import ApiClient
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir, existing_places, only_root, seek_places
 from console.cli.shaping import shaped
-from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Text, new_table
@@ -41,6 +41,7 @@ _LINE = 2000
 
 
 @app.command("show")
+@example("panic. --origin")
 def show(
     name: Annotated[str, Argument(metavar="NAME", help="One setting, or the beginning of its name; without it, every setting.")] = "",
     origin: Annotated[bool, Option("--origin", help="Also show where each value comes from: file and line.")] = False,
@@ -118,6 +119,7 @@ def _say_faults(now: Effective) -> None:
 
 
 @app.command("check")
+@example("/etc/watchfloor/conf.d/10-limits.toml")
 def check(
     file: Annotated[
         Path | None, Argument(metavar="FILE", help="One TOML file of any owner; without it, every file that counts here.")
@@ -150,6 +152,7 @@ Key = Annotated[str, Argument(metavar="NAME", help="The setting, as config show 
 
 
 @app.command("set")
+@example("spawn.max_depth 4 --reason 'deeper trees for the release'")
 def set_value(
     name: Key,
     value: Annotated[str, Argument(metavar="VALUE", help="A word for a text, else JSON: 7, true, '{\"cost\": 5}'.")],
@@ -163,6 +166,7 @@ def set_value(
 
 
 @app.command("reset")
+@example("spawn.max_depth --reason 'the release is out'")
 def reset(name: Key, reason: Why, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Take a value out of this account's file, on record: the administrator's value or the default counts again."""
     return _changed(name, None, True, reason, state_dir, as_json)
@@ -220,6 +224,7 @@ def _unread_by_accounts(file: Path) -> Fault | None:
     return None if is_read else Fault(shown(file), what, remedy)
 
 
+@example("-n 100 --filter error")
 def logs(
     rows: Annotated[int, Option("--rows", "-n", min=1, max=10_000, help="Lines of each log.")] = 50,
     text: Annotated[str, Option("--filter", metavar="TEXT", help="Only lines that hold it.")] = "",

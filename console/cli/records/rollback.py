@@ -8,7 +8,7 @@ from console.api.records import DiffLine, RestoreBody, RollbackDetailView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.shaping import shaped
-from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Text, new_table
@@ -53,6 +53,7 @@ def list_records(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: J
 
 
 @app.command("show")
+@example("r-1b2c3d4e")
 def show(record: Record, state_dir: StateDir = None, as_json: Json = False) -> int:
     """One record with its diff: what is on disk now, what a restore puts back."""
     with connect(state_dir) as client:
@@ -65,6 +66,7 @@ def show(record: Record, state_dir: StateDir = None, as_json: Json = False) -> i
 
 
 @app.command("restore")
+@example("r-1b2c3d4e --reason 'it deleted my notes'")
 def restore(
     record: Record,
     reason: Reason,

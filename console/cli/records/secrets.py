@@ -10,7 +10,7 @@ from console.api.secrets import RotationBody, RotationValueBody, RotationView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.stop.secret_input import hidden
-from console.cli.syntax import Argument, Verbs
+from console.cli.syntax import Argument, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import new_table
@@ -32,6 +32,7 @@ def show(state_dir: StateDir = None, as_json: Json = False) -> int:
 
 
 @rotation_app.command("run")
+@example("github-token --reason 'the leak'")
 def run(
     reason: Reason,
     items: Annotated[list[str] | None, Argument(metavar="[ITEM]...", help="Names; without any, everything.")] = None,
@@ -44,6 +45,7 @@ def run(
 
 
 @rotation_app.command("put")
+@example("github-token")
 def put(
     name: Annotated[str, Argument(metavar="ITEM", help="An item of kind command or http.")],
     state_dir: StateDir = None,
@@ -72,6 +74,7 @@ def api_key(state_dir: StateDir = None, as_json: Json = False) -> int:
     return int(ExitCode.DONE)
 
 
+@example("a-1b2c3d4e")
 def revoke(
     agent: Annotated[str, Argument(metavar="AGENT", help="Its id, as watchfloor fleet lists it.")],
     state_dir: StateDir = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 from console.api.agents.sessions import ContextActBody, ContextsView, ContextView
 from console.cli.link import build, connect
 from console.cli.options import Json, Reason, StateDir
-from console.cli.syntax import Argument, Option
+from console.cli.syntax import Argument, Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import new_table
@@ -24,6 +24,7 @@ def list_sessions(state_dir: StateDir = None, as_json: Json = False) -> int:
     return _show(seen, as_json)
 
 
+@example("c-1b2c3d4e")
 def show(context: Context, state_dir: StateDir = None, as_json: Json = False) -> int:
     """One session: its agent, size, last use, and how long its workspace stays."""
     with connect(state_dir) as client:
@@ -38,6 +39,7 @@ def show(context: Context, state_dir: StateDir = None, as_json: Json = False) ->
     return 0
 
 
+@example("c-1b2c3d4e --reason 'evidence'")
 def hold(
     context: Context,
     reason: Reason,
@@ -49,6 +51,7 @@ def hold(
     return _act("release" if remove else "hold", context, reason, state_dir, as_json)
 
 
+@example("c-1b2c3d4e --reason 'the case is closed'")
 def delete(context: Context, reason: Reason, state_dir: StateDir = None, as_json: Json = False) -> int:
     """Delete its workspace for good. Refused while it is used or held."""
     return _act("delete", context, reason, state_dir, as_json)

@@ -9,7 +9,7 @@ from console.api.agents.adopt import AdoptBody, AdoptedView, Candidate, Candidat
 from console.cli.link import build, connect
 from console.cli.options import Json, StateDir
 from console.cli.stop.daemons import show_daemons
-from console.cli.syntax import Argument, Option
+from console.cli.syntax import Argument, Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import new_table
@@ -24,6 +24,7 @@ Also = Annotated[list[str] | None, Option("--also", metavar="PID:START", help="A
 Why = Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded.")]
 
 
+@example("a-1b2c3d4e --pid 4242:1234567 --reason 'it burns money'")
 def adopt(agent: Agent, pid: Process = "", also: Also = None, reason: Why = "", state_dir: StateDir = None, as_json: Json = False) -> int:
     """List the process of an agent that was only seen, with reasons; with --pid take it over, so that freeze and kill hold it."""
     named, others = _one(pid) if pid else None, [_one(word) for word in also or ()]

@@ -14,7 +14,7 @@ from console.cli.embedded import ensure_supervisor
 from console.cli.link import build
 from console.cli.options import DangerousOk, Json, StateDir
 from console.cli.stop.rearm import hint
-from console.cli.syntax import Argument, Option, Typed, Verb
+from console.cli.syntax import Argument, Option, Typed, Verb, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
@@ -30,6 +30,7 @@ _PROGRAMS = ", ".join(STARTABLE)
 _IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
 
 
+@example("--sandbox bubblewrap --limit cost=2.50 --wait -- python3 my_agent.py")
 def run(
     typed: Typed,
     command: Annotated[list[str] | None, Argument(metavar="-- COMMAND ...", help="What to run.")] = None,

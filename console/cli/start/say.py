@@ -8,7 +8,7 @@ from typing import Annotated
 from console.api.agents.programs import EndedView, SaidView
 from console.cli.link import connect
 from console.cli.options import DangerousOk, Json, StateDir
-from console.cli.syntax import Argument, Option
+from console.cli.syntax import Argument, Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.conversation import MOST_MESSAGE, MOST_WITHIN_S, checked_text
@@ -18,6 +18,7 @@ MOST_REASON = 500
 Agent = Annotated[str, Argument(metavar="AGENT", help="Its id, as fleet shows it.")]
 
 
+@example("a-1b2c3d4e 'Stop at the first failing test.'")
 def say(
     agent: Agent,
     text: Annotated[str, Argument(metavar="TEXT", help="What to tell it; -: read it from standard input.")],
@@ -36,12 +37,14 @@ def say(
         return _told(client.say(agent, text, dangerous_ok), as_json)
 
 
+@example("a-1b2c3d4e")
 def interrupt(agent: Agent, state_dir: StateDir = None, as_json: Json = False) -> int:
     """End what a started program is doing now; it stays, and takes messages. Done when the program confirms it."""
     with connect(state_dir) as client:
         return _told(client.interrupt(agent), as_json)
 
 
+@example("a-1b2c3d4e --within 60")
 def finish(
     agent: Agent,
     reason: Annotated[str, Option(help="Why; recorded.")] = "",

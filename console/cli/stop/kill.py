@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from console.cli.link import look
 from console.cli.options import Json, StateDir, WaitWatch
 from console.cli.stop.daemons import show_daemons
-from console.cli.syntax import Argument, Option
+from console.cli.syntax import Argument, Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import new_table
@@ -33,12 +33,6 @@ Suspects = Annotated[
 Pids = Annotated[list[int] | None, Option("--pid", metavar="PID", help="With --suspects: exactly this one; repeatable.")]
 Dry = Annotated[bool, Option("--dry-run", help="Show which agents would be stopped, and how surely. Do nothing.")]
 
-_HELP = {
-    Rung.FREEZE: "Pause every process of the agent. Nothing is lost. Thaw undoes it.",
-    Rung.THAW: "Undo your freeze. Freezes with other causes (budget, heartbeat ...) stay.",
-    Rung.ISOLATE: "Cut off the network of the agent and of all that it starts. Reconnect undoes it.",
-    Rung.RECONNECT: "Undo your isolation. The network returns as far as the session's data allows.",
-}
 NAMED = 20
 
 
@@ -59,9 +53,10 @@ def scope_of(agents: list[str] | None, tree: bool, sessions: list[str] | None, h
     return scope
 
 
-def verb(rung: Rung) -> Callable[..., int]:
-    """The function behind one verb."""
+def _verb(rung: Rung, words: str, shown: str) -> Callable[..., int]:
+    """The function behind one verb that can be undone; ``words`` are its help, ``shown`` its example."""
 
+    @example(shown)
     def act(
         agents: Agents = None,
         tree: Tree = False,
@@ -80,10 +75,11 @@ def verb(rung: Rung) -> Callable[..., int]:
 
         return carry_out(rung, scope, reason, state_dir, as_json=as_json)
 
-    act.__doc__ = _HELP[rung]
+    act.__doc__ = words
     return act
 
 
+@example("a-1b2c3d4e --tree --reason 'it loops'")
 def kill(
     agents: Agents = None,
     tree: Tree = False,
@@ -115,7 +111,18 @@ def kill(
     return carry_out(Rung.KILL, scope, reason, state_dir, as_json=as_json, wait_watch=wait_watch)
 
 
-freeze, thaw, isolate, reconnect = (verb(rung) for rung in (Rung.FREEZE, Rung.THAW, Rung.ISOLATE, Rung.RECONNECT))
+freeze = _verb(
+    Rung.FREEZE,
+    "Pause every process of the agent. Nothing is lost. Thaw undoes it.",
+    "a-1b2c3d4e --tree --reason 'I want to look first'",
+)
+thaw = _verb(Rung.THAW, "Undo your freeze. Freezes with other causes (budget, heartbeat ...) stay.", "a-1b2c3d4e --tree")
+isolate = _verb(
+    Rung.ISOLATE,
+    "Cut off the network of the agent and of all that it starts. Reconnect undoes it.",
+    "a-1b2c3d4e --reason 'it reads mail'",
+)
+reconnect = _verb(Rung.RECONNECT, "Undo your isolation. The network returns as far as the session's data allows.", "a-1b2c3d4e")
 
 
 def _preview(rung: Rung, scope: Scope, reason: str, state_dir: str | None, as_json: bool) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from console.cli.options import Json, StateDir, WaitWatch, existing_places, seek_places
-from console.cli.syntax import Option
+from console.cli.syntax import Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, Denied, ExitCode, NotFound, TimedOut, Unreachable, UsageProblem
@@ -37,6 +37,7 @@ NOTICED_S = 3.0
 """How long a guard may take to notice that its state directory is gone."""
 
 
+@example("--reason 'agents write to production'")
 def panic(
     reason: Annotated[str, Option("--reason", metavar="WORDS", help="Why; recorded, and written to the remote order.")] = NO_REASON,
     state_dir: StateDir = None,

@@ -16,7 +16,7 @@ from console.cli.embedded import child_environment
 from console.cli.link import connect
 from console.cli.options import Json, Reason, StateDir
 from console.cli.stop.secret_input import Fd, File, is_person, read_passphrase, typed
-from console.cli.syntax import Option
+from console.cli.syntax import Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, UsageProblem
@@ -28,6 +28,7 @@ SHOWN = 20
 WHO = "Set a passphrase (watchfloor secrets passphrase set) and give it with --passphrase-fd, --passphrase-file or a pipe, or use --sign."
 
 
+@example("--reason 'the leak is closed'")
 def rearm(
     reason: Reason,
     kill_id: Annotated[str, Option("--kill-id", metavar="KILL", help="The newest kill as you know it; refused when it is another.")] = "",

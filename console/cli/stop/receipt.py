@@ -14,7 +14,7 @@ from console.cli.link import connect
 from console.cli.options import Json, StateDir
 from console.cli.shaping import shaped
 from console.cli.stop import receipt_text
-from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs
+from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Text, new_table
@@ -25,6 +25,7 @@ from console.wording.limits import with_limits
 # --- ``watchfloor receipt verify FILE``: whether a sealed receipt is what the host signed. Needs no supervisor and no network.
 
 
+@example("20260102-030405-00000001.sealed.json")
 def verify(
     path: Annotated[Path, Argument(metavar="FILE", help="A sealed receipt: receipts/KILL.sealed.json of the state directory.")],
     public: Annotated[
@@ -72,7 +73,7 @@ def _judged(path: Path, public: Path | None) -> SealVerdict:
     return verdict
 
 
-app = Verbs("Receipts of kills: what was stopped, and the proof.")
+app = Verbs("Receipts of kills: what was stopped, and the proof.", shows="show")
 
 
 @app.command("list")
@@ -103,6 +104,7 @@ def list_receipts(shape: Shape = UNSHAPED, state_dir: StateDir = None, as_json: 
 
 
 @app.command("show")
+@example("20260102-030405-00000001")
 def show(
     kill_id: Annotated[str, Argument(metavar="KILL", help="Its id, as receipt list shows it.")],
     state_dir: StateDir = None,

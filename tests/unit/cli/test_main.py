@@ -14,10 +14,10 @@ import console.__main__
 from console.cli import completion
 from console.cli import main as door
 from console.cli.find import every_verb
+from console.cli.syntax import Verb
 from console.cli.terminal import out
 from console.cli.verbs import GROUPS, NOT_YET, VERBS
 from console.domain.errors import ConsoleError, ExitCode, UsageProblem
-from console.wording.examples import EXAMPLES
 from console.wording.typed_verbs import MEANT
 from tests.fakes.canned_api import CannedApi
 from tests.fakes.verbs import Watchfloor
@@ -44,12 +44,12 @@ def test_every_verb_explains_itself(watchfloor: Watchfloor, verb: str) -> None:
 
 def test_the_example_of_every_verb_is_one_that_the_verb_takes() -> None:
     verbs = dict(every_verb())
-    assert {f"watchfloor {' '.join(path)}" for path in verbs} == set(EXAMPLES)
-    for example in EXAMPLES.values():
-        words = shlex.split(example)[1:]
+    for at, found in verbs.items():
+        example = f"{' '.join(at)} {found.example}"
+        words = shlex.split(example)
         path = next(tuple(words[:n]) for n in (3, 2, 1) if tuple(words[:n]) in verbs)
         verb = verbs[path]
-        assert verb is not None, f"the example of a family names one of its verbs: {example}"
+        assert isinstance(verb, Verb), f"the example of a family names one of its verbs: {example}"
         said = verb.read("watchfloor", words[len(path) :])
         assert said is not None, example
 
@@ -119,7 +119,7 @@ def test_bash_completes_verbs_and_options(words: str, wanted: set[str]) -> None:
 
 def test_options_may_stand_together_and_beside_what_they_name() -> None:
     verb = dict(every_verb())[("activity",)]
-    assert verb is not None
+    assert isinstance(verb, Verb)
     for words in (["-fn3", "a"], ["-f", "-n", "3", "a"], ["a", "--follow", "--rows=3"], ["--rows", "3", "-f", "--", "a"]):
         assert verb.read("watchfloor", words) == verb.read("watchfloor", ["a", "-f", "-n", "3"]), words
 

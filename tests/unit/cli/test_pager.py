@@ -18,6 +18,7 @@ import pytest
 
 import console
 from console.cli.find import every_verb
+from console.cli.syntax import Verb
 from console.cli.terminal import out, pager
 from console.cli.verbs import PAGED
 from console.egress.children import readable
@@ -165,7 +166,7 @@ def test_what_was_printed_before_an_error_is_not_lost(monkeypatch: pytest.Monkey
 
 
 def test_only_verbs_that_show_something_are_paged() -> None:
-    found = {" ".join(path): one for path, one in every_verb() if one is not None}
+    found = {" ".join(path): one for path, one in every_verb() if isinstance(one, Verb)}
     assert found.keys() >= PAGED
     for path in PAGED:
         names = {name for each in found[path].parameters() for name in each.names}
