@@ -83,7 +83,7 @@ class Egress(Portals):
         """Starts name server, Envoy and log with an empty list. Raises Unavailable with what is missing."""
         can = self.available()
         if not can.ok:
-            raise Unavailable(f"Envoy is {can.reason}.", can.remedy)
+            raise Unavailable(f"Envoy is not available, because {can.reason}.", can.remedy)
         with self._config_lock:
             if self._started:
                 return
@@ -119,7 +119,7 @@ class Egress(Portals):
         except UsageProblem as problem:
             return Validation(False, str(problem), 0.0)
         if not (can := self.available()).ok:
-            return Validation(False, f"Envoy is {can.reason}. {can.remedy}", 0.0)
+            return Validation(False, f"Envoy is not available, because {can.reason}. {can.remedy}", 0.0)
         around = _surroundings(self._resolver)
         try:
             said = self._envoy.validate(whole([Slot("s0", "validation")], allowlist, around))
@@ -175,7 +175,7 @@ class Egress(Portals):
     def health(self) -> tuple[str, str]:
         """(healthy | starting | failed | unavailable, why)."""
         if not (can := self.available()).ok:
-            return "unavailable", can.reason
+            return "unavailable", f"not available, because {can.reason}"
         if not self._started:
             return "starting", "not started"
         state, detail = self._envoy.health()

