@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from console.domain.errors import ExitCode
-from console.domain.kill import PROOF, Outcome, Receipt, StepName, StepStatus, Unwatched, worst_outcomes
+from console.domain.kill import PROOF, Connection, Outcome, Receipt, StepName, StepStatus, Unwatched, worst_outcomes
 from console.domain.words import counted
 
 _OPEN = (Outcome.NOT_PROVEN, Outcome.DYING)
@@ -205,7 +205,7 @@ def _other_programs(receipt: Receipt) -> list[str]:
     found = []
     if receipt.connections:
         agents = len({c.agent_id for c in receipt.connections})
-        names = list(dict.fromkeys(_plain(c.peer_program) or f"process {c.peer_pid}" for c in receipt.connections))
+        names = list(dict.fromkeys(_plain(c.peer_program) or _nameless(c) for c in receipt.connections))
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         found.append(f"{counted(agents, 'agent')} had connections to other programs: {', '.join(names[:NAMED])}{more}.")
     if is_unrecorded(receipt):
@@ -215,6 +215,10 @@ def _other_programs(receipt: Receipt) -> list[str]:
     if receipt.suspects:
         found.append(f"{counted(len(receipt.suspects), 'process', 'processes')} outside may be an agent's work.")
     return found
+
+
+def _nameless(one: Connection) -> str:
+    return f"process {one.peer_pid}" if one.peer_pid else f"a program that was not found at {_plain(one.remote)}"
 
 
 def not_watched_words(times: Iterable[Unwatched]) -> str:

@@ -189,7 +189,7 @@ def sockets_of(pid: int) -> tuple[set[int], bool]:
     except (FileNotFoundError, ProcessLookupError):
         return found, True  # it ended
     except OSError:
-        whole = False
+        whole = not processes.is_alive(pid)  # one that ended and was not waited for hides its files from all but root
     return found, whole
 
 

@@ -169,6 +169,11 @@ def test_connections_are_8_and_the_headline_names_the_programs_and_a_failed_step
     assert "and 1 more. Not done: evidence." in found.headline and "\x1b" not in found.headline
 
 
+def test_a_connection_whose_program_was_not_found_names_where_it_led() -> None:
+    found = verdict(receipt(Outcome.PROVEN_ZERO, connections=(replace(connection(""), peer_pid=0),)))
+    assert "1 agent had connections to other programs: a program that was not found at 127.0.0.1:6." in found.headline
+
+
 @pytest.mark.parametrize("changes", [{"connections_state": "not recorded"}, {"connections_state": "pending"}])
 def test_connections_that_are_not_known_are_never_green(changes: dict[str, Any]) -> None:
     found = verdict(receipt(Outcome.PROVEN_ZERO, **changes))

@@ -195,3 +195,28 @@ def test_a_process_is_named_by_its_program() -> None:
     found = find_process(os.getpid())
     assert found is not None and found.name == Path(sys.executable).resolve().name and found.is_alive()
     assert (found.uid, found.start_ticks) == (os.geteuid(), processes.start_ticks(os.getpid()))
+
+
+UNREAPED = """
+import os, subprocess
+from console.killswitch.kill.snapshot import sockets_of
+if os.getuid() == 0:
+    os.setresuid(65534, 65534, 65534)  # root may read the files of everybody
+child = subprocess.Popen(["/bin/sleep", "60"])
+child.kill()
+os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+try:
+    os.listdir(f"/proc/{child.pid}/fd")
+    print("it shows its files")
+except PermissionError:
+    print(sockets_of(child.pid))
+child.wait()
+"""
+
+
+def test_one_that_ended_and_was_not_waited_for_holds_nothing() -> None:
+    root = str(Path(__file__).parents[4])
+    done = subprocess.run(
+        [sys.executable, "-c", UNREAPED], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": root}
+    )
+    assert done.stdout == "(set(), True)\n"
