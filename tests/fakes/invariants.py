@@ -88,7 +88,8 @@ def receipts(places: Places) -> Iterator[Receipt]:
     for folder in (places.receipts_dir, places.guard_dir / "receipts"):
         for path in sorted(folder.glob("*.json")):
             if not path.name.endswith(".sealed.json") and not path.name.startswith("."):
-                yield receipt_from_json(json.loads(path.read_text()))
+                with contextlib.suppress(FileNotFoundError):  # a self-test that was proven takes its own away
+                    yield receipt_from_json(json.loads(path.read_text()))
 
 
 def audited(places: Places) -> list[tuple[str, str, str, str]]:
