@@ -122,6 +122,10 @@ class Start:
     """Whole paths at which installers put its file."""
     in_home: tuple[str, ...]
     """The same below a home."""
+    addresses: tuple[str, ...]
+    """Variables in which it reads the address of its model's API."""
+    keys: tuple[str, ...]
+    """Variables in which it reads a key for it; one is enough."""
     servers: Callable[[Servers], str] = lambda _servers: ""
     """Another line that names MCP servers, where they have one of their own."""
     files: Callable[[HookCommand | None], Mapping[str, bytes]] = lambda _command: {}

@@ -166,6 +166,11 @@ def _program(
 
     if batch is not None and (argv or wait):
         raise UsageProblem("--batch takes neither a prompt nor --wait.", "The prompts stand in the file.")
+    if argv and len(argv[0]) > 1 and argv[0].startswith("-") and " " not in argv[0]:
+        raise UsageProblem(
+            f"Behind -- stands the prompt, and no word of it becomes an option of the program: {plain(argv[0], 80)}.",
+            "Leave it out. With options of its own, start it as a command: watchfloor run -- PROGRAM ...",
+        )
     items = (
         run_program.batch_of(batch, given | ({"agent": agent} if agent is not None else {}))
         if batch is not None

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 from console.api.environment import EnvironmentView, VariableView
 from console.domain.agent import Agent, AgentId, LaunchRequest
+from console.domain.conversation import started_as
 from console.domain.engine.command import Record
 from console.domain.environment import Variable
 from console.ledger.store import Ledger
 from console.sandbox.environment import described, passed_on, scrub
 from console.services.records.record_writer import Scribe
-from console.settings.options import Options
+from console.settings.options import EnvironmentOptions, Options
+from console.sources.kinds import STARTS
 
 MOST_KNOWN = 2000
 """Agents whose names are kept in memory; the ledger has them all."""
@@ -49,6 +51,15 @@ def _shown(variable: Variable) -> str:
     return f"{variable.name} (SECRET)" if variable.secret else variable.name
 
 
+def wanted_of(options: Options, agent_type: str, program: str) -> EnvironmentOptions | None:
+    """The variables of the supervisor's that an agent gets: as the setting says of its type, else those that lead a program which we start
+    to its model. None: nothing says."""
+    if agent_type in options.environment or not program:
+        return options.environment.get(agent_type)
+    start = STARTS[program]
+    return EnvironmentOptions(names=list(start.addresses), secrets=list(start.keys))
+
+
 class Environments:
     """Makes them, and remembers their names; on the event loop's thread."""
 
@@ -64,10 +75,11 @@ class Environments:
         if agent.parent_id is not None:
             before = await self.of(agent.parent_id)
             kind = before.agent_type if before is not None else ""
-        wanted = self._options.environment.get(kind)
+        started = started_as(request.argv) if agent.parent_id is None else None
+        wanted = wanted_of(self._options, kind, started.program.value if started is not None else "")
         passed, left = passed_on(self._source, wanted.names, wanted.secrets) if wanted is not None else ({}, [])
-        if kind and wanted is None:
-            left = [f"no environment is set for agents of type {kind}"]
+        if kind not in self._options.environment:  # one key of those that a program takes is enough
+            left = [f"no environment is set for agents of type {kind}"] if kind and wanted is None else []
         env = scrub(self._source, request.env, own, passed)
         names = described(env, passed, (name for name, _ in request.env), own, wanted.secrets if wanted is not None else ())
         given = Given(kind, names, tuple(left))

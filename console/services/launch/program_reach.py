@@ -13,6 +13,7 @@ from console.domain.words import counted
 from console.ledger.store import Ledger
 from console.sandbox.programs import Found
 from console.services.fleet.core import Core
+from console.services.launch.environments import wanted_of
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.kind import Servers
@@ -47,7 +48,7 @@ class Outlooks:
         """Of one program. Blocks for a moment."""
         seen = self.of(request, _program(found, told, model, _doubt(request, told), judged=self.options.programs.hooks))
         servers = self.options.programs.mcp.get(found.program, {})
-        return replace(seen, reach=[*seen.reach, self._secrets(request), *_servers(servers)])
+        return replace(seen, reach=[*seen.reach, self._secrets(request, found.program), *_servers(servers)])
 
     def of(self, request: LaunchRequest, program: ReachView) -> Outlook:
         """Of any command; ``program``: the line that says which. Blocks for a moment."""
@@ -106,18 +107,17 @@ class Outlooks:
         words = f"{whom}; {kinds}; may ask for {spawn.max_children} children, {spawn.max_depth} deep at most"
         return ReachView(what="scopes", words=words, amber=bool(beside))
 
-    def _secrets(self, request: LaunchRequest) -> ReachView:
-        wanted = self.options.environment.get(request.agent_type)
-        if wanted is None:
-            words = f"{_NO_KEY}: no environment is set for agents of type {request.agent_type} (setting environment)"
-            return ReachView(what="secrets", words=words, amber=True)
-        there = [name for name in wanted.secrets if name in os.environ]
-        if not there:
-            named = (
-                f"the supervisor's environment has none of {', '.join(wanted.secrets)}" if wanted.secrets else "no secret is named for it"
-            )
-            return ReachView(what="secrets", words=f"{_NO_KEY}: {named}", amber=True)
-        return ReachView(what="secrets", words=f"it gets {', '.join(there)}: every program that it starts can read them")
+    def _secrets(self, request: LaunchRequest, program: str) -> ReachView:
+        wanted = wanted_of(self.options, request.agent_type, program)
+        keys = wanted.secrets if wanted is not None else []
+        if there := [name for name in keys if name in os.environ]:
+            return ReachView(what="secrets", words=f"it gets {', '.join(there)}, which every program that it starts can read")
+        why = (
+            f"the supervisor's environment has none of {', '.join(keys)}. Export one, and start the supervisor again"
+            if keys
+            else "the setting environment names no secret for its type"
+        )
+        return ReachView(what="secrets", words=f"{_NO_KEY}: {why}", amber=True)
 
 
 def _doubt(request: LaunchRequest, told: str) -> str:

@@ -18,6 +18,7 @@ from console.sandbox.programs import Found, version
 from console.services.budgets import measurable
 from console.services.conversation.messaging import Conversations
 from console.services.conversation.program_files import agents_user, find_program
+from console.services.launch.environments import wanted_of
 from console.services.launch.program_reach import Outlook, Outlooks
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import limits_from
@@ -147,7 +148,7 @@ class Programs:
         return Plan(request, found, told, model, await asyncio.to_thread(self._outlooks.of_program, shaped, found, told, model))
 
     def _words(self, program: Program, model: str, kind: str, *, once: bool) -> tuple[str, ...]:
-        named = self._options.environment.get(kind)
+        named = wanted_of(self._options, kind, program.value)
         base = os.environ.get("OPENAI_BASE_URL", "") if named is not None and "OPENAI_BASE_URL" in named.names else ""
         return STARTS[program.value].words(Wanted(model, once, self._options.programs.hooks, base))
 

@@ -78,6 +78,8 @@ _START = Start(
     lambda _command, _servers: stream.settings(),
     ("/usr/local/bin/gemini", "/usr/bin/gemini"),
     (".local/bin/gemini",),
+    addresses=("GOOGLE_GEMINI_BASE_URL",),
+    keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     files=_files,
     needs=_needs,
     no_servers="Gemini CLI's question before a call of an MCP server names neither the server nor all arguments",

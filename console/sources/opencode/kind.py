@@ -88,6 +88,8 @@ _START = Start(
     _told,
     ("/usr/local/bin/opencode", "/usr/bin/opencode", "/opt/opencode/bin/opencode"),
     (".local/bin/opencode", ".opencode/bin/opencode"),
+    addresses=("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"),
+    keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
     files=lambda command: {PLUGIN: started_plugin(command)} if command is not None else {},
     native=_native,
 )

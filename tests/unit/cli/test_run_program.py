@@ -110,6 +110,7 @@ WRONG = [
     ("--agent", "codex", "--parent", "a", "--", "x"), ("--model", "m", "--", "x"),
     ("--batch", "/nonexistent"), ("--batch", "/dev/null"), ("--batch", "/dev/null", "--", "x"), ("--dry-run",),
     ("--agent", "codex", "--limit", "cost=-1", "--", "x"), ("--agent", "codex", "--wait", "--json", "--", "x"),
+    ("--agent", "codex", "--", "-p", "x"),
     ("--again", "a-1", "--dry-run"), ("--again", "a-1", "--network", "NONE"), ("--again", "a-1", "--limit", "cost=1"),
     ("--again", "a-1", "--agent", "codex"), ("--again", "a-1", "--name", ""), ("--again", "a-1", "--", "x"),
 ]  # fmt: skip

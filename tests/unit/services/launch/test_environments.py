@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from console.domain.agent import Agent, AgentId, ContextId, LaunchRequest, SandboxKind
+from console.domain.conversation import Program, command_line
 from console.domain.engine.command import Record
 from console.domain.errors import Denied, NotRecorded
 from console.domain.ids import ControlLevel
@@ -30,6 +31,7 @@ def agent(name: str, parent: str | None = None) -> Agent:
 class World:
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
+        self.launcher = dict(LAUNCHER)
         ledger = SimpleNamespace(kv_get=self.kept.get, kv_set=self.kept.__setitem__)
 
         def job(work: Callable[[], None]) -> None:
@@ -48,7 +50,7 @@ class World:
 
     def again(self) -> Environments:
         """As after a restart."""
-        return Environments(Options.read({"environment": TYPES}), self.scribe, LAUNCHER)
+        return Environments(Options.read({"environment": TYPES}), self.scribe, self.launcher)
 
 
 @pytest.fixture
@@ -100,6 +102,23 @@ async def test_names_come_back_after_a_restart_and_what_is_not_known_is_none(wor
     assert await world.made.view(AgentId("b")) is None
     world.kept["environment.b"] = "{"
     assert stored(world.scribe.ledger, "b") is None
+
+
+async def test_a_program_that_we_start_gets_its_models_key_and_what_it_starts_does_not(world: World) -> None:
+    world.launcher |= {"ANTHROPIC_API_KEY": "canary", "OPENAI_API_KEY": "canary"}
+    argv = command_line(Program.CLAUDE_CODE, "do it", "/usr/bin/claude", (), talks=False)
+    env = await world.made.make(agent("a"), LaunchRequest(argv, agent_type="claude-code"), OWN)
+    assert env["ANTHROPIC_API_KEY"] == "canary" and not {"OPENAI_API_KEY", "API_KEY"} & set(env)
+    [record] = world.records
+    assert record.data["secrets"] == ["ANTHROPIC_API_KEY"]
+    words = world.made.words(AgentId("a"))
+    assert "ANTHROPIC_API_KEY (SECRET)" in words and "is not in" not in words, "one key of those that it takes is enough"
+    assert "ANTHROPIC_API_KEY" not in await world.made.make(agent("b", "a"), LaunchRequest(argv, agent_type="claude-code"), OWN)
+    assert "ANTHROPIC_API_KEY" not in await world.made.make(agent("c"), asked("claude-code"), OWN), (
+        "a command of that type is no such program"
+    )
+    bounded = Environments(Options.read({"environment": {"claude-code": {}}}), world.scribe, world.launcher)
+    assert "ANTHROPIC_API_KEY" not in await bounded.make(agent("d"), LaunchRequest(argv, agent_type="claude-code"), OWN)
 
 
 async def test_a_type_that_is_not_set_is_said(world: World) -> None:

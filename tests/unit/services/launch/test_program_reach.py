@@ -22,13 +22,15 @@ def seen(stage: Stage, **request: Any) -> tuple[Outlook, dict[str, tuple[str, bo
     return given, {line.what: (line.words, line.amber) for line in given.reach}
 
 
-def test_the_widest_is_amber_in_every_line(tmp_path: Path) -> None:
+def test_the_widest_is_amber_in_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("OPENAI_API_KEY", "CODEX_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
     given, lines = seen(Stage(tmp_path), note="best effort")
     assert given.mode is NetworkMode.FULL and not given.enforced
     assert f"its workspace (a new one below {tmp_path / 'state' / 'workspaces'})" in lines["files"][0]
     assert {what for what, (_, amber) in lines.items() if amber} == {"program", "files", "hosts", "cost", "secrets"}
-    assert "every host" in lines["hosts"][0] and "no limit" in lines["cost"][0] and "no environment is set" in lines["secrets"][0]
-    assert "it waits for one and answers nothing" in lines["secrets"][0]
+    assert "every host" in lines["hosts"][0] and "no limit" in lines["cost"][0] and "it waits for one" in lines["secrets"][0]
+    assert "has none of OPENAI_API_KEY, CODEX_API_KEY. Export one, and start the supervisor again" in lines["secrets"][0]
 
 
 def test_a_program_whose_key_the_supervisor_does_not_have_is_said_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +40,7 @@ def test_a_program_whose_key_the_supervisor_does_not_have_is_said_to_wait(tmp_pa
 
 
 def test_a_sandbox_a_cap_and_a_session_with_data_narrow_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage(tmp_path, environment={"codex": {"secrets": ["OPENAI_API_KEY"]}})
+    stage = Stage(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "x")
     stage.agent()
     stage.core.state.raise_context(ContextId("c"), Sensitivity.SECRET, NetworkMode.NONE)

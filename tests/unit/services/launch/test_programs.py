@@ -50,11 +50,13 @@ async def test_a_prompt_is_one_word_and_the_programs_own_options_are_ours(tmp_pa
     assert once is not None and not once.talks and "--input-format" not in once.words
 
 
-async def test_codex_is_told_of_another_model_api_only_by_its_types_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_codex_is_told_of_another_model_api_where_its_types_environment_has_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://x/v1")
-    one, _ = desk(Stage(tmp_path))
+    one, _ = desk(Stage(tmp_path, environment={"codex": {}}))
     assert not [w for w in (await one.plan(item("codex"))).request.argv if "base_url" in w]
-    one, _ = desk(Stage(tmp_path, environment={"codex": {"names": ["OPENAI_BASE_URL"]}}, **{"programs.models": {"codex": "gpt"}}))
+    one, _ = desk(Stage(tmp_path, **{"programs.models": {"codex": "gpt"}}))
     argv = (await one.plan(item("codex"))).request.argv
     assert [w for w in argv if "base_url" in w] and "model=gpt" in argv and "sandbox_mode=danger-full-access" in argv
 
