@@ -173,7 +173,7 @@ class FileRules:
         text = f"{use} {facts.real}" if flat == facts.real else f"{use} {flat} -> {facts.real}"
         is_folder = facts.kind == "folder"
         names = tuple(f"{path.rstrip('/')}/" for path in candidates) if is_folder and use in _DEEP else candidates
-        if use == "delete" and way.only and is_folder:  # the folder itself stays
+        if is_folder and ((use == "delete" and way.only) or (use == "write" and way.there)):  # the folder itself stays
             inside = tuple(f"{one.rstrip('/')}{_unknown(depth)}" for one in candidates for depth in _PROBED)
             verdict, rule, why = self._by_rules(use, inside, False, files)
         else:
@@ -192,8 +192,7 @@ class FileRules:
             return part
         real = files.look(absolute(path, cwd)).real or posixpath.normpath(absolute(path, cwd))
         names = tuple(dict.fromkeys((posixpath.normpath(absolute(path, cwd)), real)))
-        rule = self._first("deny", "write", names)
-        if rule:
+        if rule := self._first("deny", "write", names):
             return Part(f"write {real}", Verdict.DENY, rule.text, "file", "blocked by rule", "write", "write", names)
         why = f"destroys: {real} is a device, and what lies on it is overwritten"
         return Part(f"write {real}", Verdict.ASK, "devices", "file", why, "write", "write", names, DangerClass.DESTROYS.value)
@@ -218,8 +217,7 @@ class FileRules:
                 if rule := self._first(kind, one, spellings):
                     return verdict, rule.text, BY_RULE[kind]
         if action != "read" and (caught := self._is_protected(action, candidates, is_folder and use in _DEEP, files)):
-            why = _REMOVES if action == "delete" else "persists: other programs run what is written there"
-            return Verdict.ASK, caught, why
+            return Verdict.ASK, caught, _REMOVES if action == "delete" else _PERSISTS
         return self._allowed(action, use, candidates, is_folder)
 
     def _below(self, use: str, candidates: tuple[str, ...], files: Files, way: Way) -> tuple[Verdict, str, str] | None:
@@ -244,10 +242,7 @@ class FileRules:
         return None
 
     def _walked(self, use: str, here: tuple[str, ...], files: Files, way: Way) -> tuple[tuple[Verdict, str, str] | None, tuple[str, ...]]:
-        """Check what lies below the folders. A change of a denied entry is denied.
-
-        A read of a denied entry is a question only, since the call did not name that entry.
-        """
+        """Check what lies below the folders. A change of a denied entry is denied; a read of one, which the call did not name, asks."""
         action = ACTIONS[use]
         if use != "read" and (named := self._place_below(action, here)):
             return (Verdict.DENY, named.text, "a rule blocks something below this folder"), ()
@@ -264,34 +259,43 @@ class FileRules:
                 return (Verdict.ASK, "recursive read" if use == "read" else "recursive change", found.limit), ()
             if use == "read":
                 return None, found.links
-        return self._removed(here, files, way) if action == "delete" else None, ()
+        return self._touched(action, here, files, way) if action == "delete" or way.there else None, ()
 
-    def _removed(self, here: tuple[str, ...], files: Files, way: Way) -> tuple[Verdict, str, str] | None:
+    def _touched(self, action: str, here: tuple[str, ...], files: Files, way: Way) -> tuple[Verdict, str, str] | None:
         """What asks below a folder that is removed: what git keeps, and what may not be written, since to remove it is a change as well.
 
         A tree that is too large to look at is removed without a question, like any other build output: the nearest was looked at.
+        Where files are changed that lie there now: those that other programs run, and links to somewhere else.
         """
-        rules = [rule for kind in ("deny", "ask") for rule in self._lying_below(kind, "write", here)]
-        rules += [rule for rule in self._kept if any(rule.may_lie_below(one) for one in here)]
+        own = self._kept if action == "delete" else self._protected
+        rules = [rule for kind in ("deny", "ask") for rule in self._lying_below(kind, "write", here)] if action == "delete" else []
+        rules += [rule for rule in own if any(rule.may_lie_below(one) for one in here)]
         found = walk(here, watch_of(tuple(rules), here), files, way)
-        if found.rule is None:
-            return None
-        if found.rule in self._kept:
-            return Verdict.ASK, found.rule.text, f"{_REMOVES}: {found.path} lies below"
-        return Verdict.ASK, found.rule.text, f"{found.path} lies below: {BY_RULE['deny' if found.rule.text in self._denying else 'ask']}"
+        if found.rule is not None and found.rule in own:
+            return Verdict.ASK, found.rule.text, f"{_REMOVES if action == 'delete' else _PERSISTS}: {found.path} lies below"
+        if found.rule is not None:
+            return (
+                Verdict.ASK,
+                found.rule.text,
+                f"{found.path} lies below: {BY_RULE['deny' if found.rule.text in self._denying else 'ask']}",
+            )
+        if found.limit and action != "delete":
+            return Verdict.ASK, "recursive change", found.limit
+        return next(
+            (why for link in found.links if action != "delete" and (why := self._led(link, files.look(link), files, "write"))), None
+        )
 
     def _place_below(self, action: str, folders: Sequence[str]) -> Rule | None:
-        """Return a deny rule for a place below a folder that is changed. It holds whether that place exists or not, and if it cannot be
-        listed."""
+        """Return a deny rule for a place below a folder that is changed. It holds whether that place exists, or can be listed, or not."""
         inside = tuple(folder.rstrip("/") + "/" for folder in folders)
         return next((rule for rule, stem, _ in self._stems["deny", action] if stem.startswith(inside)), None)
 
-    def _led(self, link: str, facts: Facts, files: Files) -> tuple[Verdict, str, str] | None:
-        """Why a link below a folder may not be followed without a question; None: what it leads to may be read."""
-        why = next((why for one in (link, facts.real) if (why := _of_the_kernel(one, "read"))), "") or _not_plain(facts)
+    def _led(self, link: str, facts: Facts, files: Files, action: str = "read") -> tuple[Verdict, str, str] | None:
+        """Why a link below a folder may not be followed without a question; None: what it leads to may be read, or changed."""
+        why = next((why for one in (link, facts.real) if (why := _of_the_kernel(one, action))), "") or _not_plain(facts)
         if why:
             return Verdict.ASK, "plain files only", f"{link} is followed, and {why}"
-        verdict, rule, why = self._by_rules("read", (link, facts.real), facts.kind == "folder", files)
+        verdict, rule, why = self._by_rules(action, (link, facts.real), facts.kind == "folder", files)
         return None if verdict is Verdict.ALLOW else (Verdict.ASK, rule, f"{link} leads to {facts.real}, and is followed: {why}")
 
     def _allowed(self, action: str, use: str, candidates: Sequence[str], is_folder: bool) -> tuple[Verdict, str, str]:
@@ -311,8 +315,7 @@ class FileRules:
 
     def _covers_below(self, action: str, folder: str) -> bool:
         """Whether whatever may lie below a folder may be read, or removed: names that no rule can mean by themselves, at several depths."""
-        stem = folder.rstrip("/")
-        return all(self._first("allow", action, (stem + _unknown(depth),)) is not None for depth in _PROBED)
+        return all(self._first("allow", action, (folder.rstrip("/") + _unknown(depth),)) is not None for depth in _PROBED)
 
     def _first(self, kind: str, action: str, spellings: Sequence[str]) -> Rule | None:
         """The first rule of a list that covers one of the spellings of a path."""
@@ -354,6 +357,7 @@ def _worse(one: Verdict, other: Verdict) -> bool:
     return one is Verdict.DENY or (one is Verdict.ASK and other is Verdict.ALLOW)
 
 
+_PERSISTS = "persists: other programs run what is written there"
 _REMOVES = "destroys: it removes what git keeps of the work"
 _PAST = {"read": "read", "write": "written", "delete": "deleted"}
 

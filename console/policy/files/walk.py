@@ -57,7 +57,9 @@ class Way:
     depth: int = -1
     """Folders below each other that it enters; -1: all."""
     only: str = ""
-    """A pattern (fnmatch) of the names that it touches; empty: all."""
+    """A pattern (fnmatch) of the names that it touches, with all that lies in a folder by such a name; empty: all."""
+    there: bool = False
+    """It changes what lies there now, and makes nothing new."""
 
 
 WHOLE = Way()
@@ -149,6 +151,8 @@ class _Folder:
     level: int
     raised: tuple[Rule, ...]
     ignored: _Ignored
+    touched: bool = False
+    """It has a name that is touched, or lies in such a folder."""
 
 
 def walk(folders: Sequence[str], watch: Watch, disk: Disk, way: Way) -> Found:
@@ -172,11 +176,11 @@ def walk(folders: Sequence[str], watch: Watch, disk: Disk, way: Way) -> Found:
         for name, folder in _named(folders_here, () if plain else _seen((*listing.links, *listing.others), ignored, way)):
             raised = here.raised if plain else (*here.raised, *watch.raised(name))
             paths = tuple(f"{one}/{name}" for one in here.names)
-            touched = not way.only or fnmatchcase(name, way.only)
+            touched = here.touched or not way.only or fnmatchcase(name, way.only)
             if touched and (rule := next((rule for rule in raised if _covered(rule, paths, folder)), None)):
                 return Found(rule, paths[0])
             if folder:
-                pending.append(_Folder(f"{here.real.rstrip('/')}/{name}", paths, here.level + 1, raised, ignored))
+                pending.append(_Folder(f"{here.real.rstrip('/')}/{name}", paths, here.level + 1, raised, ignored, touched))
         if way.follows:
             links += [f"{here.real.rstrip('/')}/{name}" for name in _seen(listing.links, ignored, way)]
     return Found(limit=unread, links=tuple(links))

@@ -55,6 +55,8 @@ class Reading:
     """It takes variables away from what it runs (``env -i``)."""
     places: tuple[str, ...] = ()
     """Folders in which it finds the files that stand for ``{}`` in what it runs."""
+    way: Way = WHOLE
+    """What of them it finds."""
     deep: bool = False
     """An option makes it walk through folders that it would only look at."""
     words: tuple[str, ...] = ()
@@ -465,15 +467,36 @@ def _find(words: tuple[str, ...], made: Reading) -> None:
     deepest = [words[spot + 1] for spot in range(at, len(words) - 1) if words[spot] == "-maxdepth"]
     depth = int(deepest[-1]) if len(deepest) == 1 and re.fullmatch("[0-9]{1,4}", deepest[0]) else -1
     follows = follows or "-follow" in words
-    made.uses += [Use("read", place, "where it looks", way=Way(follows, depth=depth)) for place in places]
+    made.way = _way(words[at:], follows, depth)
+    made.uses += [Use("read", place, "where it looks", way=replace(made.way, only="")) for place in places]
     while at < len(words):
         at = _find_word(words, at, places, made)
 
 
-def _only(words: tuple[str, ...]) -> str:
-    """The pattern that each file that find comes upon must fit; empty: there is none, or others count as well."""
-    named = [words[at + 1] for at in range(len(words) - 1) if words[at] == "-name"]
-    return "" if {"-o", "-or", ",", "!", "-not", "("} & set(words) or not named else named[0]
+def _way(words: tuple[str, ...], follows: bool, depth: int) -> Way:
+    """What an expression finds: names that each file must fit, and folders that are left out. Where there are others, all counts."""
+    rest, without = list(words), set[str]()
+    while len(rest) > 3 and rest[0] in ("-path", "-name") and rest[2] == "-prune" and rest[3] in ("-o", "-or"):
+        if left := re.fullmatch(r"\*/([\w.-]+)" if rest[0] == "-path" else r"([\w.-]+)", rest[1]):
+            without.add(left[1])
+        del rest[:4]
+    at = 0
+    while at < len(rest) - 2:
+        left = (
+            re.fullmatch(r"\*/([\w.-]+)/\*", rest[at + 2])
+            if rest[at] in ("!", "-not") and rest[at + 1] in ("-path", "-wholename")
+            else None
+        )
+        if rest[at + 1] in ("-path", "-wholename") and rest[at] in ("!", "-not") and (left or rest[at + 2] == "*/.*"):
+            without.add(left[1] if left else "*")
+            del rest[at : at + 3]
+        else:
+            at += 1
+    if {"-o", "-or", ",", "("} & set(rest):
+        return Way(follows, depth=depth)
+    named = [] if {"!", "-not"} & set(rest) else [rest[at + 1] for at in range(len(rest) - 1) if rest[at] == "-name"]
+    skips = frozenset({"hidden"} if "*" in without else ()) | frozenset({"git"} if ".git" in without else ())
+    return Way(follows, skips, frozenset(without - {"*", ".git"}), depth, named[0] if named else "")
 
 
 def _find_word(words: tuple[str, ...], at: int, places: list[str], made: Reading) -> int:
@@ -485,7 +508,7 @@ def _find_word(words: tuple[str, ...], at: int, places: list[str], made: Reading
         made.exact = False
         return end + 1
     if word == "-delete":
-        made.uses += [Use("delete", place, "-delete", way=Way(only=_only(words))) for place in places]
+        made.uses += [Use("delete", place, "-delete", way=Way(only=made.way.only)) for place in places]
         return at + 1
     if word in ("-fprint", "-fprint0", "-fls", "-fprintf"):
         made.uses.append(Use("write", words[at + 1] if at + 1 < len(words) else "", word))

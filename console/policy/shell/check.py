@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from console.domain.calls.permission import Verdict
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
+from console.policy.files.walk import WHOLE, Way
 from console.policy.git.calls import Known, NothingKnown, Trigger, judge_discard, judge_git, overrides
 from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
@@ -29,15 +30,16 @@ from console.policy.rules.loading import Settings
 from console.policy.rules.mcp import McpRules
 from console.policy.rules.profiles import NOT_CONTAINED, PATTERN, WORK, Profile
 from console.policy.rules.rule import Rule, read_rule
-from console.policy.rules.verdicts import BY_RULE, NO_RULE, Judgement, Part, Redirect, Step, denied, worst
+from console.policy.rules.verdicts import NO_RULE, Judgement, Part, Redirect, Step, denied, worst
 from console.policy.shell.argv import HERE, Reading, Use, read_argv
 from console.policy.shell.commands import CommandRules, Program, find_program
 from console.policy.shell.effects import UseRules
 from console.policy.shell.fronts import Started
 from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, simple_commands
+from console.policy.shell.moves import Moves
 from console.policy.shell.named_files import denied_reads, has_too_many, outside, perhaps_written, texts_in, written
-from console.policy.shell.plain import is_rewritten
+from console.policy.shell.plain import READ_NO_VARIABLE, is_rewritten
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
 
@@ -52,10 +54,10 @@ class Place:
 
     cwd: str
     depth: int = 0
-    moved: bool = False
-    """A ``cd`` led here."""
-    found: bool = False
-    """Folders among the arguments stand for files that were found in them, links too."""
+    found: tuple[str, ...] = ()
+    """Folders among the arguments that stand for files that were found in them, links too."""
+    way: Way = WHOLE
+    """What of these was found."""
     texts: int = 0
     """Quoted texts around it that a program of the workspace may run."""
     started: bool = False
@@ -130,41 +132,49 @@ class ShellJudge:
             return plain
         parts: list[Part] = []
         steps: list[Step] = []
-        before = ""
+        before, moves = "", Moves(self._policy, self._files, place.cwd, is_strict=not self._work.programs)
         for at, simple in enumerate(simples):
-            following = simples[at + 1].joined if at + 1 < len(simples) else ""
-            if place.moved and simple.joined in (";", "||"):
-                why = "it would run elsewhere if the cd before it failed; join it with &&"
-                parts.append(Part(_source(text, simple), Verdict.DENY, "cd", "parse", why))
+            parts += moves.joined(simple, _source(text, simple))
             if simple.argv[0] == "cd":
-                place = _folder(self._policy, self._files, simple, following, place, parts)
+                parts += moves.moved(simple, simples[at + 1].joined if at + 1 < len(simples) else "")
                 before = before or simple.joined
                 continue
-            argv = self._work.expanded(simple.words, place.cwd)
-            found, program = self._command(argv or simple.argv, place, _source(text, simple))
-            redirects: list[Redirect] = []
-            for target in simple.targets:
-                part, moved = judge_redirect(target, place.cwd, self._policy.files, self._files)
-                found.append(part)
-                redirects += moved
-            parts += found + _oddities(simple, found, place, self._work, is_expanded=argv is not None)
             # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
             joined = (before or simple.joined) if steps else ""
-            steps.append(self._steps.made(argv or simple.argv, program, place.cwd, joined, tuple(redirects)))
+            for cwd in moves.folders:
+                found, step = self._simple(simple, replace(place, cwd=cwd), _source(text, simple), joined)
+                parts += found
+                steps.append(step)
             before = ""
-        return worst(parts, tuple(steps))
+        return worst(parts, () if moves.is_uncertain else tuple(steps))
+
+    def _simple(self, simple: Simple, place: Place, shown: str, joined: str) -> tuple[list[Part], Step]:
+        """Every part of one simple command with its redirects, and the step that executes it."""
+        argv = self._work.expanded(simple.words, place.cwd)
+        found, program = self._command(argv or simple.argv, place, shown)
+        redirects: list[Redirect] = []
+        for target in simple.targets:
+            part, moved = judge_redirect(target, place.cwd, self._policy.files, self._files)
+            found.append(part)
+            redirects += moved
+        found += _oddities(simple, found, place, self._work, is_expanded=argv is not None)
+        return found, self._steps.made(argv or simple.argv, program, place.cwd, joined, tuple(redirects))
 
     def _plainer(self, text: str, place: Place) -> Judgement | None:
         """The same text in simple commands that are judged, where there are such. They are executed only where they mean the same."""
         plain = self._work.plainer(text) if place.depth <= DEPTH else None
         if plain is None:
             return None
-        found = self._text(plain.text, replace(place, depth=place.depth + 1))
+        deeper = replace(place, depth=place.depth + 1)
+        found = self._text(plain.text, deeper)
         if plain.is_literal or not found.parts:
             return found
-        if plain.changes and any(part.use == "run" and part.rule != WORK for part in found.parts):
+        parts = [*found.parts, *(part for group in plain.groups for part in self._text(group, deeper).parts)]
+        if plain.changes and any(part.use == "run" and part.rule != WORK and part.names[0] not in READ_NO_VARIABLE for part in parts):
             return None
-        parts = [*found.parts, *(_sourced(path, place, self._files, self._known) for path in plain.sourced)]
+        if plain.lists:
+            parts.append(Part(text[:200], Verdict.ASK, PATTERN, "parse", "each listed name lies below the folders that were judged"))
+        parts += [_sourced(path, place, self._files, self._known) for path in plain.sourced]
         return worst(parts)
 
     def _command(self, argv: tuple[str, ...], place: Place, text: str = "") -> tuple[list[Part], Program]:
@@ -185,7 +195,7 @@ class ShellJudge:
         parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
         if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files, reading.verb):
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "a rule asks a person"))
-        if danger := self._danger(argv, program, started.verb or reading.verb):
+        if danger := _danger(self._policy.dangers, argv, program, started.verb or reading.verb, place):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
         if "git" in program.names and program.path:
@@ -225,15 +235,10 @@ class ShellJudge:
             parts += self._command(started.inner, place)[0]
         return parts + [part for text in started.texts for part in self._text(text, place).parts]
 
-    def _danger(self, argv: tuple[str, ...], program: Program, verb: str) -> Danger | None:
-        """The danger that a command is, or that the program is which it fetches or starts by name (``npx wrangler deploy``)."""
-        dangers = self._policy.dangers
-        return danger_of(dangers, program.names, argv, verb) or danger_started(dangers, program.names, argv)
-
     def _used(self, reading: Reading, described: Description, place: Place) -> list[Part]:
         """What its arguments use. To list the folder that one is in needs no rule that names it; one that denies it, or asks, holds."""
         shallow = described.shallow and not reading.deep and not place.found
-        uses = [_of_found(use) if place.found else use for use in _joined(reading.uses)]
+        uses = [_of_found(use, place) if place.found else use for use in _joined(reading.uses)]
         found = [(use, self._uses.judge(use, _base(use, reading, place), shallow)) for use in uses]
         return [part for use, part in found if not (shallow and use.why == HERE and part.rule == NO_RULE)]
 
@@ -262,7 +267,7 @@ class ShellJudge:
     def _inner(self, inner: tuple[str, ...], reading: Reading, place: Place) -> list[Part]:
         if not inner or not inner[0]:
             return [Part("", Verdict.ASK, NO_RULE, "options", "what it runs is not said")]
-        return self._command(inner, replace(place, depth=place.depth + 1, found=bool(reading.places)))[0]
+        return self._command(inner, replace(place, depth=place.depth + 1, found=reading.places, way=reading.way))[0]
 
     def _inside(self, argv: tuple[str, ...], program: Program, place: Place) -> list[Part]:
         """What of an undescribed program's words is denied for certain; its rule may allow it, but never over a denial."""
@@ -292,33 +297,19 @@ class ShellJudge:
         return [part for part in parts if part.verdict is Verdict.DENY]
 
 
+def _danger(dangers: tuple[Danger, ...], argv: tuple[str, ...], program: Program, verb: str, place: Place) -> Danger | None:
+    """The danger that a command is, or that the program is which it fetches or starts by name (``npx wrangler deploy``)."""
+    # What is removed in a folder by its name is not the folder.
+    named = tuple(word for word in argv if word not in place.found) if place.way.only else argv
+    return danger_of(dangers, program.names, named, verb) or danger_started(dangers, program.names, named)
+
+
 def _perhaps_run(parts: Iterable[Part]) -> Iterator[Part]:
     """A question for what is denied, is dangerous or connects in a text that may be run (``yarn exec 'rm -rf ~'``)."""
     for part in parts:
         connects = part.action == "connect" and part.verdict is not Verdict.ALLOW
         if part.danger or connects or (part.verdict is Verdict.DENY and part.step != "parse" and part.rule != "never"):
             yield replace(part, verdict=Verdict.ASK, reason=f"it may be run: {part.reason}", use="", names=())
-
-
-def _folder(policy: Policy, files: Once, simple: Simple, following: str, place: Place, parts: list[Part]) -> Place:
-    """``cd DIR && ...``: no program runs; what follows is judged, and executed, from there."""
-    text = " ".join(simple.argv)
-    if simple.argv == ("cd", "-") and following == "" and not simple.targets and simple.joined in ("&&", ";"):
-        return place  # the last command, back to where it began
-    alone = len(simple.words) == 2 and not simple.targets and not simple.behind and simple.joined not in ("|", "|&", "||")
-    if not alone or following not in ("&&", "") or simple.argv[1].startswith("-") or simple.words[1].pattern or simple.words[1].tilde:
-        parts.append(Part(text, Verdict.DENY, "cd", "parse", "where it leads is not certain; write cd FOLDER && COMMAND"))
-        return place
-    folder = simple.argv[1]
-    program = Program("cd", "cd", "", "", frozenset({"cd"}), True)
-    for kind, verdict in (("deny", Verdict.DENY), ("ask", Verdict.ASK)):
-        if rule := policy.commands.forbidding(kind, program, simple.argv, simple.argv[1:], place.cwd, files):
-            parts.append(Part(text, verdict, rule.text, "program", BY_RULE[kind]))
-    parts.append(replace(policy.files.judge("list", folder, place.cwd, files), action="read"))
-    facts = files.look(absolute(folder, place.cwd))
-    if ".." in folder.split("/") and facts.real != _flat(folder, place.cwd):
-        parts.append(Part(text, Verdict.DENY, "cd", "parse", "the shell and the disk read '..' behind a link differently"))
-    return replace(place, cwd=facts.real or absolute(folder, place.cwd), moved=True)
 
 
 def _sourced(path: str, place: Place, files: Once, known: Known) -> Part:
@@ -363,23 +354,16 @@ def _joined(uses: list[Use]) -> list[Use]:
     return [use for use in uses if use.kind != "ask"] + joined
 
 
-def _of_found(use: Use) -> Use:
+def _of_found(use: Use, place: Place) -> Use:
     """The use of a folder that stands for whatever was found in it: links are followed, and to make a file is to change one there."""
-    return replace(use, kind="write" if use.kind in ("make", "into") else use.kind, way=replace(use.way, follows=True))
+    kind = "write" if use.kind in ("make", "into") else use.kind
+    if use.value in place.found and use.why in ("argument", "changed in place"):
+        return replace(use, kind=kind, way=replace(place.way, follows=True, there=True, depth=use.way.depth))
+    return replace(use, kind=kind, way=replace(use.way, follows=True))
 
 
 def _source(text: str, simple: Simple) -> str:
     return text[simple.start : simple.end]
-
-
-def _flat(folder: str, cwd: str) -> str:
-    pieces: list[str] = []
-    for piece in absolute(folder, cwd).split("/"):
-        if piece == "..":
-            del pieces[-1:]
-        elif piece:
-            pieces.append(piece)
-    return "/" + "/".join(pieces)
 
 
 def _oddities(simple: Simple, found: list[Part], place: Place, work: WorkspacePrograms, *, is_expanded: bool) -> list[Part]:

@@ -212,3 +212,20 @@ def _byte_offsets(text: str) -> list[int]:
         at += len(char.encode())
         offsets.append(at)
     return offsets
+
+
+def substitutions(text: str) -> list[tuple[int, int]]:
+    """Where the outermost ``$(...)`` and ``<(...)`` of a text stand, in order, by the second reader."""
+    data = text.encode("utf-8", "surrogateescape")
+    found: list[tuple[int, int]] = []
+    pending = [_parser().parse(data).root_node]
+    while pending:
+        node = pending.pop()
+        if node.type in ("command_substitution", "process_substitution"):  # in a string it may take a blank in
+            written = data[node.start_byte : node.end_byte]
+            found.append((node.end_byte - len(written.lstrip()), node.end_byte))
+        else:
+            pending.extend(reversed(node.children))
+    if len(data) == len(text):
+        return found
+    return [(len(data[:a].decode("utf-8", "surrogateescape")), len(data[:b].decode("utf-8", "surrogateescape"))) for a, b in found]

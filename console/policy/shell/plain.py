@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from console.policy.shell.lines import is_built_of
+from console.policy.shell.substituted import Substituted
 
 _ITEMS_MAX, _TOKENS_MAX = 20, 4000
 _LITERAL = re.compile(
@@ -23,7 +24,7 @@ _TOKEN = re.compile(
     | (?P<here><<(?P<tabs>-?)(?!<)[ \t]*(?:'(?P<quoted>\w+)'|"(?P<double>\w+)"|\\(?P<escaped>\w+)|(?P<bare>\w+))(?=[ \t\n;|&)<>]))
     | (?P<string><<<[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+=:,-]+)(?=[ \t\n;|&)]|\Z))
     | (?P<redirect>[0-9]?(?:&>>|&>|>>|>\||>&|<&|<(?![<(>])|>(?!\()))
-    | (?P<end>&&|\|\||\|&|[;|&\n()](?!;))
+    | (?P<end>&&|\|\||\|&|[()]|[;|&\n](?!;))
     | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\[^\n]|\$(?!\())*"|\\[^\n]|\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?![('"\[])|[^\s'"\\`$;|&()<>])+)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -31,7 +32,8 @@ _NODES = frozenset({
     "for_statement", "if_statement", "elif_clause", "else_clause", "while_statement", "compound_statement", "subshell", "do_group",
     "variable_name", "variable_assignment", "declaration_command", "test_command", "negated_command", "simple_expansion",
     "special_variable_name", "expansion", "brace_expression", "command_substitution", "unary_expression", "binary_expression",
-    "test_operator", "herestring_redirect", "heredoc_redirect", "heredoc_start", "heredoc_body", "heredoc_content", "heredoc_end",
+    "test_operator", "process_substitution", "herestring_redirect", "heredoc_redirect", "heredoc_start", "heredoc_body", "heredoc_content",
+    "heredoc_end",
 })  # fmt: skip
 """What the second reader may find (tree-sitter-bash, node types) beside what simple commands are made of."""
 _VALUE = r"(?:'[^']*'|\"[^\"$`\\]*\"|[^\s'\"$`\\;|&<>()])*"
@@ -39,8 +41,10 @@ _ASSIGNED = re.compile(rf"([A-Za-z_]\w*)=({_VALUE})\Z")
 _PLAIN = re.compile(r"[\w./@%+=:,-]+\Z")
 _PATTERN = re.compile(r"[\w./@%+=:,*?\[\]-]+\Z")
 _OPENS, _CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
-_BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue"})
+_BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue", "jobs"})
 """They run no program, and what comes after them is judged as if it ran."""
+READ_NO_VARIABLE = frozenset({"echo", "printf", "test", "true", "false", "pwd"})
+"""Builtins that do the same whatever the variables of their environment are."""
 _SHOWN = re.compile(r"\$(?:\?|(?:{0})\b|\{{(?:{0})\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD"))
 """Variables that hold no secret, and ``$?``, where they are only printed."""
 _ACTIVATE = re.compile(r"[\w./-]*/bin/activate\Z")
@@ -51,12 +55,13 @@ _HARMLESS = re.compile(
     re.ASCII | re.DOTALL,
 )
 """Variables that name no file, program or host to the programs that are described (environ(7) and their manuals)."""
-_CERTAIN = ((re.compile(r"\$\(nproc\)"), "1"), (re.compile(r"\$\(pwd\)"), "."))
-"""Substitutions of which the value is certain: a number, and the folder that the command is judged in."""
+_NUMBER = re.compile(r"\$\(nproc\)")
 _OF_SHELL = re.compile(
     r"BASH\w*|CDPATH|ENV|EXECIGNORE|GLOB\w+|HOME|IFS|OLDPWD|PWD|POSIXLY_CORRECT|PROMPT_\w+|PS[0-4]|SHELLOPTS|_|[a-z]*path|ifs|home"
 )
 """Variables by which the shell itself reads the rest of the text otherwise (bash(1), Shell Variables)."""
+_OWN_JOB = re.compile(r"%[\d%+-]?|\$!|\"\$!\"")
+"""What the shell itself started in the background (bash(1), JOB CONTROL)."""
 _MOVES = frozenset({"cd", "pushd", "popd", "chdir"})
 _UNKNOWN = "$PWD"
 """What stands for a name with blanks in it, perhaps: it may be shown, and in all other places it asks."""
@@ -73,6 +78,10 @@ class Plain:
     """A variable is set that other programs may read: of programs of the workspace alone that is no matter."""
     sourced: tuple[str, ...] = ()
     """Files that activate a virtual environment."""
+    lists: bool = False
+    """A command is given names that another one lists."""
+    groups: tuple[str, ...] = ()
+    """Subshells that work in folders of their own: each begins where the text begins."""
 
 
 def plainer(text: str) -> Plain | None:
@@ -83,21 +92,25 @@ def plainer(text: str) -> Plain | None:
         if found["end"] in found["text"]:  # it may end there, as one of the versions of bash reads it
             return None
         return Plain(f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", is_literal=True)
-    given = text
-    for substitution, value in _CERTAIN:
-        text = substitution.sub(value, text)
-    tokens = _tokens(text) if is_built_of(text, _NODES) else None
-    if tokens is None or (looped := _without_loops(tokens)) is None:
+    substituted, given = Substituted(_tokens), _NUMBER.sub("1", text)
+    tokens = substituted.tokens(given) if is_built_of(given, _NODES) else None
+    valued = _with_values(tokens, substituted.unknown) if tokens is not None else None
+    looped = _without_loops(valued) if valued is not None else None
+    if looped is None:
         return None
-    made = _Statements(looped)
-    plain = made.plain()
-    return plain if plain is not None and plain.text != given else None
+    tokens, groups = _without_groups(looped)
+    plain = _Statements(tokens).plain()
+    if plain is None or (plain.text == text and not groups):
+        return None
+    return replace(plain, lists=substituted.has_names, groups=groups)
 
 
 def is_rewritten(argv: tuple[str, ...]) -> bool:
     """Whether a simple command is a builtin that is left out, or an ``env`` that sets variables."""
+    if argv[0] == "kill":
+        return any(word.startswith("%") for word in argv)
     sets = argv[0] == "env" and len(argv) > 2 and _ASSIGNED.match(argv[1]) is not None
-    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type")
+    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type", "xargs", "pushd", "popd")
 
 
 def _tokens(text: str) -> list[str] | None:
@@ -122,7 +135,7 @@ def _tokens(text: str) -> list[str] | None:
         if token["end"] == "\n":
             for end, is_quoted, tabs in ends:
                 body = re.compile(rf"(?P<body>(?:.*\n)*?){tabs}{end}(?:\n|\Z)").match(text, at)
-                if body is None or (not is_quoted and re.search(r"[$`\\]", body["body"])):
+                if body is None or (not is_quoted and re.search(r"[$`\\]", re.sub(r"\\[$`\\]", "", body["body"]))):
                     return None
                 at = body.end()
             ends = []
@@ -145,6 +158,69 @@ def _begun(tokens: list[str]) -> list[bool]:
     for at in range(len(tokens)):
         made.append(at == 0 or _is_end(tokens[at - 1]) or (tokens[at - 1] in _OPENS and made[at - 1]))
     return made
+
+
+def _with_values(tokens: list[str], unknown: set[str]) -> list[str] | None:
+    """The same with its own variables as what they hold, where that is certain; what a command printed is shown or compared at most."""
+    begun, made, command = _begun(tokens), list[str](), ""
+    has_moves = any(_bare(token) in _MOVES for token in tokens)
+    values: dict[str, str | None] = {"PWD": "."}
+    for at, token in enumerate(tokens):
+        command, word = _bare(token) if begun[at] else command, token
+        is_shown = command in ("echo", "printf", "test", "[", "[[") and not (at and re.search(r"[<>|&]\Z", tokens[at - 1]))
+        for name, value in values.items():
+            if "$" not in word or (value is None and not is_shown) or not re.search(rf"\$(?:{name}(?!\w)|\{{{name}\}})", word):
+                continue
+            put = _put(word, name, "x" if value is None else value)
+            if put is None:
+                return None
+            word = put
+        made.append(word)
+        assigned = _ASSIGNED.match(word) if begun[at] or tokens[at - 1 : at] == ["export"] else None
+        if assigned is not None and _is_set_once(tokens, begun, at, assigned[1]):
+            value = _bare(assigned[2])
+            is_known = assigned[1] not in unknown and _PLAIN.match(value) is not None and not (has_moves and word != token)
+            values[assigned[1]] = value if is_known else None
+    return made
+
+
+def _is_set_once(tokens: list[str], begun: list[bool], at: int, name: str) -> bool:
+    """Whether a variable is set here for certain, for all that comes after it, and nowhere else."""
+    sets = re.compile(rf"{name}(?:\Z|\+?=|\[)")
+    is_inside = any(tokens[n] in _OPENS | {"for"} and begun[n] for n in range(at))
+    joins = [token for token in tokens[:at] if _is_end(token)][-1:]
+    after = {token for token in tokens[at:] if _is_end(token)}
+    is_reached = joins in ([], [";"], ["\n"]) or (joins == ["&&"] and not after & {";", "\n", "||", "&"})
+    is_alone = tokens[at + 1 : at + 2] in ([], [";"], ["\n"], ["&&"])
+    return is_alone and is_reached and not is_inside and sum(sets.match(_bare(token)) is not None for token in tokens) == 1
+
+
+def _without_groups(tokens: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The same with ``true`` for each subshell that works in another folder, and these subshells, where no ``cd`` stands before them."""
+    begun, made, groups, at = _begun(tokens), list[str](), list[str](), 0
+    is_whole = tokens[:1] == ["("] and _closing(tokens, 0) == len(tokens) - 1
+    while at < len(tokens) and not is_whole:
+        end = _closing(tokens, at) if tokens[at] == "(" and begun[at] else 0
+        if _bare(tokens[at]) in _MOVES:
+            break
+        if end and any(_bare(token) in _MOVES for token in tokens[at:end]):
+            groups.append(_written(tokens[at + 1 : end]))
+            made.append("true")
+            at = end + 1
+        else:
+            made.append(tokens[at])
+            at += 1
+    return [*made, *tokens[at:]], tuple(groups)
+
+
+def _closing(tokens: list[str], at: int) -> int:
+    """Where a subshell that begins there ends; 0: nowhere."""
+    depth = 0
+    for end in range(at, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(tokens[end], 0)
+        if not depth:
+            return end
+    return 0
 
 
 def _without_loops(tokens: list[str]) -> list[str] | None:
@@ -264,18 +340,28 @@ class _Statements:
         return Plain(text, changes=bool(self.names), sourced=tuple(self.sourced)) if text else None
 
     def _is_moved_inside(self) -> bool:
-        """A ``cd`` stands behind the beginning of a group, and the text does not end with that group."""
+        """A ``cd`` stands behind the beginning of a group, and where that leads is not certain: in a loop, a pipe, or behind ``!``."""
         begun = [at for at, begins in enumerate(_begun(self.tokens)) if begins]
         groups = [at for at in begun if self.tokens[at] in _OPENS]
         moves = [at for at, token in enumerate(self.tokens) if _bare(token) in _MOVES]
         is_whole = groups == [0] and self.tokens[0] in ("(", "{") and self.tokens[-1] in (")", "}")
-        return bool(groups and moves) and moves[-1] > groups[0] and not is_whole
+        if not groups or not moves or moves[-1] < groups[0] or is_whole:
+            return False
+        pipes = {"|", "|&", "&"}
+        is_piped = any(self.tokens[at - 1] in pipes for at in groups if at) or any(
+            token in _CLOSES and self.tokens[at + 1 : at + 2] and self.tokens[at + 1] in pipes for at, token in enumerate(self.tokens)
+        )
+        return is_piped or any(self.tokens[at] in ("while", "until", "do", "!", "(") for at in groups)
 
     def _flat(self) -> list[str]:
         """Without the words of conditions, loops and groups. What ends one ends its last command, so that a redirect finds it."""
-        flat = list[str]()
+        flat, is_behind = list[str](), False
+        has_moves = any(_bare(token) in _MOVES for token in self.tokens)
         for token, begins in zip(self.tokens, _begun(self.tokens), strict=True):
+            # What follows a group with a ``cd`` in it runs wherever that led: it is joined as what runs in any case.
+            token, is_behind = (";" if is_behind and token in ("&&", "||") else token), is_behind and not _is_end(token)
             if token in _CLOSES and (token == ")" or begins):
+                is_behind = has_moves
                 while flat and _is_end(flat[-1]):
                     flat.pop()
             elif not (token in _OPENS and begins):
@@ -286,10 +372,12 @@ class _Statements:
 
     def _kept(self, words: list[str]) -> list[str] | None:
         """What is left of a command that runs a program; empty: it runs none. None: it is none of those that are known."""
-        while words and _ASSIGNED.match(words[0]):
+        while words and (_ASSIGNED.match(words[0]) or re.fullmatch(r"[A-Za-z_]\w*=\$!", words[0])):
             if not self._is_set(words[0]):
                 return None
             words = words[1:]
+        if words[:1] == ["kill"] and len(words) > 1 and all(map(self._is_own_job, words[1:])):
+            return []
         if words[:1] == ["env"] and len(words) > 1 and _ASSIGNED.match(words[1]):
             # A program of the name ``cd`` moves nothing.
             return None if _MOVES & {*map(_bare, words)} else self._kept(words[1:])
@@ -299,6 +387,13 @@ class _Statements:
             self.sourced += words[1:]
             return [] if len(words) == 2 and _ACTIVATE.match(words[1]) and not _MOVES & {*map(_bare, self.tokens)} else None
         return _simple(words)
+
+    def _is_own_job(self, word: str) -> bool:
+        """Whether a word of ``kill`` is an option, or means what this text started in the background."""
+        jobs = [token.partition("=")[0] for token in self.tokens if token.endswith("=$!")]
+        name = re.fullmatch(r"\"?\$\{?(\w+)\}?\"?", word)
+        is_once = name is not None and sum(token.startswith(f"{name[1]}=") for token in self.tokens) == 1
+        return bool(re.fullmatch(r"-[A-Z0-9]+", word) or _OWN_JOB.fullmatch(word) or (name and name[1] in jobs and is_once))
 
     def _exported(self, words: list[str]) -> list[str] | None:
         return [] if words and all(_ASSIGNED.match(word) and self._is_set(word) for word in words) else None
@@ -314,13 +409,15 @@ class _Statements:
 def _simple(words: list[str]) -> list[str] | None:
     """What is left of a command without variables, as ``_kept`` says."""
     name = words[0] if words else ""
+    if name in ("pushd", "popd"):
+        return ["cd", *words[1:]] if name == "pushd" and len(words) == 2 else ["cd", "-"] if words == ["popd"] else None
     if name == "type":
         return [] if all(map(_PLAIN.match, words)) else None
     if name in ("echo", "printf"):
         behind = ["", *words[:-1]]  # what a redirect names is a file
         return [word if before[-1:] in ("<", ">", "|", "&") else _SHOWN.sub("x", word) for before, word in zip(behind, words, strict=True)]
     if name in _BUILTINS:
-        known = r"[-+][euxo]+|pipefail|errexit|nounset|xtrace" if name == "set" else r"\d+"
+        known = r"[-+][euxo]+|pipefail|errexit|nounset|xtrace" if name == "set" else r"-?\d+|%[\d%+-]?|\"?\$!\"?|-[lnrp]+"
         return [] if all(re.fullmatch(known, word) for word in words[1:]) else None
     if name in ("[", "[["):
         is_test = len(words) > 2 and words[-1] == {"[": "]", "[[": "]]"}[name]

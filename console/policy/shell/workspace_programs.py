@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
-from console.policy.files.walk import Way
+from console.policy.files.walk import WHOLE, Way
 from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import Part
 from console.policy.shell.argv import Reading
@@ -142,7 +142,9 @@ class WorkspacePrograms:
         if not (self.programs and reading.places and names and clear):
             return reading
         inners = [tuple(w for word in inner for w in (reading.places if word == "{}" else (word,))) for inner in reading.inners]
-        return replace(reading, inners=inners, exact=True)
+        # A folder that is named beside what was found is meant as a whole.
+        is_named = any(word.rstrip("/") in {place.rstrip("/") for place in reading.places} for inner in reading.inners for word in inner)
+        return replace(reading, inners=inners, exact=True, way=WHOLE if is_named else reading.way)
 
     def plainer(self, text: str) -> Plain | None:
         """A refused text in simple commands that stand for it; None: it is not certain what it does."""
