@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 NO_REASON = "no reason given"
 """What stands in the place of a reason that a person left out."""
 
-_OPERATOR = re.compile(r"\boperator:([0-9]{1,10})\b")
+_OPERATOR = re.compile(r"\boperator:([0-9]{1,10})(?:/login:([0-9]{1,10}))?\b")
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -116,8 +116,15 @@ def listed(parts: Iterable[str]) -> str:
 
 
 def with_names(text: str, name_of: Callable[[int], str]) -> str:
-    """``text`` with the account's name for each ``operator:1000``. Give it what Watchfloor wrote, never what an agent did."""
-    return _OPERATOR.sub(lambda found: name_of(int(found[1])), text) if "operator:" in text else text
+    """Return ``text`` with the account's name for each ``operator:1000``; ``operator:0/login:1000`` names who logged in as well.
+
+    Give it what Watchfloor wrote, never what an agent did.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        return name_of(int(found[1])) + (f", logged in as {name_of(int(found[2]))}" if found[2] else "")
+
+    return _OPERATOR.sub(named, text) if "operator:" in text else text
 
 
 def account_words(uid: int, login: str, full_name: str = "") -> str:

@@ -60,7 +60,8 @@ from console.services.records.audit_log import AuditDesk
 from console.services.records.rollback import RollbackDesk
 from console.services.records.storage_open import losses_found, started
 from console.services.remote.effects import RemoteEffects
-from console.services.routes.responses import Handlers, asked_by
+from console.services.routes.request_identity import asked_by
+from console.services.routes.responses import Handlers
 from console.services.secrets.rotation_resume import finish_rotations
 from console.services.secrets.routes import SecretRoutes
 from console.services.sessions.metrics import session_metrics_routes

@@ -52,8 +52,8 @@ from console.services.records.rollback import RollbackDesk
 from console.services.records.routes import audit_routes, key_routes, rollback_routes
 from console.services.routes.accounts import accounts
 from console.services.routes.launch_body import request_from
-from console.services.routes.request_identity import UID, caller_of
-from console.services.routes.responses import Handlers, answer, answer_data, asked_by, body_of, number_in, refusals
+from console.services.routes.request_identity import UID, asked_by, caller_of
+from console.services.routes.responses import Handlers, answer, answer_data, body_of, number_in, refusals
 from console.services.sessions.routes import context_routes
 from console.services.sessions.workspaces import Contexts
 from console.services.stop.ladder import LadderDesk

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QPainter, QPixmap
+from PySide6.QtGui import QColor, QFont, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
 from console.gui.models.fleet import Fleet
-from console.gui.models.switch import STEP_TITLES
 from console.gui.pages.activity.page import ActivityPageView
 from console.gui.pages.fleet.header import FleetHeader
 from console.gui.pages.fleet.page import FleetPage
@@ -22,12 +22,16 @@ from console.gui.pages.fleet.words import gauges
 from console.gui.pages.interface import Badge
 from console.gui.pages.kill_switch.cards import _paint_wrapped
 from console.gui.pages.network.page import NetworkPage
+from console.gui.pages.network.tabs import UrlField
 from console.gui.pages.policy.page import PolicyPage
+from console.gui.pages.receipt.head import Timeline
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import SearchField
+from console.gui.widgets.words import share_words
 from console.gui.window.bars import StatusBar
 from console.gui.window.main import Window
 from console.gui.window.nav import _BADGE_FONT, RAIL_SHAPES, NavItem
+from tests.fakes.gui_fixture import receipt
 from tests.fakes.operator_server import FakeHouse
 
 
@@ -120,12 +124,40 @@ def test_on_the_rail_a_warning_and_a_danger_are_told_by_shape_and_in_words(
     assert silhouettes[0] and silhouettes[1] and silhouettes[0] != silhouettes[1]
 
 
-def test_titles_of_a_receipts_steps_are_whole_in_the_smallest_window(qtbot: QtBot) -> None:
+def test_titles_and_results_of_a_receipts_steps_are_whole_at_every_width(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    fonts.load_fonts()
+    made = receipt([AgentView(id="a", name="a", state="running", control_level="managed", network_mode="NONE", session="s")], proven=True)
+    cut: set[tuple[int, str]] = set()
+
+    def paint(_painter: QPainter, box: QRectF, text: str, font: QFont, *_colour: str) -> None:
+        if text.endswith("…") or fonts.metrics(font).horizontalAdvance(text) > box.width():
+            cut.add((line.width(), text))
+
+    monkeypatch.setattr("console.gui.pages.receipt.head.draw_text", paint)
+    line = Timeline()
+    qtbot.addWidget(line)
+    line.say(made)
+    for width in range(740, 1400, 20):
+        line.resize(width, line.height())
+        line.grab()
+    assert cut == set()
+
+
+def test_more_than_999_percent_stands_clear_of_its_gauge(qtbot: QtBot) -> None:
     assert qtbot
     fonts.load_fonts()
-    slot = (800 - 60 - 32) / len(STEP_TITLES)
-    measure = fonts.metrics(fonts.ui(10, fonts.SEMIBOLD)).horizontalAdvance
-    assert {title: measure(title) for title in STEP_TITLES.values() if measure(title) > slot - 4} == {}
+    words = share_words(math.inf), share_words(9.999), share_words(1e12), share_words(0.5)
+    assert words == ("?", ">999%", ">999%", "50%")
+    assert 101 - fonts.metrics(fonts.ui(12, fonts.SEMIBOLD)).horizontalAdvance(">999%") >= 54 + 4, "where both lists paint it"
+
+
+def test_a_narrow_field_for_an_address_is_not_called_a_filter(qtbot: QtBot) -> None:
+    fonts.load_fonts()
+    field = UrlField()
+    qtbot.addWidget(field)
+    field.resize(110, 28)
+    field.show()
+    assert field.placeholderText() == "URL"
 
 
 def test_a_field_of_a_narrow_bar_shows_whole_words_beside_its_key(qtbot: QtBot) -> None:

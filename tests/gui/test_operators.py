@@ -7,7 +7,11 @@ from collections.abc import Callable
 import pytest
 from pytestqt.qtbot import QtBot
 
-from console.gui.models.operators import OPERATORS
+from console.api import endpoints as ep
+from console.api.messages import KillSwitchBody
+from console.api.records import AccountsView, AccountView
+from console.domain.errors import ConsoleError
+from console.gui.models.operators import OPERATORS, person
 from console.gui.pages.audit.detail import as_json
 from console.gui.pages.audit.page import AuditLogPage
 from console.gui.pages.kill_switch.page import KillSwitchPage
@@ -57,3 +61,33 @@ def test_a_number_that_the_host_does_not_know_is_said_as_a_number_and_a_name_can
 
     qtbot.waitUntil(lambda: any(word.startswith("eve") for word in who()))
     assert [word for word in who() if "uid" in word] == ["eve (\\u202e<b>root</b>, uid 7)", "uid 8"]
+
+
+def test_a_refusal_names_the_operator(make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot) -> None:
+    house = make_house("1")
+    house.supervisor.names[1000] = ("ann", "Ann Adams")
+    window = open_window("audit")
+    house.supervisor.refuse_rearm = "It was denied already by operator:1000."
+    qtbot.waitUntil(lambda: person("operator:1000").startswith("ann"))
+    refused: list[ConsoleError] = []
+    window.desk.requests.ask(ep.SWITCH, body=KillSwitchBody(action="rearm", reason="now", kill_id="k-1")).failed(refused.append)
+    qtbot.waitUntil(lambda: bool(refused))
+    assert refused[0].what == "It was denied already by ann (Ann Adams, uid 1000)."
+
+
+def test_an_open_pane_shows_a_name_that_comes_later(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_house("1").supervisor.names[1000] = ("ann", "Ann Adams")
+    monkeypatch.setattr(OPERATORS, "wanted", lambda: "")
+    page = open_window("audit").page
+    assert isinstance(page, AuditLogPage)
+    page.view.choose(str(next(row.seq for row in page.view.row_model.rows if row.actor == "operator:1000")))
+    qtbot.waitUntil(lambda: "uid 1000" in page.pane.chips.accessibleName())
+    monkeypatch.undo()
+    qtbot.waitUntil(lambda: "ann (Ann Adams, uid 1000)" in page.pane.chips.accessibleName())
+
+
+def test_who_logged_in_stands_beside_the_account() -> None:
+    OPERATORS.learn(AccountsView(accounts=[AccountView(0, "root"), AccountView(1000, "ann", "Ann Adams")]))
+    assert person("denied by operator:0/login:1000: no") == "denied by root (uid 0), logged in as ann (Ann Adams, uid 1000): no"

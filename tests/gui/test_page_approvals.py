@@ -292,7 +292,7 @@ def test_void_and_decided_elsewhere_turn_grey_in_place(house: FakeHouse, desk: F
     look_at(page, "r:ap-0001", qtbot)
     desk.lost["ap-0001"] = "it is denied already by operator:7"
     now(page, Qt.Key.Key_A)
-    qtbot.waitUntil(lambda: "NOT decided: it is denied already by operator:7" in page.pane.problem.text())
+    qtbot.waitUntil(lambda: "NOT decided: it is denied already by uid 7" in page.pane.problem.text())
     assert page.pane.problem.isVisible()
 
 

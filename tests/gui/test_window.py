@@ -637,6 +637,8 @@ def test_f1_opens_the_document_of_the_page_in_front(make_house: Make, open_windo
     qtbot.waitUntil(lambda: bool(window.findChildren(HelpDialog)))
     [shown] = window.findChildren(HelpDialog)
     assert shown.choice.currentText() == "how-to/operator.md" and shown.text.textCursor().block().text() == "Allow a host"
+    assert shown.text.cursorRect().top() < 60, "the heading is at the top"
+    assert "type set up." in shown.text.toPlainText(), "stars of Markdown are not shown"
     assert not shown.isModal() and shown.text.isReadOnly()
     shown.search.setText("backtest")
     assert shown.text.textCursor().selectedText() == "backtest"

@@ -81,7 +81,8 @@ def _show(row: ActivityRow, *, as_json: bool, whole: bool) -> None:
         out.emit_line(row.as_data())
         return
     style = "red" if row.failed or row.verdict == "deny" else _STYLES.get(row.kind, "")
-    first, *rest = plain_block(row.text).split("\n") if row.text else [""]
+    text = named_here(row.text) if row.audit else row.text  # our own record: in an agent's text a number stays as it was written
+    first, *rest = plain_block(text).split("\n") if text else [""]
     out.show(Text(f"{moment(row.at, 'seconds')}  {_title(row)}  {first[:_WIDE]}".rstrip(), style))
     shown = rest if whole else rest[:_LINES]
     for line in shown:

@@ -13,6 +13,7 @@ from console.cli.terminal.folding import fold, terminal_columns
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, lines
 from console.domain.errors import ConsoleError, UsageProblem
+from console.domain.process.account import named_here
 
 SCHEMA_VERSION = 1
 
@@ -67,9 +68,9 @@ def note(words: str) -> None:
 
 def complain(error: ConsoleError) -> None:
     """What is wrong and what to do, on stderr."""
-    lines = f"error: {plain(error.what, 2000)}\n"
+    lines = f"error: {plain(named_here(error.what), 2000)}\n"
     if error.remedy:
-        lines += f"  {plain(error.remedy, 2000)}\n"
+        lines += f"  {plain(named_here(error.remedy), 2000)}\n"
     _write_to(sys.stderr, lines)
 
 

@@ -28,7 +28,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class LaunchAsked(Event):
-    """A new agent was asked for. ``agent_id`` is fresh; ``by`` is ``operator:<uid>`` or ``agent:<id>``."""
+    """A new agent was asked for. ``agent_id`` is fresh; ``by`` is ``operator:UID``, ``operator:UID/login:UID`` or ``agent:ID``."""
 
     agent_id: AgentId
     request: LaunchRequest

@@ -66,9 +66,10 @@ class Link(QObject):
     heard = Signal()
     silent = Signal(str)
 
-    def __init__(self, socket: Path | None, parent: QObject | None = None) -> None:
-        """``socket`` None: there is no instance yet; every request fails with what to do."""
+    def __init__(self, socket: Path | None, parent: QObject | None = None, *, named: Callable[[str], str] = str) -> None:
+        """``socket`` None: there is no instance yet; every request fails with what to do. ``named`` puts names into a refusal."""
         super().__init__(parent)
+        self._named = named
         self._socket = socket
         self.manager = QNetworkAccessManager(self)
         self._spent: list[QNetworkAccessManager] = []
@@ -182,7 +183,9 @@ class Link(QObject):
             return
         self.heard.emit()
         if int(status) >= 400:
-            pending.reject(error_from(int(status), data))
+            error = error_from(int(status), data)
+            error.what, error.remedy = self._named(error.what), self._named(error.remedy)
+            pending.reject(error)
             return
         try:
             value = view.read_json(data)

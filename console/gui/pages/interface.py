@@ -120,6 +120,10 @@ class Page(QWidget):
     def resync(self) -> None:
         """The stream had a gap or began: read again what this page keeps itself."""
 
+    def show_names(self) -> None:
+        """Names of operators came, while in front: show again what stands outside lists. Lists paint them by themselves."""
+        self.resync()
+
     def on_close(self) -> None:
         """The window closes."""
 

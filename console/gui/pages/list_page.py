@@ -42,6 +42,9 @@ class ListPage(Page):
         self.pane.setVisible(self.current() is not None and self._is_turned is self.is_narrow)
         self.pane.judge(self.why_not)
 
+    def show_names(self) -> None:
+        self.show_pane()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.show_pane()

@@ -198,10 +198,12 @@ class SearchField(QLineEdit):
     left = Signal()
     """Esc, Enter or Down: the focus should go back to the list."""
 
-    def __init__(self, placeholder: str, keys: str, height: int = 28, parent: QWidget | None = None, *, kept: str = "") -> None:
-        """``kept``: as of ``Pills``."""
+    def __init__(
+        self, placeholder: str, keys: str, height: int = 28, parent: QWidget | None = None, *, kept: str = "", short: str = "Filter"
+    ) -> None:
+        """``kept``: as of ``Pills``. ``short`` stands in a field that has no room for ``placeholder``."""
         super().__init__(parent)
-        self._keys, self.kept = keys, kept
+        self._keys, self.kept, self._short = keys, kept, short
         self.setFont(fonts.ui(12 if height < 30 else 13))
         self.setAccessibleName(placeholder)
         self.setMaxLength(200)
@@ -227,11 +229,11 @@ class SearchField(QLineEdit):
             super().keyPressEvent(event)
 
     def _leave_room(self) -> None:
-        """The words in an empty field end before its key; where they have no room as a whole there is one of them, or none."""
+        """The words in an empty field end before its key; where they have no room as a whole there is one word, or none."""
         key = key_width(self._keys) + 8 if self._keys and not self.text() else 0
         self.setTextMargins(22, 0, key, 0)
         room = self.width() - 22 - key - 26
-        words = self.accessibleName(), "Filter"
+        words = self.accessibleName(), self._short
         self.setPlaceholderText(next((one for one in words if self.fontMetrics().horizontalAdvance(one) <= room), ""))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -15,7 +15,7 @@ from console.gui.theme.tokens import ink
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_text, lines_of, share_colours
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.text import offer_copy
-from console.gui.widgets.words import usd
+from console.gui.widgets.words import share_words, usd
 from console.panic.marks import draw_mark
 
 
@@ -197,11 +197,8 @@ class GaugeLine(QWidget):
         if new == (self._title, self._value, self._of, self._share, self._note):
             return
         self._title, self._value, self._of, self._share, self._note = new
-        self.setAccessibleName(f"{title}: {value} {of}, {self._percent()} used. {self._note}")
+        self.setAccessibleName(f"{title}: {value} {of}, {share_words(self._share)} used. {self._note}")
         self.update()
-
-    def _percent(self) -> str:
-        return f"{self._share * 100:.0f}%" if math.isfinite(self._share) else "?"
 
     def paintEvent(self, event: QPaintEvent) -> None:
         colours = ink()
@@ -214,7 +211,7 @@ class GaugeLine(QWidget):
         draw_gauge(painter, QRectF(0, 22, width, 8), self._share, colours)
         _, colour = share_colours(self._share, colours)
         draw_text(painter, QRectF(0, 33, width - 50, 16), self._note, fonts.ui(11), colours.text2)
-        draw_text(painter, QRectF(width - 50, 33, 50, 16), self._percent(), fonts.ui(12, fonts.MEDIUM), colour, right=True)
+        draw_text(painter, QRectF(width - 50, 33, 50, 16), share_words(self._share), fonts.ui(12, fonts.MEDIUM), colour, right=True)
         painter.end()
 
 

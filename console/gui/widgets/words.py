@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from console.domain import words
 
 
@@ -18,6 +20,13 @@ def day_clock(at: float) -> str:
 def recent_clock(at: float, now: float) -> str:
     """``14:02:11`` of the last 20 hours; what is older, or not yet, with its day: ``21 Nov 09:00``."""
     return clock(at) if 0 <= now - at < 20 * 3600 else day_clock(at)
+
+
+def share_words(share: float | None) -> str:
+    """``74%``; ``>999%`` beyond that."""
+    if share is None or not math.isfinite(share):
+        return "?"
+    return f"{share * 100:.0f}%" if share < 9.995 else ">999%"
 
 
 clock, count, long_span, plural, span, took, usd = (

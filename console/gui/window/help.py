@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QTextBlockFormat, QTextCharFormat, QTextCursor, QTextDocument
+from PySide6.QtGui import QColor, QShowEvent, QTextBlockFormat, QTextCharFormat, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QTextEdit, QVBoxLayout, QWidget
 
 from console.domain.errors import ConsoleError
@@ -30,6 +31,7 @@ class Block:
 
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _RULE = re.compile(r"\|[\s:|-]+\|?")
+_STARS = re.compile(r"(\*\*|\*)(?=\S)(.+?)(?<=\S)\1")
 _ITEM = re.compile(r"\s*([*-]|\d+\.) ")
 
 
@@ -64,7 +66,8 @@ def _kind(line: str, before: str) -> str:
 
 
 def _plain(line: str, kind: str) -> str:
-    words = line.strip().replace("**", "").replace("`", "")
+    parts = line.strip().split("`")
+    words = "".join(part if is_code else _STARS.sub(r"\2", part).replace("**", "") for part, is_code in zip(parts, cycle((False, True))))
     if kind == "table":
         first, *rest = (cell.strip() for cell in words.strip("|").split("|"))
         return f"{first}: {' · '.join(cell for cell in rest if cell)}" if any(rest) else first
@@ -100,6 +103,7 @@ class HelpDialog(QDialog):
         self.search.textChanged.connect(lambda _text: self._search(again=False))
         self.search.left.connect(lambda: self._search(again=True))
         close.clicked.connect(self.close)
+        self._heading = ""
         self.open_at(name)
 
     def open_at(self, name: str) -> None:
@@ -107,7 +111,13 @@ class HelpDialog(QDialog):
         page, _, heading = name.partition("#")
         self.choice.setCurrentText(page if page in self.files else START)
         self._show(self.choice.currentText())
-        if heading:
+        self._heading = heading
+        self._reveal()
+        self.text.setFocus()
+
+    def _reveal(self) -> None:
+        """Scrolls to the heading that is wanted, as far as the size is known."""
+        if heading := self._heading:
             found = self.text.document().find(heading, 0, QTextDocument.FindFlag.FindCaseSensitively)
             while not found.isNull() and found.block().text() != heading:
                 found = self.text.document().find(heading, found, QTextDocument.FindFlag.FindCaseSensitively)
@@ -115,7 +125,6 @@ class HelpDialog(QDialog):
                 self.text.moveCursor(QTextCursor.MoveOperation.End)  # so that the heading comes to the top, not into sight at the bottom
                 found.clearSelection()
                 self.text.setTextCursor(found)
-        self.text.setFocus()
 
     def _show(self, name: str) -> None:
         file = self.files.get(name)
@@ -130,6 +139,11 @@ class HelpDialog(QDialog):
             _write(cursor, block, first=number == 0)
         cursor.endEditBlock()
         self.text.moveCursor(QTextCursor.MoveOperation.Start)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._reveal()  # before it is shown the text has another size
+        self._heading = ""
 
     def _search(self, *, again: bool) -> None:
         """The next place that holds the typed words; from the start again after the last one."""

@@ -16,6 +16,7 @@ from console.gui.actions.catalogue import why_not_by_role
 from console.gui.link.events import Events
 from console.gui.link.http import Link
 from console.gui.models.fleet import Fleet
+from console.gui.models.operators import person
 from console.gui.models.switch import Switch
 from console.gui.notices import Notices
 from console.gui.pages.interface import Desk, Page
@@ -50,7 +51,7 @@ class Wires:
 
 def wire(places: Places | None) -> Wires:
     """Connections to the instance of ``places``; None: there is none, and every request fails."""
-    link = Link(places.operator_sock if places else None)
+    link = Link(places.operator_sock if places else None, named=person)
     return Wires(link, Events(link), GuardLink(places.guard_sock if places else None))
 
 
@@ -130,6 +131,7 @@ class Window(QWidget):
             page.badge_changed.connect(
                 lambda page=page: self.nav.items[page.spec.name].show_badge(page.badge()) if page.spec.group else None
             )
+        self.sync.named.connect(lambda: self.page.show_names() if self.page is not None else None)
         self._clock = every(self, 1000, self._second)
         self._clock.start()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QAbstractItemView, QApplication
@@ -73,6 +74,8 @@ class Sync(QObject):
     changed = Signal()
     delta = Signal(object)
     resynced = Signal()
+    named = Signal()
+    """Names of operators came."""
 
     def __init__(
         self,
@@ -154,7 +157,7 @@ class Sync(QObject):
         """Status and kill switch: whatever no delta tells is at most two seconds old."""
         self._requests.ask(ep.STATUS).then(self._status_came)
         if uids := OPERATORS.wanted():
-            self._requests.ask(ep.ACCOUNTS, uids=uids).then(_names_came)
+            self._requests.ask(ep.ACCOUNTS, uids=uids).then(partial(_names_came, self.named.emit))
         self.follower.read_switch()
 
     def _status_came(self, view: StatusView) -> None:
@@ -211,11 +214,13 @@ def notice_words(text: str, fleet: Fleet) -> str:
     return f"{row.name} {rest}" if row is not None else f"{first} {rest}".strip()
 
 
-def _names_came(view: AccountsView) -> None:
+def _names_came(then: Callable[[], object], view: AccountsView) -> None:
+    """Lists paint the names; what stands in panes is shown again by its page."""
     OPERATORS.learn(view)
     for widget in QApplication.allWidgets():
         if isinstance(widget, QAbstractItemView):
             widget.viewport().update()
+    then()
 
 
 def _spare_the_collector() -> None:

@@ -13,7 +13,8 @@ from console.api.agents import programs as pm
 from console.api.messages import LaunchBody
 from console.services.launch.program_ending import Endings
 from console.services.launch.programs import Programs
-from console.services.routes.responses import Handlers, answer, asked_by, body_of
+from console.services.routes.request_identity import asked_by
+from console.services.routes.responses import Handlers, answer, body_of
 
 PreviewLaunch = Callable[[LaunchBody], Awaitable[pm.ProgramPreview]]
 """What any command could do, before it is launched."""

@@ -11,7 +11,7 @@ from console.services.fleet.core import Core
 from console.services.rearm.passphrases import Passphrases
 from console.services.rearm.relaunch import Relaunch
 from console.services.rearm.service import Rearming
-from console.services.routes.request_identity import caller_of
+from console.services.routes.request_identity import asked_by, caller_of
 from console.services.routes.responses import Handlers, answer, body_of
 
 
@@ -28,12 +28,12 @@ def rearm_routes(core: Core, rearming: Rearming, passphrases: Passphrases, relau
 
     async def changed(request: Request) -> Response:
         body, caller = await body_of(request, ep.CHANGE_PASSPHRASE.body), caller_of(request)
-        return answer(await passphrases.change(body, caller, f"operator:{caller.uid}"))
+        return answer(await passphrases.change(body, caller, asked_by(request)))
 
     async def again(request: Request) -> Response:
         agent_id = core.agent_or_404(request.path_params["id"])
         body = await body_of(request, ep.AGAIN.body)
-        new_id = await relaunch.start_again(agent_id, f"operator:{caller_of(request).uid}", body.dangerous_ok)
+        new_id = await relaunch.start_again(agent_id, asked_by(request), body.dangerous_ok)
         agent = core.state.agents[new_id]
         view = m.LaunchedView(
             id=new_id,

@@ -45,11 +45,25 @@ def person_of(request: Request) -> dict[str, Any]:
         login = pwd.getpwuid(uid).pw_name
     except KeyError:
         login = ""
+    return {"uid": uid, "login": login, "login_uid": _login_uid(pid), "pid": pid, "exe": _exe(pid)}
+
+
+def asked_by(request: Request) -> str:
+    """Who asks, by the kernel's word on the connection: ``operator:0``, or ``operator:0/login:1000`` behind sudo or su. Nothing the request
+    itself says counts.
+    """
+    uid = int(request.scope.get(UID, os.geteuid()))
+    login_uid = _login_uid(int(request.scope.get(PID, 0)))
+    return f"operator:{uid}" if login_uid in (-1, uid) else f"operator:{uid}/login:{login_uid}"
+
+
+def _login_uid(pid: int) -> int:
+    """The account that logged in (audit(7)); -1: none, or not readable."""
     try:
         login_uid = int(Path(f"/proc/{pid}/loginuid").read_text())
     except (OSError, ValueError):
-        login_uid = -1
-    return {"uid": uid, "login": login, "login_uid": -1 if login_uid == 0xFFFFFFFF else login_uid, "pid": pid, "exe": _exe(pid)}
+        return -1
+    return -1 if login_uid == 0xFFFFFFFF else login_uid
 
 
 def _exe(pid: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -48,11 +47,6 @@ def number_in(request: Request, name: str, default: int, most: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise UsageProblem(f"{name} must be a whole number, not {text[:40]!r}.", "")
     return min(int(text), most)
-
-
-def asked_by(request: Request) -> str:
-    """Who asks, by the kernel's word on the connection; nothing the request itself says counts."""
-    return f"operator:{request.scope.get('watchfloor.uid', os.geteuid())}"
 
 
 def answer(view: Message) -> Response:

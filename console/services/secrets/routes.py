@@ -18,7 +18,7 @@ from console.domain.errors import TokenRefused
 from console.domain.kill import Step
 from console.domain.words import counted
 from console.services.records.record_writer import Scribe
-from console.services.routes.request_identity import caller_of
+from console.services.routes.request_identity import asked_by, caller_of
 from console.services.routes.responses import Handlers, answer, body_of, shown_once
 from console.services.secrets.calls import secret_call
 from console.services.secrets.rotation_step import step_of, verdict_of
@@ -56,9 +56,6 @@ class SecretRoutes:
             ep.REVOKE_TOKEN: self._revoke,
         }
 
-    def _by(self, request: Request) -> str:
-        return f"operator:{caller_of(request).uid}"
-
     async def _check(self, request: Request) -> Response:
         """Says whether this server accepts a token or key now: what a rotation asks of the running server."""
         kind, _, given = request.headers.get("authorization", "").partition(" ")
@@ -82,7 +79,7 @@ class SecretRoutes:
         result = await self._rotator.take_turn(frozenset(body.items))
         assert result is not None
         self._scribe.record(
-            Record(self._by(request), "secrets.rotated", in_words(list(result.items)), verdict=verdict_of(result), must=True)
+            Record(asked_by(request), "secrets.rotated", in_words(list(result.items)), verdict=verdict_of(result), must=True)
         )
         if result.kill_id:  # it took up what a kill had begun: that receipt says how it ended
             await self._correct(result.kill_id, step_of(self._rotator, result, None))
@@ -104,7 +101,7 @@ class SecretRoutes:
         if not await secret_call(self._api_key.accepts, body.api_key):
             raise TokenRefused("This API key is not accepted.", "watchfloor secrets rotation api-key makes a new one.")
         await self._first(request, "secrets.token", f"an operator token for {body.ttl_s} s")
-        token = await secret_call(self._tokens.issue, "operator", self._by(request), body.ttl_s)
+        token = await secret_call(self._tokens.issue, "operator", asked_by(request), body.ttl_s)
         return shown_once(answer(rm.TokenView(token=token, ttl_s=body.ttl_s)))
 
     async def _revoke(self, request: Request) -> Response:
@@ -112,10 +109,10 @@ class SecretRoutes:
         cut = self._revoke_agent(agent_id)  # at once; what only tightens acts first
         await secret_call(self._tokens.bar, agent_id)
         words = f"the tokens of {agent_id}, and its socket; {counted(cut, 'connection')} cut"
-        record = Record(self._by(request), "secrets.revoked", words, verdict="ok", agent_id=agent_id, must=True)
+        record = Record(asked_by(request), "secrets.revoked", words, verdict="ok", agent_id=agent_id, must=True)
         self._scribe.record(record)
         return answer(rm.RevokedView(agent=agent_id, connections_cut=cut))
 
     async def _first(self, request: Request, kind: str, what: str) -> None:
         data = caller_of(request).as_data()
-        await asyncio.to_thread(self._scribe.record_first, Record(self._by(request), kind, what, verdict="allow", data=data))
+        await asyncio.to_thread(self._scribe.record_first, Record(asked_by(request), kind, what, verdict="allow", data=data))

@@ -11,7 +11,8 @@ from console.domain.errors import NotFound, UsageProblem
 from console.domain.ids import AGENT_ID
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
-from console.services.routes.responses import Handlers, answer, answer_data, asked_by, body_of
+from console.services.routes.request_identity import asked_by
+from console.services.routes.responses import Handlers, answer, answer_data, body_of
 from console.services.stop.ladder import LadderDesk
 
 

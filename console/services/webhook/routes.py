@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from console.api import endpoints as ep
 from console.api.alerts import AlertView
-from console.services.routes.responses import Handlers, answer, asked_by, body_of, shown_once
+from console.services.routes.request_identity import asked_by
+from console.services.routes.responses import Handlers, answer, body_of, shown_once
 from console.services.webhook.service import Webhook
 
 

@@ -98,3 +98,8 @@ def test_a_long_line_is_folded_for_a_person_and_whole_for_a_program(
     out.say_folded("source codex: polling, 0 seen. Looks for codex processes that hold a rollout open below.")
     said = capsys.readouterr().out.splitlines()
     assert len(said) == lines and all(len(line) <= 40 for line in said) == is_terminal
+
+
+def test_a_refusal_names_the_operator(capsys: pytest.CaptureFixture[str]) -> None:
+    out.complain(ConsoleError("It was denied by operator:4000119.", "Ask operator:4000119."))
+    assert capsys.readouterr().err == "error: It was denied by uid 4000119.\n  Ask uid 4000119.\n"

@@ -9,7 +9,7 @@ from console.api.agents.activity import ActivityRow
 from console.gui.kit.layout import PANE, STRETCH, column, row
 from console.gui.kit.pane import Offer, Pane
 from console.gui.pages.activity.book import Item
-from console.gui.pages.activity.rows import lines_of, money
+from console.gui.pages.activity.rows import lines_of, money, own_words
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, Rule
@@ -106,7 +106,7 @@ class EntryPane(Pane):
         chips += [ChipSpec(money(entry), "", "warn" if entry.cost_usd is None else "plain")] if entry.kind == "spend" else []
         chips += [ChipSpec(entry.who)] if entry.who else []
         self._chips.say(chips)
-        facts = [Fact(v.who or v.verdict, v.text or v.verdict, *_MARKS.get(v.verdict, ("ring", "text2"))) for v in item.verdicts[-4:]]
+        facts = [Fact(v.who or v.verdict, own_words(v) or v.verdict, *_MARKS.get(v.verdict, ("ring", "text2"))) for v in item.verdicts[-4:]]
         self.verdicts.say(facts)
         self.verdicts.setVisible(bool(facts))
         self.first.say(_FIRST.get(entry.kind, "Text"), entry, self._whole.get(entry.seq, ""), failed=entry.kind == "error")

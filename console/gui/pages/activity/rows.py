@@ -132,7 +132,7 @@ def _lines(item: Item) -> Lines:
             return _make("budgets", "text3", "Answer", row.tool or row.who, row.text, main_role="text2")
         case "verdict":
             word, icon, role = _VERDICTS.get(row.verdict, ("Judged", "shield", "text2"))
-            return _make(icon, role, word, row.tool or row.text, _join(row.text if row.tool else "", row.who))
+            return _make(icon, role, word, row.tool or own_words(row), _join(own_words(row) if row.tool else "", row.who))
         case "tool_result":
             return _make("alert" if row.failed else "right", "danger" if row.failed else "text2", "Result", *_first(row.text), mono=True)
         case "error":
@@ -143,6 +143,11 @@ def _lines(item: Item) -> Lines:
     return _make(icon, "text3", who, *_first(row.text), main_role="text2", foreign=who == row.who != "")
 
 
+def own_words(row: ActivityRow) -> str:
+    """Return an entry's text, with operators by name where it is our own record: in an agent's text a number stays as it was written."""
+    return person(row.text) if row.audit else row.text
+
+
 def _call(item: Item) -> Lines:
     row, tool, verdict, result = item.row, item.row.tool, item.verdict, item.result
     icon = next((icon for part, icon in _TOOL_ICONS if part in tool.lower()), "right")
@@ -150,7 +155,7 @@ def _call(item: Item) -> Lines:
     key, colon, value = first.partition(": ")
     main = value if colon and key in _MAIN else first
     word, mark, role = _VERDICTS.get(verdict.verdict, ("", "", "text2")) if verdict is not None else ("", "", "text2")
-    second = [word, verdict.text] if verdict is not None and word and word != "Allowed" else []
+    second = [word, own_words(verdict)] if verdict is not None and word and word != "Allowed" else []
     if result is not None:
         second += ["failed" if result.failed else "", _first(result.text)[0] or "no output"]
     elif word == "Allowed":
@@ -179,7 +184,7 @@ def _operator(row: ActivityRow) -> Lines:
         return _make("user", "accent", who, *_first(f"wrote: {rest.partition(': ')[2]}"))
     if kind == "agent.interrupt":
         return _make("user", "accent", who, "interrupted its turn")
-    return _make("user", "accent", who, *_first(row.text))
+    return _make("user", "accent", who, *_first(own_words(row)))
 
 
 def _who(who: str) -> str:

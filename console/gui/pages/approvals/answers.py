@@ -17,6 +17,7 @@ from console.api import endpoints as ep
 from console.api.policy.approvals import AT_ONCE, DecideBody, Decided, DecideView
 from console.domain.calls.permission import worst_of
 from console.domain.errors import ConsoleError
+from console.gui.models.operators import person
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import Case
 from console.gui.requests import Requests
@@ -193,7 +194,7 @@ class Answers(QObject):
         bad = [result for result in view.results if not result.done]
         if bad:
             many = f"{len(bad)} of {plural(len(view.results), 'request')} NOT decided" if len(view.results) > 1 else "NOT decided"
-            self.problem.emit(f"{many}: {bad[0].words}")
+            self.problem.emit(f"{many}: {person(bad[0].words)}")
         self.decided.emit()
 
     def _failed(self, answer: Answer, error: ConsoleError) -> None:

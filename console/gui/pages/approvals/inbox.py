@@ -242,8 +242,8 @@ class Inbox(Ground):
         self.empty.setVisible(self._book.loaded and not self.model.rows)
         self._none_decided.setVisible(self._book.loaded and not self.decided_model.rows)
         self._none_given.setVisible(self._book.loaded and not self.given_model.rows)
-        self.tabs.pills["waiting"].setText(f"Waiting {self._book.items_waiting}" if self._book.items_waiting else "Waiting")
-        self.tabs.pills["given"].setText(f"Standing {len(self.grants)}" if self.grants else "Standing")
+        self.tabs.pills["waiting"].setText(f"Waiting {self._book.items_waiting:,}" if self._book.items_waiting else "Waiting")
+        self.tabs.pills["given"].setText(f"Standing {len(self.grants):,}" if self.grants else "Standing")
         self._title.setText(f"Decided last: {len(self._book.decided)}")
 
     def reveal(self, wanted: str) -> bool:

@@ -114,29 +114,30 @@ class RecordPane(Pane):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.row: AuditRow | None = None
+        self._actor = ""
         self._crumb = Text("", 11, fonts.REGULAR, "text2")
         self._what = Text("", 14, fonts.MEDIUM, mono=True)
-        self._chips = Chips()
+        self.chips = Chips()
         self._place = Place()
         self.checks = Facts(24)
         self.json = PlainView("The record as JSON", parent=self)
         place = (Text("Place in the chain", 13, fonts.SEMIBOLD), 6, self._place, 4, self.checks)
         hint = Text("C copies it", 11, fonts.REGULAR, "text2", right=True)
         raw = (row(Text("Raw, canonical JSON", 13, fonts.SEMIBOLD), STRETCH, hint, spacing=-1), 7, (self.json, 1))
-        body = column(self._crumb, 4, self._what, 7, self._chips, Rule(9), *place, Rule(9), *raw, margins=PANE)
+        body = column(self._crumb, 4, self._what, 7, self.chips, Rule(9), *place, Rule(9), *raw, margins=PANE)
         self.lay((body, 1), offers=OFFERS)
 
     def show_row(self, record: AuditRow) -> None:
         """The record; its neighbours come with ``show_place``."""
-        if self.row is not None and self.row == record:
+        name, icon, _ = actor_look(record.actor)
+        if self.row is not None and self.row == record and name == self._actor:
             return
-        self.row = record
+        self.row, self._actor = record, name
         self._crumb.setText(f"Record {record.seq:,}  ·  {record.kind}  ·  {record_moment(record)}")
         self._what.setText(record.what or "—")
         word, shape, role = verdict_look(record.verdict)
-        name, icon, _ = actor_look(record.actor)
         chips = [ChipSpec(word, _ICONS[shape], role if role in LOUD else "plain")] if shape else []
-        self._chips.say([*chips, ChipSpec(name, icon)])
+        self.chips.say([*chips, ChipSpec(name, icon)])
         self.json.say(as_json(record))
         self.show_place(record, None, None, read=False)
 

@@ -98,8 +98,8 @@ class AuditLogPage(ListPage):
         self.chain.verify.clicked.connect(lambda: self.do("audit.verify"))
         self.chain.acknowledge.clicked.connect(lambda: self.do("audit.acknowledge"))
         self.chain.jump.clicked.connect(lambda: self.do("audit.bad"))
-        self.log.chosen.connect(lambda _row: self._chose())
-        self.log.changed.connect(self._chose)
+        self.log.chosen.connect(lambda _row: self.show_pane())
+        self.log.changed.connect(self.show_pane)
         self.log.failed.connect(self._failed)
         self.view.opened.connect(lambda _row: self.turn_pane())
 
@@ -228,12 +228,12 @@ class AuditLogPage(ListPage):
         total = max(self.log.book.total, status.audit_records if status else 0)
         self.chain.say(newer(self.chain.known, status), total, now, silent=silent)
 
-    def _chose(self) -> None:
+    def show_pane(self) -> None:
         row = self.current()
         if row is not None:
             self.pane.show_row(row)
             self._look.start()
-        self.show_pane()
+        super().show_pane()
 
     def _read_place(self) -> None:
         row = self.pane.row

@@ -11,13 +11,13 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 
 from console.api.budgets import BudgetRow, BudgetsView, TreeBudget
-from console.gui.pages.budgets.words import UNPRICED, bar_share, burn_words, ends_words, share_words, spent_words, whole_usd
+from console.gui.pages.budgets.words import UNPRICED, bar_share, burn_words, ends_words, spent_words, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_sparkline, draw_text, share_colours
 from console.gui.widgets.rows import Canvas, Column, Sorts
 from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.words import plural, usd
+from console.gui.widgets.words import plural, share_words, usd
 from console.panic.marks import draw_mark
 from console.wording.limits import label
 
@@ -239,7 +239,7 @@ def _paint_spent(canvas: Canvas, row: BudgetRow) -> None:
     quiet = row.done and row.level != "over"
     x, y, height = cell.x(), cell.y(), cell.height()
     if row.first_limit or row.share > 0:
-        bar = QRectF(x, cell.center().y() - 3, 60, 6)
+        bar = QRectF(x, cell.center().y() - 3, 54, 6)
         if quiet:
             _paint_plain_bar(canvas, bar, row.share)
         else:

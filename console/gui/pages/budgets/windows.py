@@ -11,12 +11,12 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import WindowView
-from console.gui.pages.budgets.words import hour_minute, share_words
+from console.gui.pages.budgets.words import hour_minute
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.marks import draw_gauge, draw_text, share_colours
 from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.words import age
+from console.gui.widgets.words import age, share_words
 from console.panic.marks import draw_mark
 
 OLD_S = 900.0

@@ -98,13 +98,6 @@ def bar_share(seconds: float) -> float:
     return min(1.0, max(0.06, math.log(max(1.0, seconds) / _BAR_FROM_S) / math.log(_BAR_TO_S / _BAR_FROM_S)))
 
 
-def share_words(share: float | None) -> str:
-    """``74%``; ``>999%`` beyond that."""
-    if share is None or not math.isfinite(share):
-        return "?"
-    return f"{share * 100:.0f}%" if share < 9.995 else ">999%"
-
-
 def rate_words(gauge: GaugeView) -> str:
     """``$21.30/h``, ``3.4 M/h``; empty when it is not known or goes without saying."""
     if gauge.rate_per_h is None or gauge.limit in TIMES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from time import time
@@ -30,7 +29,7 @@ from console.gui.widgets.marks import (
     share_colours,
 )
 from console.gui.widgets.rows import Canvas, Column
-from console.gui.widgets.words import span, usd
+from console.gui.widgets.words import share_words, span, usd
 from console.panic.marks import draw_mark
 
 COLUMNS = (
@@ -214,7 +213,7 @@ def _paint_budget(canvas: Canvas, row: Row, quiet: bool) -> None:
     box, words = QRectF(cell.x() + 60, cell.y(), 41, cell.height()), _percent(row.view)
     canvas.shared(box, ("share", words, colour), lambda on: _paint_share(on, box, words, colour))
     if words != "?":
-        draw_gauge(canvas.painter, QRectF(cell.x(), cell.center().y() - 3, 60, 6), share, canvas.ink)
+        draw_gauge(canvas.painter, QRectF(cell.x(), cell.center().y() - 3, 54, 6), share, canvas.ink)
     _paint_cost(canvas, row, quiet)
 
 
@@ -232,7 +231,4 @@ def _paint_share(canvas: Canvas, box: QRectF, words: str, colour: str) -> None:
 
 
 def _percent(view: AgentView) -> str:
-    share = view.budget_share
-    if not math.isfinite(share) or is_unmeasured(view):
-        return "?"
-    return f"{share * 100:.0f}%" if share < 10 else ">999%"
+    return "?" if is_unmeasured(view) else share_words(view.budget_share)

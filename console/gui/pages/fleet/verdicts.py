@@ -13,6 +13,7 @@ from console.api.agents.activity import ActivityEntryView, ActivityPage
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
 from console.gui.pages.activity.book import Book, Item
+from console.gui.pages.activity.rows import own_words
 from console.gui.pages.interface import Desk
 from console.gui.pages.policy.words import AskedCall, explain_argument
 from console.gui.theme import fonts
@@ -60,7 +61,7 @@ def call_words(item: Item) -> str:
 def rule_words(item: Item) -> str:
     """The rule and why, as the verdict has it."""
     row = item.verdict or item.row
-    return row.text or row.who
+    return own_words(row) or row.who
 
 
 def cell_words(item: Item, _key: str) -> str:

@@ -67,7 +67,7 @@ def methods_words(view: AllowlistEntryView) -> str:
 def paths_words(view: AllowlistEntryView) -> str:
     """The path prefixes; on port 443 TLS is not opened, so no path can be judged."""
     if view.port == TLS_PORT:
-        return "HTTPS, not decrypted"
+        return "not decrypted"
     return " ".join(view.paths) or "any"
 
 

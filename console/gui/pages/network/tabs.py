@@ -38,7 +38,7 @@ class UrlField(SearchField):
     """Esc clears, like the other fields of the bar."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Test a URL", "T", parent=parent)
+        super().__init__("Test a URL", "T", parent=parent, short="URL")
         self.setFont(fonts.mono(12))
         self.setMaxLength(2000)
 

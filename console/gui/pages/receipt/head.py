@@ -122,8 +122,8 @@ class ReceiptHead(QWidget):
         painter.drawText(box.adjusted(0, -7, 0, 1), Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop, self.headline.text)
 
 
-_NARROW_STEP = 124.0
-"""A step narrower than this has its title above its ring, so that the title is not cut."""
+_BESIDE = 33.0
+"""Pixels of a step beside its title, where the title stands right of the ring."""
 
 
 class Timeline(QWidget):
@@ -161,29 +161,46 @@ class Timeline(QWidget):
         painter.fillRect(QRectF(0, 0, self.width(), 1), QColor(colours.line))
         painter.fillRect(QRectF(0, self.height() - 1, self.width(), 1), QColor(colours.line))
         width = (self.width() - 32) / len(StepName)
-        is_narrow = width < _NARROW_STEP
+        widest = max(map(fonts.metrics(fonts.ui(12, fonts.SEMIBOLD)).horizontalAdvance, STEP_TITLES.values()))
+        is_narrow = widest > width - _BESIDE
         for number, name in enumerate(StepName):
-            x = 16 + number * width
-            step = step_of(self._receipt, name)
-            amber = step is not None and is_amber(step)
-            colour = colours.warn if amber else colours.text2 if step else colours.line2
-            painter.setPen(QPen(QColor(colour), 1.6))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            low = 6 if is_narrow else 0
-            painter.drawEllipse(QPointF(x + 12, 35 + low), 10.5, 10.5)
-            if step is not None:
-                draw_mark(painter, "triangle" if amber else _MARKS[step.status], QRectF(x + 7.5, 30 + low, 9, 9), colour)
-            box = QRectF(x + 29, 0, width - 33, 18)
-            title = QRectF(x, 7, width - 4, 18) if is_narrow else box.translated(0, 8)
-            face = fonts.ui(10 if is_narrow else 12, fonts.SEMIBOLD)
-            draw_text(painter, title, STEP_TITLES[name], face, colours.text if step else colours.text3)
-            words = step.detail or step.status.value if step else "not yet"
-            if step is not None and step.status in (StepStatus.FAILED, StepStatus.UNKNOWN) and step.detail:
-                words = f"{step.status.value}: {words}"
-            face, role = fonts.ui(12, fonts.MEDIUM if amber else fonts.REGULAR), colours.warn if amber else colours.text2
-            lines = lines_of(safe_text(words), face, int(box.width()), 2)
-            for line, part in enumerate(lines):
-                draw_text(painter, box.translated(0, 25 + 16 * line), part, face, role)
-            if step is not None and step.ms is not None:
-                draw_text(painter, box.translated(0, 28 + 16 * len(lines)), f"+{took(step.ms)}", fonts.mono(11), colours.text3)
+            x, step = 16 + number * width, step_of(self._receipt, name)
+            self._paint_ring(painter, QPointF(x + 12, 41 if is_narrow else 35), step)
+            beside = QRectF(x + 29, 0, width - _BESIDE, 18)
+            if is_narrow:
+                self._paint_title(painter, QRectF(x, 7, width - 4, 18), name, 10)
+                self._paint_result(painter, QRectF(x, 53, width - 4, 16), beside.translated(0, 32), step)
+            else:
+                self._paint_title(painter, beside.translated(0, 8), name, 12)
+                self._paint_result(painter, beside.translated(0, 25), None, step)
         painter.end()
+
+    def _paint_ring(self, painter: QPainter, middle: QPointF, step: Step | None) -> None:
+        colours = ink()
+        amber = step is not None and is_amber(step)
+        colour = colours.warn if amber else colours.text2 if step else colours.line2
+        painter.setPen(QPen(QColor(colour), 1.6))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawEllipse(middle, 10.5, 10.5)
+        if step is not None:
+            draw_mark(painter, "triangle" if amber else _MARKS[step.status], QRectF(middle.x() - 4.5, middle.y() - 5, 9, 9), colour)
+
+    def _paint_title(self, painter: QPainter, box: QRectF, name: StepName, size: int) -> None:
+        colours = ink()
+        role = colours.text if step_of(self._receipt, name) else colours.text3
+        draw_text(painter, box, STEP_TITLES[name], fonts.ui(size, fonts.SEMIBOLD), role)
+
+    def _paint_result(self, painter: QPainter, line: QRectF, time: QRectF | None, step: Step | None) -> None:
+        """At most two lines from ``line`` on; ``time`` None: it stands below them."""
+        colours = ink()
+        amber = step is not None and is_amber(step)
+        words = step.detail or step.status.value if step else "not yet"
+        if step is not None and step.status in (StepStatus.FAILED, StepStatus.UNKNOWN) and step.detail:
+            words = f"{step.status.value}: {words}"
+        face, role = fonts.ui(12, fonts.MEDIUM if amber else fonts.REGULAR), colours.warn if amber else colours.text2
+        lines = lines_of(safe_text(words), face, int(line.width()), 2)
+        for number, part in enumerate(lines):
+            draw_text(painter, line.translated(0, 16 * number), part, face, role)
+        if step is not None and step.ms is not None:
+            box = time or line.translated(0, 3 + 16 * len(lines))
+            draw_text(painter, box, f"+{took(step.ms)}", fonts.mono(11), colours.text3)

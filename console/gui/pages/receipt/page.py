@@ -310,7 +310,7 @@ class ReceiptPage(Page):
         ordered = in_order(self.receipt.targets) if self.receipt else []
         targets = sorted(ordered, key=lambda t: t.outcome is Outcome.PROVEN_ZERO and not is_late(t))  # proven later: before the quiet ones
         for key, outcomes in _FILTERS.items():
-            self.pills.pills[key].setText(f"{_NAMES[key]} {sum(1 for t in targets if t.outcome in outcomes)}")
+            self.pills.pills[key].setText(f"{_NAMES[key]} {sum(1 for t in targets if t.outcome in outcomes):,}")
         self._show_places()
         wanted = _FILTERS.get(self.pills.chosen(), ())
         rows = [TargetRow(t, _name(self.desk.fleet, t.agent_id)) for t in targets if t.outcome in wanted]
@@ -322,7 +322,7 @@ class ReceiptPage(Page):
     def _show_places(self) -> None:
         rows = rows_of(self._found)
         more = sum(report.left_out for report in self._found)
-        self.pills.pills["back"].setText(f"Could come back {len(rows) + more}" if self._hunted else "Could come back ?")
+        self.pills.pills["back"].setText(f"Could come back {len(rows) + more:,}" if self._hunted else "Could come back ?")
         self._stack.setCurrentIndex(1 if self.pills.chosen() == "back" else 0)
         if rows != self.place_view.order.given:
             self.place_view.show_rows(rows)

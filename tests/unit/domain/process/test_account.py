@@ -35,3 +35,7 @@ def test_an_operator_of_a_record_is_read_by_name_and_the_name_cannot_pass_for_an
     assert named_here("killed by operator:4000114: too wide") == "killed by eve (uid 4000114): too wide"
     assert named_here("operator:4000115") == "uid 4000115"
     assert named_here("agent:operator") == "agent:operator"
+
+
+def test_who_logged_in_is_named_beside_the_account() -> None:
+    assert named_here("operator:4000116/login:4000117") == "uid 4000116, logged in as uid 4000117"
