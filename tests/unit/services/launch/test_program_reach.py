@@ -55,7 +55,12 @@ def test_a_sandbox_a_cap_and_a_session_with_data_narrow_it(tmp_path: Path, monke
 
 def test_behind_the_allowlist_its_hosts_are_named_and_an_empty_one_is_said(tmp_path: Path) -> None:
     given, lines = seen(Stage(tmp_path), sandbox=SandboxKind.DOCKER, network_mode=NetworkMode.PROXIED)
-    assert given.enforced and lines["hosts"] == ("PROXIED: 0 allowlist entries", True) and "its image" in lines["files"][0]
+    assert (
+        given.enforced
+        and lines["hosts"][1]
+        and "0 allowlist entries, so no host and no model: watchfloor allowlist add" in lines["hosts"][0]
+        and "its image" in lines["files"][0]
+    )
 
 
 @pytest.mark.parametrize(

@@ -134,3 +134,19 @@ def test_the_end_of_its_input_breaks_no_turn_off() -> None:
     stream = ClaudeStream()
     stream.begin("a prompt")
     assert not stream.is_busy()
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (
+            {"attempt": 3, "max_retries": 10, "retry_delay_ms": 2455, "error_status": 529},
+            "its model did not answer: HTTP 529; try 3 of 10 in 2.5 s",
+        ),
+        ({"attempt": 1, "retry_delay_ms": "x", "error": "overloaded"}, "its model did not answer: overloaded; try 1"),
+        ({"attempt": True, "error": None, "retry_delay_ms": 1e300}, "its model did not answer: unknown; try "),
+    ],
+)
+def test_a_model_that_does_not_answer_is_said_in_words(fields: dict[str, Any], words: str) -> None:
+    [event] = ClaudeStream().hear(json.dumps({"type": "system", "subtype": "api_retry", **fields}).encode()).events
+    assert event == {"kind": "trouble", "text": words}
