@@ -72,6 +72,8 @@ class AgentView(View, kw_only=True):
     network_why: str = ""
     network_since: float = 0.0
     """Its mode as it was asked for, enforced or not; why (hostile); since when, 0: not known."""
+    program: str = ""
+    """The program that it was started as, by ``run --agent``; empty: another command, or not started here."""
     seen_by: list[str] = []
     """Sources that see it now, the one that knows most first; one agent is one row, however many see it."""
     seen_session: str = ""

@@ -154,8 +154,8 @@ def cost_words(agent: AgentView) -> str:
 
 
 def program_words(agent: AgentView) -> str:
-    """The name of the program whose own files its source reads; ``-``: none of those that Watchfloor knows."""
-    kinds = (source.replace("_", "-") for source in (agent.source, *agent.seen_by))
+    """The name of the program, by the source that reads its files or by its start; ``-``: none of those that Watchfloor knows."""
+    kinds = (source.replace("_", "-") for source in (agent.source, *agent.seen_by, agent.program))
     return next((kind for kind in kinds if kind in TITLES), "-")
 
 

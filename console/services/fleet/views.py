@@ -10,6 +10,7 @@ from typing import Any
 from console.api import messages as m
 from console.domain.agent import Agent
 from console.domain.budget import LIMIT_NAMES, UNCAPPED, Limits, Usage, share_used
+from console.domain.conversation import started_as
 from console.domain.errors import UsageProblem
 from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, StepStatus
@@ -72,6 +73,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         container_id=agent.container_id,
         cwd=agent.cwd,
         source=agent.source,
+        program=started.program.value if (started := started_as(agent.argv)) is not None else "",
         started_at=agent.started_at,
         ended_at=agent.ended_at,
         exit_code=agent.exit_code,

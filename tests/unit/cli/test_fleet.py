@@ -95,15 +95,16 @@ def test_a_row_names_its_program_and_what_it_spends_in_an_hour(watchfloor: Watch
         agent("a", source="claude_code", burn_usd_per_h=7.5, cost_usd=2.0),
         agent("b", seen_by=["processes", "codex"], cost_usd=None),
         agent("c", source="evil\x1b[2J", cost_usd=1.0, burn_usd_per_h=9.0, ended_at=5.0),
+        agent("d", program="opencode", ended_at=6.0),
     ]
     api.say("GET /api/fleet", {"agents": rows})
     said = watchfloor("fleet", "--columns", "agent,program,depth,burn/h", "--no-headers")
     assert [line.split() for line in said.out.splitlines()] == [
-        ["a", "claude-code", "1", "$7.50"], ["b", "codex", "1", "unknown"], ["c", "-", "1", "-"]
+        ["a", "claude-code", "1", "$7.50"], ["b", "codex", "1", "unknown"], ["c", "-", "1", "-"], ["d", "opencode", "1", "-"]
     ]  # fmt: skip
     assert {"PROGRAM", "BURN/H"} <= set(watchfloor("fleet").out.splitlines()[0].split())
     ordered = watchfloor("fleet", "--sort", "-burn/h", "--columns", "agent", "--no-headers").out.split()
-    assert ordered == ["a", "b", "c"], "what is not known and what has ended come last"
+    assert ordered[:2] == ["a", "b"] and len(ordered) == 4, "what is not known and what has ended come last"
 
 
 def test_killed_comes_first(watchfloor: Watchfloor, api: CannedApi) -> None:

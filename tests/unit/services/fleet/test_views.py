@@ -9,6 +9,7 @@ import pytest
 from console.api.messages import AllowlistEntryBody
 from console.domain.agent import AgentId, AgentState, ContextId, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Limits, Usage
+from console.domain.conversation import Program, command_line
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import UsageProblem
@@ -125,3 +126,14 @@ def test_an_observed_agent_that_reached_any_limit_wants_attention_and_names_what
     assert {one.agent.agent_id for one in book.all(c.ShowAgent)} == {"o"}, "every view hears of it at once"
     book >> e.LimitsChanged(book.at, book.boot, "session", "s", Limits(cost_usd=9.0), "ann", "test")
     assert shown() == before and {one.agent.agent_id for one in book.all(c.ShowAgent)} == {"o"}
+
+
+def test_a_started_program_keeps_its_name_when_no_source_sees_it_any_more() -> None:
+    book = (
+        Playbook()
+        .run("a", argv=command_line(Program.CLAUDE_CODE, "do it", "/usr/bin/claude", (), talks=True))
+        .run("b", argv=("sleep", "9"))
+    )
+    book.state.put(replace(book.agent("a"), state=AgentState.ENDED))
+    programs = [agent_fields(book.agent(one), book.state, Meters(), book.at)["program"] for one in ("a", "b")]
+    assert programs == ["claude-code", ""]
