@@ -25,6 +25,7 @@ from console.domain.conversation import started_as
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 from console.domain.ids import ControlLevel
+from console.domain.words import counted
 from console.killswitch.kernel import processes
 from console.services.fleet.core import Core, now
 from console.services.hooks.calls import HookCall, read_call
@@ -41,7 +42,7 @@ ANCESTORS = 40
 SESSIONS_MAX = 1000
 BROKEN_OFF = (
     "not surely enforced: the hook of {broken_off} was ended before its answer. A program goes on when the shell of its hook is killed. "
-    "{calls} tool calls were checked"
+    "{calls} checked"
 )
 
 NO_HOOK = "not checked: no hook of it has asked Watchfloor"
@@ -152,8 +153,9 @@ class HookDesk:
         heard = self._agents.get(agent_id)
         if heard is not None:
             if heard.broken_off:
-                return BROKEN_OFF.format(broken_off=heard.broken_off, calls=heard.calls)
-            return f"enforced: {heard.calls} tool calls were checked, the first at {time.strftime('%H:%M:%S', time.localtime(heard.since))}"
+                return BROKEN_OFF.format(broken_off=heard.broken_off, calls=counted(heard.calls, "tool call"))
+            first = time.strftime("%H:%M:%S", time.localtime(heard.since))
+            return f"enforced: {counted(heard.calls, 'tool call')} checked, the first at {first}"
         started = started_as(self._core.state.agents[agent_id].argv)
         if started is None:
             return ""
