@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
-from console.api.policy.approvals import ApprovalRow, GrantRow
+from console.api.policy.approvals import ApprovalPart, ApprovalRow, GrantRow
 from console.gui.pages.approvals.book import Item
 from console.gui.pages.approvals.dialogs import DenyDialog, TakeBackDialog
 from console.gui.pages.approvals.page import ApprovalsPage
@@ -363,6 +363,15 @@ def test_hostile_requests_are_words_everywhere(desk: FakeApprovals, open_window:
     assert page.pane.isVisible() and not page.inbox.isVisible()
     key(page, Qt.Key.Key_Escape)
     assert page.inbox.isVisible()
+
+
+def test_a_part_without_words_of_the_request_says_its_reason(
+    desk: FakeApprovals, open_window: Opener, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ApprovalPart(text="", verdict="ask", rule="not described", step="options", reason="option -f does what cannot be checked")
+    monkeypatch.setattr("tests.fakes.approval_routes.parts", lambda _view: [one])
+    page = page_of(open_window("approvals"))
+    qtbot.waitUntil(lambda: page.pane.case.is_read and "option -f does what cannot be checked" in page.pane.why.accessibleName())
 
 
 def test_the_whole_judgement_and_the_agent(desk: FakeApprovals, open_window: Opener, qtbot: QtBot) -> None:

@@ -225,7 +225,7 @@ class DetailPane(SidePane):
             lines.append(
                 (
                     Cell(first, 36 if case.is_group else 26, "text3", mono=True),
-                    Cell(part.text, mono=True),
+                    Cell(part.text, mono=True) if part.text else Cell(part.reason),
                     Cell(word, 66, role, mark=mark),
                     rule,
                 )
