@@ -1,4 +1,4 @@
-"""What a receipt amounts to: whether zero is verified, the exit code, and the words. No other place decides any of them."""
+"""What a receipt amounts to: whether zero is verified, the exit code, and why. No other place decides any of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from console.domain.errors import ExitCode
-from console.domain.kill import PROOF, Connection, Outcome, Receipt, StepName, StepStatus, Unwatched, worst_outcomes
+from console.domain.kill import PROOF, Outcome, Receipt, StepName, StepStatus, Unwatched, worst_outcomes
 from console.domain.words import counted
 
 _OPEN = (Outcome.NOT_PROVEN, Outcome.DYING)
@@ -20,8 +20,6 @@ _CODE_WORDS: dict[int, str] = {
     ExitCode.NOT_PROVEN: "NOT PROVEN: something may still run",
     ExitCode.PENDING: "The kill went out, nothing is confirmed yet",
 }
-NAMED = 3
-"""Programs that a headline names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +29,8 @@ class Verdict:
     verified_zero: bool
     """Every target is confirmed dead by the kernel, and nothing in the receipt speaks against it."""
     exit_code: ExitCode
-    headline: str
     short: str
-    """The same in about forty letters, for a list or a small window. It holds no text of an agent."""
+    """The result in about forty letters, for a list or a small window. It holds no text of an agent."""
     code_why: str
     """Why the exit code is not 0, or empty. It holds no text of an agent."""
     may_run: bool
@@ -45,25 +42,26 @@ class Verdict:
         return self.verified_zero and self.exit_code in (ExitCode.DONE, ExitCode.LATER_STEP)
 
 
-def verdict(receipt: Receipt, at: float | None = None) -> Verdict:
-    """Decide from all parts of a receipt; what it says of itself (``verified_zero``) is not asked.
-
-    ``at``: now, for a headline that does not promise a return watch that is over. Without it the headline is the receipt's own.
-    """
-    zero, look = (_check(receipt, receipt.step(name).status) for name in PROOF)
-    doubts = _doubts(receipt, zero, look)
+def verdict(receipt: Receipt) -> Verdict:
+    """Decide from all parts of a receipt; what it says of itself (``verified_zero``) is not asked."""
+    zero, doubts = zero_and_doubts(receipt)
     may_run = bool(doubts) or zero is not StepStatus.OK
     is_best_effort = any(t.outcome is Outcome.BEST_EFFORT for t in receipt.targets)
     if may_run or any(r.certain for r in receipt.returns):
         code, why = ExitCode.NOT_PROVEN, ", ".join(doubts) or ("a killed session ran again" if not may_run else "nothing is confirmed yet")
     elif is_best_effort or receipt.connections or is_unrecorded(receipt):
         code, why = ExitCode.BEST_EFFORT, _best_effort_why(receipt, is_best_effort)
-    elif later := _not_done(receipt):
+    elif later := not_done(receipt):
         code, why = ExitCode.LATER_STEP, f"a later step is not done: {', '.join(name.replace('_', ' ') for name in later)}"
     else:
         code, why = ExitCode.DONE, ""
-    zero_verified, words = not may_run and not is_best_effort, _headline(receipt, zero, doubts, at)
-    return Verdict(zero_verified, code, words, _short(receipt, zero, doubts), why, may_run)
+    return Verdict(not may_run and not is_best_effort, code, _short(receipt, zero, doubts), why, may_run)
+
+
+def zero_and_doubts(receipt: Receipt) -> tuple[StepStatus, list[str]]:
+    """(``ok``, ``pending`` or ``unknown`` for zero, why something may still run in words)."""
+    zero, look = (_check(receipt, receipt.step(name).status) for name in PROOF)
+    return zero, _doubts(receipt, zero, look)
 
 
 def _best_effort_why(receipt: Receipt, is_best_effort: bool) -> str:
@@ -119,7 +117,7 @@ def _doubts(receipt: Receipt, zero: StepStatus, look: StepStatus) -> list[str]:
     return found
 
 
-def _not_done(receipt: Receipt) -> list[str]:
+def not_done(receipt: Receipt) -> list[str]:
     """Later steps that failed or are unknown. Of an incomplete receipt that waits for no step, the end itself is unknown."""
     bad = [s.name.value for s in receipt.steps if s.status in _BAD and s.name not in PROOF]
     bad += ["persistence check"] if receipt.persistence else []
@@ -132,7 +130,7 @@ def _is_cut_off(receipt: Receipt) -> bool:
     return not receipt.complete and len({s.name for s in receipt.steps if s.status is not StepStatus.PENDING}) == len(StepName)
 
 
-def _is_compared(receipt: Receipt) -> bool:
+def is_compared(receipt: Receipt) -> bool:
     """Whether a supervisor has finished it: it adds agents that the ledger knows and the guard's record lost."""
     return receipt.complete and len({s.name for s in receipt.steps}) == len(StepName)
 
@@ -146,7 +144,7 @@ def _short(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
         return f"{proven} of {total} confirmed dead so far"
     if any(r.certain for r in receipt.returns):
         return "a killed session ran again and died"
-    nothing = "nothing was running" if _is_compared(receipt) else "nothing on record was running"
+    nothing = "nothing was running" if is_compared(receipt) else "nothing on record was running"
     words = f"{proven} of {total} confirmed dead" if total else nothing
     if proven < total:
         return f"{words}, {total - proven} best effort"
@@ -154,82 +152,14 @@ def _short(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
         return f"{words}, other programs are involved"
     if is_unrecorded(receipt):
         return f"{words}, connections not recorded"
-    return f"{words}, a later step is not done" if _not_done(receipt) else words
-
-
-def _headline(receipt: Receipt, zero: StepStatus, doubts: list[str], at: float | None) -> str:
-    outcomes = worst_outcomes(receipt.targets)  # what came back after the kill is a target of its own, and no agent more
-    total, proven = len(outcomes), sum(outcome is Outcome.PROVEN_ZERO for outcome in outcomes.values())
-    if doubts:
-        parts = [f"NOT PROVEN: {', '.join(doubts)}.", f"{proven} of {counted(total, 'agent')} confirmed dead."]
-    elif zero is not StepStatus.OK:
-        return f"Killing: {proven} of {counted(total, 'agent')} confirmed dead so far."
-    else:
-        parts = [_dead(receipt, proven, total)]
-    parts += [*_returned(receipt), *_other_programs(receipt)]
-    if receipt.only_seen:
-        parts.append(f"{counted(receipt.only_seen, 'observed agent was', 'observed agents were')} not stopped.")
-    if failed := _not_done(receipt):
-        parts.append(f"Not done: {', '.join(name.replace('_', ' ') for name in failed)}.")
-    if proven and not doubts and receipt.proven_ms is not None:
-        parts.append(f"Confirmed after {receipt.proven_ms / 1000:.2f} s.")
-    if receipt.watch_until:
-        until = "ended at" if at is not None and at > receipt.watch_until else "watching until"
-        parts.append(f"Return watch: {until} {_clock(receipt.watch_until)}.")
-    if receipt.not_watched:
-        parts.append(f"{not_watched_words(receipt.not_watched)}.")
-    return " ".join(parts)
-
-
-def _dead(receipt: Receipt, proven: int, total: int) -> str:
-    best = total - proven
-    if not total and not _is_compared(receipt):
-        return "Nothing on the guard's record was running."
-    if not total:
-        return "Nothing was running." if receipt.only_seen == 0 else "Nothing that is held here was running."
-    if not best:
-        return f"All processes of {counted(total, 'agent')} are dead."
-    words = f"{counted(best, 'agent')} best effort: no proof is possible."
-    return f"All processes of {proven} of {counted(total, 'agent')} are dead. {words}" if proven else f"No agent is confirmed dead. {words}"
-
-
-def _returned(receipt: Receipt) -> list[str]:
-    again = sum(r.certain and r.proven for r in receipt.returns)
-    maybe = sum(not r.certain for r in receipt.returns)
-    found = [f"{counted(again, 'process', 'processes')} of a killed session ran again and died."] if again else []
-    return found + ([f"{counted(maybe, 'process', 'processes')} may belong to a killed session."] if maybe else [])
-
-
-def _other_programs(receipt: Receipt) -> list[str]:
-    """What agents may have left with programs outside, in words."""
-    found = []
-    if receipt.connections:
-        agents = len({c.agent_id for c in receipt.connections})
-        names = list(dict.fromkeys(_plain(c.peer_program) or _nameless(c) for c in receipt.connections))
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        found.append(f"{counted(agents, 'agent')} had connections to other programs: {', '.join(names[:NAMED])}{more}.")
-    if is_unrecorded(receipt):
-        found.append("Connections to other programs were not recorded.")
-    if receipt.uncovered:
-        found.append(f"Work that {counted(len(receipt.uncovered), 'agent')} gave to other programs is not covered.")
-    if receipt.suspects:
-        found.append(f"{counted(len(receipt.suspects), 'process', 'processes')} outside may be an agent's work.")
-    return found
-
-
-def _nameless(one: Connection) -> str:
-    return f"process {one.peer_pid}" if one.peer_pid else f"a program that was not found at {_plain(one.remote)}"
+    return f"{words}, a later step is not done" if not_done(receipt) else words
 
 
 def not_watched_words(times: Iterable[Unwatched]) -> str:
     """When no guard looked for processes that run again."""
-    return f"Return watch: not watched {', '.join(f'from {_clock(one.since)} to {_clock(one.until)}' for one in times)}"
+    return f"Return watch: not watched {', '.join(f'from {clock_words(one.since)} to {clock_words(one.until)}' for one in times)}"
 
 
-def _clock(at: float) -> str:
+def clock_words(at: float) -> str:
+    """Local time of day, to the second."""
     return time.strftime("%H:%M:%S", time.localtime(at))
-
-
-def _plain(words: str) -> str:
-    """Printable ASCII, bounded: a program's name is hostile text."""
-    return "".join(x if x.isascii() and x.isprintable() else "?" for x in words)[:40]

@@ -13,6 +13,7 @@ from console.domain.engine import dry_run as d
 from console.domain.engine import event as e
 from console.domain.engine.event import EndsLearnt
 from console.domain.errors import ExitCode
+from console.domain.headline import headline_of
 from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, worst_outcomes
 from console.domain.network import higher, stricter_mode
@@ -257,7 +258,7 @@ class Engine:
         yield c.Record(
             "guard",
             "kill.judged",
-            f"{receipt.kill_id}: {found.headline}",
+            f"{receipt.kill_id}: {headline_of(receipt)}",
             verdict=_RECORDED.get(found.exit_code, "not_proven"),
             data={"kill_id": receipt.kill_id, "scope": receipt.scope, "reason": receipt.reason, "survivors": len(receipt.survivors)}
             | ({"seal_sha256": event.seal_sha256} if event.seal_sha256 else {}),

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from console.domain.headline import headline_of
 from console.domain.verdict import verdict
 from console.egress.children import readable
 from console.killswitch.client.kill import press_without_guard
@@ -98,7 +99,12 @@ def both_dead(record_of: Callable[[bytes, bytes], bytes], *, first_too: bool = F
     record.write_bytes(record_of(before, after))
     killed = press_without_guard(places.state_dir, places.run_dir, places.instance_id, "all", "the story ends", "me")
     found = verdict(killed)
-    out: dict[str, Any] = {"ids": ids, "alive_after": len(with_words(SLEEPERS)), "headline": found.headline, "code": int(found.exit_code)}
+    out: dict[str, Any] = {
+        "ids": ids,
+        "alive_after": len(with_words(SLEEPERS)),
+        "headline": headline_of(killed),
+        "code": int(found.exit_code),
+    }
     return out | {"receipt": killed.as_json() | {"verified_zero": found.verified_zero}}
 
 

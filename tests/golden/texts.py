@@ -11,6 +11,7 @@ from unittest import mock
 
 from console.cli.find import every_verb
 from console.cli.main import main
+from console.domain.headline import headline_of
 from console.domain.kill import (
     Connection,
     Daemon,
@@ -95,7 +96,7 @@ def receipts() -> dict[str, str]:
         said = verdict(receipt)
         answers = {
             "exit_code": int(said.exit_code),
-            "headline": said.headline,
+            "headline": headline_of(receipt),
             "verified_zero": said.verified_zero,
             "may_run": said.may_run,
         }

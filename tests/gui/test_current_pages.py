@@ -14,8 +14,8 @@ from pytestqt.qtbot import QtBot
 from console.api import budgets as b
 from console.api.messages import AgentView, StatusView
 from console.api.policy.approvals import ApprovalRow, ApprovalsView
+from console.domain.headline import headline_of
 from console.domain.kill import Outcome, Target
-from console.domain.verdict import verdict
 from console.gui.models import switch as switch_model
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.page import ApprovalsPage
@@ -71,8 +71,8 @@ def test_a_receipt_in_front_follows_what_the_guard_finds_out_later(
 
 def test_a_return_watch_that_is_over_is_not_said_to_watch() -> None:
     receipt = replace(fixture.receipt(fixture.mockup_agents()[:1], proven=True), watch_until=1000.0)
-    assert "watching until" in verdict(receipt).headline and "watching until" in verdict(receipt, 999.0).headline
-    assert "Return watch: ended at" in verdict(receipt, 1001.0).headline
+    assert "watching until" in headline_of(receipt) and "watching until" in headline_of(receipt, 999.0)
+    assert "Return watch: ended at" in headline_of(receipt, 1001.0)
     shown = headline(receipt, GuardState(), (), 1001.0)
     assert "ended at" in shown.text and "watching" not in shown.text
 

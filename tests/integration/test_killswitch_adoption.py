@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from console.domain.errors import Conflict, Denied, Killed, Unreachable
+from console.domain.headline import headline_of
 from console.domain.kill import Outcome
 from console.domain.verdict import verdict
 from console.killswitch.client import start as spawn
@@ -198,7 +199,7 @@ def test_orphans_that_may_be_its_are_shown_and_come_along_when_they_are_named(wo
         assert [(s.pid, s.agent_id, s.by, s.preselected) for s in receipt.suspects if s.pid == orphan] == [
             (orphan, "o-1", "account", False)
         ]
-        assert verdict(receipt).exit_code == 8 and "outside may be an agent's work" in verdict(receipt).headline
+        assert verdict(receipt).exit_code == 8 and "outside may be an agent's work" in headline_of(receipt)
         other = seen("sleep", "600")
         done = adopt(world, other.pid, "o-2", also=[orphan, ticks(orphan)])
         assert done["moved"] == 2 and done["best_effort"] == "" and "/o-2-" in place(orphan)

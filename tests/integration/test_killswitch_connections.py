@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import ExitCode, NotFound, UsageProblem
+from console.domain.headline import headline_of
 from console.domain.kill import Connection, Receipt, Suspect
 from console.domain.verdict import verdict
 from console.killswitch.kernel import processes
@@ -103,8 +104,8 @@ def test_work_asked_for_by_tcp_and_by_a_unix_socket_is_in_the_receipt(
     receipt = shared.pressed()
     found = verdict(receipt)
     assert found.exit_code is ExitCode.BEST_EFFORT and found.verified_zero
-    assert found.headline.startswith("All processes of 3 agents are dead. 2 agents had connections to other programs: python3")
-    assert "Work that 1 agent gave to other programs is not covered." in found.headline
+    assert headline_of(receipt).startswith("All processes of 3 agents are dead. 2 agents had connections to other programs: python3")
+    assert "Work that 1 agent gave to other programs is not covered." in headline_of(receipt)
     assert receipt.connections_state == "recorded" and receipt.uncovered == ("alone",), receipt.connections_detail
     assert len(receipt.connections) == 2, receipt.connections
     [tcp], [unix] = of(receipt, "by-tcp"), of(receipt, "by-unix")
@@ -132,7 +133,7 @@ def test_agents_that_were_only_seen_are_looked_at_too_once_a_kill_includes_them(
         assert known(shared, "o-2") == -1, "its number is another process's"
         receipt = shared.pressed()
         assert [one.peer_pid for one in of(receipt, "o-1")] == [server.pid] and observed.wait(60) < 0
-        assert verdict(receipt).exit_code is ExitCode.BEST_EFFORT and "connections to other programs" in verdict(receipt).headline
+        assert verdict(receipt).exit_code is ExitCode.BEST_EFFORT and "connections to other programs" in headline_of(receipt)
         tell(shared.supervisor, [])
         until(lambda: known(shared, "o-1") == -1, "nobody follows it any more")
     finally:
@@ -435,5 +436,5 @@ def test_what_no_guard_is_known_to_have_looked_at_is_not_recorded_never_none(sta
         has_looked(world, "older", n=0)
         receipt = world.pressed()
         assert receipt.connections_state == "not recorded" and "not looked at from its start" in receipt.connections_detail
-        assert receipt.uncovered == ("older",) and "not recorded" in verdict(receipt).headline
+        assert receipt.uncovered == ("older",) and "not recorded" in headline_of(receipt)
         assert verdict(receipt).verified_zero and verdict(receipt).exit_code is ExitCode.BEST_EFFORT, "an unknown is never green"

@@ -17,8 +17,8 @@ import pytest
 
 from console.domain.errors import NotFound, TimedOut
 from console.domain.guard import LINE_LIMIT, encode
+from console.domain.headline import headline_of
 from console.domain.kill import Outcome, Target
-from console.domain.verdict import verdict
 from console.killswitch.client.guard_client import GuardClient, order_lines
 from console.killswitch.client.kill import place_order, press_and_wait
 from console.killswitch.kill.receipt import new_kill_id, read_receipt
@@ -95,7 +95,7 @@ def test_a_guard_that_comes_to_an_order_late_leaves_it_to_the_one_who_gave_up_on
     agents = [world.agent(f"a{n}", env=NOBODY) for n in range(5)]
     keep_busy(world, 4.0)
     receipt = press_and_wait(world.state, world.run, world.instance, [f"a{n}" for n in range(5)], "busy", "tester", timeout_s=WAIT_S)
-    assert receipt.verified_zero and receipt.complete and [a.wait(60) for a in agents] == [-signal.SIGKILL] * 5, verdict(receipt).headline
+    assert receipt.verified_zero and receipt.complete and [a.wait(60) for a in agents] == [-signal.SIGKILL] * 5, headline_of(receipt)
     until(lambda: world.operator.status()["agents"] == 5, "the guard goes on")
     until(lambda: not world.operator.status()["kill"] or world.operator.status()["kill"]["done"], "and is not killing")
     assert presses(world) == {receipt.kill_id: 1} and receipts(world) == [receipt.kill_id]
@@ -191,7 +191,7 @@ def killed_cold(world: GuardWorld, agent: subprocess.Popen[bytes]) -> tuple[Targ
     """(the target once it is proven, the receipt in words). Its proof may be an amendment, on a machine that stood still for 5 s; and the
     second look is at every process of the machine, those of other tests as well: only what it says of this target counts here."""
     first = world.pressed(["cold"])
-    words = f"{verdict(first).headline} {first}"
+    words = f"{headline_of(first)} {first}"
     until(lambda: agent.poll() is not None, f"it ends; the receipt was {words}", 60)
     assert agent.returncode == -signal.SIGKILL, words
 

@@ -10,6 +10,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Table, Text, new_table
 from console.domain.errors import ExitCode
+from console.domain.headline import headline_of
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.process.account import named_here
 from console.domain.verdict import verdict
@@ -33,8 +34,8 @@ _ROWS = 60
 
 def as_json(receipt: Receipt) -> dict[str, object]:
     """The stable keys (docs/reference/json.md), and the headline."""
-    found = verdict(receipt, time.time())
-    return {**receipt.as_json(), "verified_zero": found.verified_zero, "headline": found.headline, "exit_code": int(found.exit_code)}
+    found, headline = verdict(receipt), headline_of(receipt, time.time())
+    return {**receipt.as_json(), "verified_zero": found.verified_zero, "headline": headline, "exit_code": int(found.exit_code)}
 
 
 def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
@@ -42,7 +43,8 @@ def show_receipt(receipt: Receipt, *, as_json: bool) -> None:
     if as_json:
         out.emit(_json(receipt))
         return
-    code, headline = (found := verdict(receipt, time.time())).exit_code, found.headline
+    found, headline = verdict(receipt), headline_of(receipt, time.time())
+    code = found.exit_code
     style = STYLES.get(code, "bold yellow")
     if receipt.only_seen and code is ExitCode.DONE:
         style = "bold yellow"

@@ -13,6 +13,7 @@ from console.api.alerts import AlertKind, AlertView
 from console.api.messages import Delta
 from console.api.policy.approvals import ApprovalRow
 from console.domain.errors import ExitCode
+from console.domain.headline import headline_of
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict
 from console.domain.words import listed
@@ -57,13 +58,13 @@ def state_alert(state: str, rows: Sequence[Row]) -> Alert:
 
 def kill_alert(receipt: Receipt, seen: Sequence[str] = ()) -> Alert:
     """How a kill ended: anything but a whole proof says NOT PROVEN first. ``seen``: who was only seen and still runs."""
-    found = verdict(receipt)
-    if found.exit_code is ExitCode.NOT_PROVEN:
-        return Alert("NOT PROVEN", f"{found.headline} Open the receipt.", True, AlertKind.NOT_CONFIRMED, "kill", "receipt", receipt.kill_id)
-    whole = Alert("Killed", f"{found.headline} Nothing starts until you rearm.", True, AlertKind.PANIC, "kill", "receipt", receipt.kill_id)
+    words = headline_of(receipt)
+    if verdict(receipt).exit_code is ExitCode.NOT_PROVEN:
+        return Alert("NOT PROVEN", f"{words} Open the receipt.", True, AlertKind.NOT_CONFIRMED, "kill", "receipt", receipt.kill_id)
+    whole = Alert("Killed", f"{words} Nothing starts until you rearm.", True, AlertKind.PANIC, "kill", "receipt", receipt.kill_id)
     if seen:
         who = f"{', '.join(seen[:NAMED])}{' and others' if len(seen) > NAMED else ''}"
-        return replace(whole, title=f"Killed, but {running_words(list(seen))}", text=f"{found.headline} Not signalled: {who}.")
+        return replace(whole, title=f"Killed, but {running_words(list(seen))}", text=f"{words} Not signalled: {who}.")
     return whole
 
 

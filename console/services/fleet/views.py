@@ -12,6 +12,7 @@ from console.domain.agent import Agent
 from console.domain.budget import LIMIT_NAMES, UNCAPPED, Limits, Usage, share_used
 from console.domain.conversation import started_as
 from console.domain.errors import UsageProblem
+from console.domain.headline import headline_of
 from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, StepStatus
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
@@ -196,7 +197,7 @@ def receipt_row(receipt: Receipt) -> m.ReceiptRow:
         ms_total=receipt.ms_total,
         proven_ms=receipt.proven_ms,
         exit_code=int(found.exit_code),
-        headline=found.headline,
+        headline=headline_of(receipt),
         short=found.short,
         bad_steps=[s.name.value for s in receipt.steps if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)],
     )

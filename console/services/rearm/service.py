@@ -21,6 +21,7 @@ from console.credentials.tokens import Tokens
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
+from console.domain.headline import headline_of
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.process.failpoints import failpoint
 from console.domain.verdict import verdict
@@ -258,7 +259,7 @@ class Rearming:
         elif not _is_over(receipt) and not (look.get("incomplete") and _lacks_only_the_registry(receipt)):
             found.append(
                 Conflict(
-                    f"The kill {newest} is not over. {verdict(receipt).headline}", "watchfloor receipt show lists what is left; kill again."
+                    f"The kill {newest} is not over. {headline_of(receipt)}", "watchfloor receipt show lists what is left; kill again."
                 )
             )
         return found
@@ -332,7 +333,7 @@ def killed_view(kill_id: str, receipt: Receipt | None) -> rm.KilledView:
         complete=receipt.complete,
         verified_zero=found.verified_zero,
         exit_code=int(found.exit_code),
-        headline=found.headline,
+        headline=headline_of(receipt),
         targets=len(receipt.targets),
         proven=sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets),
         best_effort=[t.agent_id for t in receipt.targets if t.outcome is Outcome.BEST_EFFORT][:MOST_SHOWN],

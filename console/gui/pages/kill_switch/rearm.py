@@ -8,6 +8,7 @@ from console.api import endpoints as ep
 from console.api.messages import KillSwitchBody, KillSwitchView, LaunchedView
 from console.api.rearm import AgainView, KilledView, RearmProof, RearmView
 from console.domain.errors import ConsoleError
+from console.domain.headline import headline_of
 from console.domain.verdict import verdict
 from console.gui.models.operators import person
 from console.gui.models.switch import Switch
@@ -32,8 +33,8 @@ def still_open(switch: Switch) -> list[str]:
     receipt = switch.receipt
     if receipt is None:
         words.append("The receipt of this kill has not been read.")
-    elif (found := verdict(receipt)).may_run:
-        words.append(found.headline)
+    elif verdict(receipt).may_run:
+        words.append(headline_of(receipt))
     if receipt is not None and not receipt.complete:
         words.append("Steps of the kill are still being carried out.")
     return words

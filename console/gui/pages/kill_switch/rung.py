@@ -8,6 +8,7 @@ from console.api import endpoints as ep
 from console.api.ladder import LadderBody, LadderPreview, ScopeBody
 from console.api.messages import ActView
 from console.domain.errors import ConsoleError, ExitCode, NotFound, TimedOut, UsageProblem
+from console.domain.headline import headline_of
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict
 from console.gui.pages.interface import Desk
@@ -189,5 +190,5 @@ def tell_killed(desk: Desk, name: str, receipt: Receipt) -> None:
     found = verdict(receipt)
     is_good = found.exit_code is ExitCode.DONE and bool(receipt.targets)
     more = "Look at what is left." if found.may_run else ""
-    desk.notices.say("info" if is_good else "amber", f"{name}: {found.headline}", more, receipt=receipt.kill_id)
+    desk.notices.say("info" if is_good else "amber", f"{name}: {headline_of(receipt)}", more, receipt=receipt.kill_id)
     desk.ask_sync()

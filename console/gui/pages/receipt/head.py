@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
+from console.domain.headline import headline_of
 from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus
 from console.domain.verdict import verdict
 from console.gui.models.operators import person
@@ -41,8 +42,8 @@ def headline(receipt: Receipt | None, guard: GuardState, seen: Sequence[str] = (
     if receipt is None:
         text = f"{guard.proven} of {guard.total} confirmed dead so far" if guard.total else "Waiting for the receipt"
         return Headline("running", text, "SIGKILL is out; the proof is being read")
-    found, reason = verdict(receipt, now), f"This host · reason “{plain_reason(receipt.reason)}” · by {person(receipt.by)}"
-    words = found.headline
+    found, reason = verdict(receipt), f"This host · reason “{plain_reason(receipt.reason)}” · by {person(receipt.by)}"
+    words = headline_of(receipt, now)
     if receipt.zero.status is StepStatus.PENDING and not receipt.complete:
         return Headline("running", words, reason)
     kind = "proven"
