@@ -14,7 +14,7 @@ from console.cli.agents.fleet import in_tree_order, network_words
 from console.cli.terminal import out
 from console.cli.terminal.tables import Table, Text, new_table
 from console.demo.checks import Promise, Verdict
-from console.domain.words import usd
+from console.domain.amounts import usd
 
 _STATES = {
     "running": "green",

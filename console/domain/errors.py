@@ -20,6 +20,20 @@ class ExitCode(IntEnum):
     NOT_PROVEN = 9
 
 
+_CODE_WORDS: dict[int, str] = {
+    ExitCode.DONE: "All processes are dead",
+    ExitCode.LATER_STEP: "All processes are dead, a later step is not done",
+    ExitCode.BEST_EFFORT: "Killed, but not all of it is confirmed",
+    ExitCode.NOT_PROVEN: "NOT PROVEN: something may still run",
+    ExitCode.PENDING: "The kill went out, nothing is confirmed yet",
+}
+
+
+def code_words(code: int) -> str:
+    """What an exit code says of a kill whose receipt cannot be read from here."""
+    return _CODE_WORDS.get(code, f"NOT killed (exit {code})")
+
+
 class ConsoleError(Exception):
     """An error a person can act on. ``what`` says what is wrong, ``remedy`` what to do; both are plain text."""
 

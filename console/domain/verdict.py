@@ -13,13 +13,6 @@ from console.domain.words import counted
 _OPEN = (Outcome.NOT_PROVEN, Outcome.DYING)
 _BAD = (StepStatus.FAILED, StepStatus.UNKNOWN)
 _RANK = (ExitCode.NOT_PROVEN, ExitCode.BEST_EFFORT, ExitCode.LATER_STEP)
-_CODE_WORDS: dict[int, str] = {
-    ExitCode.DONE: "All processes are dead",
-    ExitCode.LATER_STEP: "All processes are dead, a later step is not done",
-    ExitCode.BEST_EFFORT: "Killed, but not all of it is confirmed",
-    ExitCode.NOT_PROVEN: "NOT PROVEN: something may still run",
-    ExitCode.PENDING: "The kill went out, nothing is confirmed yet",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +67,6 @@ def is_unrecorded(receipt: Receipt) -> bool:
     """Whether connections of its targets are unknown. It counts like a connection: what is not known is never taken for none."""
     is_open = receipt.connections_state == "pending" and not receipt.complete and not _is_cut_off(receipt)
     return bool(receipt.targets) and receipt.connections_state in ("not recorded", "pending") and not is_open
-
-
-def code_words(code: int) -> str:
-    """What an exit code says of a kill whose receipt cannot be read from here."""
-    return _CODE_WORDS.get(code, f"NOT killed (exit {code})")
 
 
 def judged(receipt: Receipt) -> Receipt:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from math import ceil
 from time import time
 
-from console.domain.errors import ExitCode
+from console.domain.amounts import clock, span, took
+from console.domain.errors import ExitCode, code_words
 from console.domain.guard import HOLD_S
-from console.domain.verdict import code_words
-from console.domain.words import clock, counted, span, took
+from console.domain.words import counted
 from console.panic.guard_state import GuardState
 from console.panic.machine import AGAIN_S, ARMED_S, PanicMachine, PanicState, progress
 

@@ -27,8 +27,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from console.domain.errors import ConsoleError
-from console.domain.verdict import code_words
+from console.domain.errors import ConsoleError, code_words
 from console.panic import control, fonts
 from console.panic.control import PanicControl, PlateWords
 from console.panic.guard_link import GuardLink

@@ -16,9 +16,9 @@ from console.api.agents.first_run import DefaultView, FirstRunView, FoundProgram
 from console.api.armed import ArmedView
 from console.api.messages import SourceView
 from console.api.policy.hooks import HooksView, ProgramHook
+from console.domain.amounts import usd
 from console.domain.errors import ConsoleError
 from console.domain.network import Sensitivity, mapping_of
-from console.domain.words import usd
 from console.policy.rules.last_good import Kept
 from console.sandbox.programs import installed_at
 from console.services.hooks.installation import SHOWN_MAX, preview

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from console.domain.words import count, long_span, usd
+from console.domain.amounts import count, long_span, usd
 
 LABELS = {
     "cost_usd": "Cost",

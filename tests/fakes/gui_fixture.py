@@ -20,8 +20,8 @@ from console.api.messages import (
     SourceView,
     StatusView,
 )
+from console.domain.errors import code_words
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
-from console.domain.verdict import code_words
 
 NOW = 1_795_269_731.0
 """The fixtures' moment (seconds since the epoch)."""

@@ -13,8 +13,8 @@ from console.cli.syntax import Argument, Option, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.cli.terminal.tables import Text
+from console.domain.amounts import fine_usd
 from console.domain.process.account import named_here
-from console.domain.words import fine_usd
 
 _LOOK_S = 0.5
 _PAGE = 500

@@ -12,11 +12,12 @@ from console.cli.syntax import UNSHAPED, Argument, Shape, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Table, Text, new_table
+from console.domain.amounts import usd
 from console.domain.budget import GAUGES, LIMIT_NAMES
 from console.domain.conversation import started_as
 from console.domain.errors import NotFound, Unreachable
 from console.domain.process.account import named_here
-from console.domain.words import NO_REASON, counted, usd
+from console.domain.words import NO_REASON, counted
 from console.wording.agent_kinds import TITLES
 from console.wording.limits import with_limits
 

@@ -12,9 +12,9 @@ from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain, plain_block
 from console.cli.terminal.tables import new_table
+from console.domain.amounts import usd
 from console.domain.errors import Conflict, Denied, NotFound
 from console.domain.process.account import named_here
-from console.domain.words import usd
 
 if TYPE_CHECKING:
     from console.api.client.api_client import ApiClient

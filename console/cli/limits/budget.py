@@ -13,10 +13,11 @@ from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Table, new_table
+from console.domain.amounts import usd
 from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limits
 from console.domain.errors import UsageProblem
 from console.domain.process.account import named_here
-from console.domain.words import counted, usd
+from console.domain.words import counted
 
 app = Verbs("Limits of agents, trees, sessions, projects and the day: what is used, what ends first, who changed what.", shows="set")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from console.domain import words
+from console.domain import amounts, words
 
 
 def age(at: float | None, now: float) -> str:
@@ -14,7 +14,7 @@ def age(at: float | None, now: float) -> str:
 
 def day_clock(at: float) -> str:
     """``21 Nov 09:00`` in local time."""
-    return words.local("%d %b %H:%M", at)
+    return amounts.local("%d %b %H:%M", at)
 
 
 def recent_clock(at: float, now: float) -> str:
@@ -30,11 +30,11 @@ def share_words(share: float | None) -> str:
 
 
 clock, count, long_span, plural, span, took, usd = (
-    words.clock,
-    words.count,
-    words.long_span,
+    amounts.clock,
+    amounts.count,
+    amounts.long_span,
     words.counted,
-    words.span,
-    words.took,
-    words.usd,
+    amounts.span,
+    amounts.took,
+    amounts.usd,
 )

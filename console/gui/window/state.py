@@ -9,9 +9,8 @@ from time import time
 from PySide6.QtCore import QObject
 
 from console.api.messages import StatusView
-from console.domain.errors import ExitCode
+from console.domain.errors import ExitCode, code_words
 from console.domain.kill import StepName
-from console.domain.verdict import code_words
 from console.domain.words import mode_words
 from console.gui.actions.catalogue import why_not_by_role
 from console.gui.models.operators import person

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from console.domain import errors
-from console.domain.errors import ConsoleError, ExitCode
+from console.domain.errors import ConsoleError, ExitCode, code_words
 
 
 def test_the_exit_codes_are_the_documented_ones() -> None:
@@ -21,6 +21,10 @@ def test_the_exit_codes_are_the_documented_ones() -> None:
         "BEST_EFFORT": 8,
         "NOT_PROVEN": 9,
     }
+
+
+def test_an_exit_code_alone_has_words_too() -> None:
+    assert len({code_words(code) for code in (0, 5, 7, 8, 9, 1)}) == 6 and "NOT killed (exit 1)" in code_words(1)
 
 
 def test_an_error_says_what_and_what_to_do() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from console.domain.errors import ExitCode
 from console.domain.headline import headline_of
 from console.domain.kill import Connection, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Target
-from console.domain.verdict import code_words, judged, verdict, worst
+from console.domain.verdict import judged, verdict, worst
 
 STEPS = tuple(Step(n, StepStatus.OK, 610.0 if n is StepName.ZERO else 1200.0) for n in StepName)
 SURVIVOR = Survivor("a0", 7, "D", "nfs_wait", "x", "why")
@@ -188,10 +188,6 @@ def test_connections_that_are_still_looked_for_are_no_doubt_yet() -> None:
     made = receipt(Outcome.PROVEN_ZERO, steps=STEPS[:4], complete=False, connections_state="pending")
     at_zero = verdict(made)
     assert (at_zero.exit_code, "recorded" in headline_of(made)) == (ExitCode.DONE, False)
-
-
-def test_an_exit_code_alone_has_words_too() -> None:
-    assert len({code_words(code) for code in (0, 5, 7, 8, 9, 1)}) == 6 and "NOT killed (exit 1)" in code_words(1)
 
 
 def test_what_was_not_looked_at_is_never_called_none() -> None:

@@ -1,10 +1,10 @@
-"""Numbers in sentences."""
+"""Parts of sentences."""
 
 from __future__ import annotations
 
 import pytest
 
-from console.domain.words import counted, listed, mode_words, usd
+from console.domain.words import counted, listed, mode_words
 
 
 @pytest.mark.parametrize(
@@ -13,10 +13,6 @@ from console.domain.words import counted, listed, mode_words, usd
 def test_one_is_one_and_all_else_are_many(number: int, said: str) -> None:
     assert counted(number, "process", "processes") == said
     assert counted(number, "agent").endswith("agent" if number == 1 else "agents")
-
-
-def test_a_spend_below_a_cent_is_never_zero() -> None:
-    assert [usd(value) for value in (None, 0.0, 0.0049, 0.006, 1234.5)] == ["unknown", "$0.00", "<$0.01", "$0.01", "$1,234.50"]
 
 
 def test_root_is_told_as_full_control() -> None:

@@ -9,7 +9,7 @@ from time import time as now
 from PySide6.QtCore import QPointF, QRectF
 
 from console.api.agents.activity import ActivityRow
-from console.domain.words import fine_usd
+from console.domain.amounts import fine_usd
 from console.gui.models.operators import person
 from console.gui.pages.activity.book import Item
 from console.gui.theme import fonts
