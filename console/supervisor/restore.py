@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Iterable
 from typing import Any, Protocol
 
 from console.domain.agent import Agent, AgentId
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound, TimedOut, Unreachable
 from console.domain.ids import CONTEXT_ID, ControlLevel
-from console.domain.kill import Outcome, Receipt, worst_outcomes
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity, stricter_mode
 from console.domain.process.failpoints import failpoint
 from console.killswitch.store.atomic_file import Damaged
@@ -30,7 +28,7 @@ from console.services.observe.unknown_agents import ask_of_the_gone
 from console.services.policy.sequence_marks import kept_lineages
 from console.services.rearm.service import latched_kills
 from console.services.stop.self_test import BY as CANARY
-from console.services.stop.service import StopDesk
+from console.services.stop.service import StopDesk, proven_dead
 from console.settings.options import Options
 from console.settings.places import Places
 from console.supervisor.agent_door import AgentDoors
@@ -97,17 +95,6 @@ async def restore(it: Starting) -> None:
     latched = await asyncio.to_thread(latched_kills, it.places.guard_dir, status)
     for kill_id in unwritten:
         it.stop.finish(kill_id, latched)
-
-
-def proven_dead(receipts: Iterable[Receipt]) -> frozenset[AgentId]:
-    """Return the agents whose end the receipts confirm. One unconfirmed target in any receipt is enough to leave an agent out (promise
-    1)."""
-    proven: set[str] = set()
-    doubted: set[str] = set()
-    for receipt in receipts:
-        for agent_id, outcome in worst_outcomes(receipt.targets).items():
-            (proven if outcome is Outcome.PROVEN_ZERO else doubted).add(agent_id)
-    return frozenset(map(AgentId, proven - doubted))
 
 
 def _reattach(it: Starting, agent: Agent) -> bool:

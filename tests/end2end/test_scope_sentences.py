@@ -66,6 +66,17 @@ def test_what_held_an_agent_that_ended_before_the_supervisor_began_is_not_known(
         assert refusal.value.exit_code is ExitCode.BEST_EFFORT
 
 
+def test_an_agent_that_was_confirmed_dead_before_the_supervisor_began_is_not_doubted(state_dir: Path) -> None:
+    with Instance(state_dir) as it:
+        agent = it.launch("sleep", "300")
+        assert it.api.kill(agent, reason="enough").verified_zero
+        it.stop()
+        it.start()
+        with pytest.raises(AlreadyEnded, match="has already ended .*: nothing of it runs") as refusal:
+            it.hasty.kill(agent, reason="again")
+        assert refusal.value.exit_code is ExitCode.DONE
+
+
 def test_several_named_agents_are_one_order_with_one_receipt(it: Instance) -> None:
     over = it.launch("true")
     until(lambda: it.agent(over).ended_at, words="it has ended")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,7 +35,7 @@ from console.services.network.isolation import SHARED
 from console.services.observe.process_counts import Counting
 from console.services.records.record_writer import Scribe
 from console.services.stop.freeze_status import unconfirmed
-from console.services.stop.service import CHUNK, StopDesk, together
+from console.services.stop.service import CHUNK, StopDesk, proven_dead, together
 from console.settings.places import Places
 
 COUNT_S = 1.0
@@ -150,7 +150,7 @@ class LadderDesk:
         alive = await asyncio.to_thread(lambda: [agent.agent_id for agent in ended if _runs(self._guard, agent.agent_id)])
         if alive:
             return await self._stop.zero(await self._stop.press(alive, reason, by), ACT_S)
-        raise _over(ended, self._core.state)
+        raise _over(ended, self._core.state, proven_dead(self._stop.receipts()))
 
     async def _freeze(self, found: Plan, reason: str, by: str) -> m.ActView:
         """Freezes until nothing in the scope is left running: what was starting is frozen as soon as it runs."""
@@ -313,10 +313,10 @@ def _outcome(found: Plan, answer: m.ActView, reason: str, by: str) -> Record:
     return Record(by, "isolate.outcome", what[:1000], verdict="failed" if left else "ok", agent_id=first, data=data, must=True)
 
 
-def _over(ended: list[Agent], state: EngineState) -> AlreadyEnded:
+def _over(ended: list[Agent], state: EngineState, proven: Collection[AgentId]) -> AlreadyEnded:
     why = f" ({ended[0].state_reason})" if ended[0].state_reason else ""
     who = f"{ended[0].agent_id} has already ended{why}" if len(ended) == 1 else f"All {len(ended)} agents have already ended"
-    unsure = [(agent.agent_id, doubt) for agent in ended if (doubt := _doubt_of_end(agent, state))]
+    unsure = [(agent.agent_id, doubt) for agent in ended if agent.agent_id not in proven and (doubt := _doubt_of_end(agent, state))]
     if not unsure:
         return AlreadyEnded(f"{who}: nothing of {'it' if len(ended) == 1 else 'them'} runs.", "Nothing is left to kill.")
     named = ", ".join(agent_id for agent_id, _ in unsure[:5]) if len(ended) > 1 else "it"
@@ -332,9 +332,7 @@ def _doubt_of_end(agent: Agent, state: EngineState) -> str:
         return "it was only observed, so that nothing held what it started"
     # Only what this supervisor saw itself: of an agent that ended before it began, nothing says what held it.
     is_known = agent.agent_id in state.best_effort or agent.agent_id in state.proven or agent.process is None
-    return (
-        state.best_effort.get(agent.agent_id, "") if is_known else "it ended before this supervisor began (its receipt, if any, says more)"
-    )
+    return state.best_effort.get(agent.agent_id, "") if is_known else "it ended before this supervisor began, and no receipt confirms it"
 
 
 def _runs(guard: GuardClient, agent_id: AgentId) -> bool:

@@ -18,7 +18,7 @@ from console.domain.agent import AgentId, AgentState
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, TimedOut
-from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus, Target
+from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus, Target, worst_outcomes
 from console.domain.ladder import Reach, Scope
 from console.domain.process.durable import make_folder
 from console.domain.verdict import judged
@@ -407,6 +407,17 @@ WORST_FIRST = (StepStatus.FAILED, StepStatus.UNKNOWN, StepStatus.PENDING, StepSt
 DETAIL_LENGTH = 2000
 """Letters of the joined words of one step; the worst come first."""
 _STATES = ("not recorded", "pending", "none", "recorded")
+
+
+def proven_dead(receipts: Iterable[Receipt]) -> frozenset[AgentId]:
+    """Return the agents whose end the receipts confirm. One unconfirmed target in any receipt is enough to leave an agent out (promise
+    1)."""
+    proven: set[str] = set()
+    doubted: set[str] = set()
+    for receipt in receipts:
+        for agent_id, outcome in worst_outcomes(receipt.targets).items():
+            (proven if outcome is Outcome.PROVEN_ZERO else doubted).add(agent_id)
+    return frozenset(map(AgentId, proven - doubted))
 
 
 def together(receipts: list[Receipt], open_ids: list[AgentId]) -> Receipt:

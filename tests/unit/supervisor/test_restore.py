@@ -14,6 +14,7 @@ from console.domain.agent import AgentId
 from console.domain.errors import ConsoleError, NotFound, TimedOut
 from console.domain.kill import Outcome, Receipt, Target
 from console.killswitch.store.registry import Entry, Held, Registry
+from console.services.stop.service import proven_dead
 from console.supervisor import restore
 
 
@@ -26,7 +27,7 @@ def receipt(kill_id: str, *targets: tuple[str, Outcome]) -> Receipt:
 def test_one_target_that_is_not_proven_outweighs_every_proof(doubt: Outcome, same: bool) -> None:
     proof, doubted = ("a", Outcome.PROVEN_ZERO), ("a", doubt)
     receipts = [receipt("k1", proof, doubted)] if same else [receipt("k1", doubted), receipt("k2", proof)]
-    assert restore.proven_dead([*receipts, receipt("k3", ("b", Outcome.PROVEN_ZERO))]) == {AgentId("b")}
+    assert proven_dead([*receipts, receipt("k3", ("b", Outcome.PROVEN_ZERO))]) == {AgentId("b")}
 
 
 class Starting:
