@@ -18,7 +18,7 @@ _FETCHERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
 _STARTERS = _FETCHERS | {"npm", "pnpm", "yarn", "bun", "uv", "poetry", "pdm", "pipenv", "hatch", "rye", "bundle", "python", "python3"}
 """These, and programs that have other words as well: of what they start only dangers with words of their own count."""
 _STARTING = frozenset(("run", "exec", "x", "dlx", "tool"))
-_FIELDS = {"name", "why", "program", "words", "any", "where", "class"}
+_FIELDS = {"name", "why", "program", "words", "any", "where", "class", "unless"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class Danger:
     """Subcommands in this order, others may stand between them; each may be one of several."""
     any: tuple[re.Pattern[str], ...] = ()
     """One word must match one of these, if there are any."""
+    unless: re.Pattern[str] | None = None
+    """It is none where a word matches this: the command only checks, or shows."""
     kind: str = ""
     """Its class (``domain.danger``); empty: an own list did not say."""
 
@@ -55,13 +57,14 @@ def _danger(found: Any, where: str) -> Danger:
         raise UsageProblem(f"{where} lacks name, why or program.", "See resources/policy/dangers.json.")
     try:
         patterns = tuple(re.compile(one) for one in found.get("any", "").split())
+        unless = re.compile(found["unless"]) if "unless" in found else None
     except re.error as error:
         raise UsageProblem(f"{where}: any is no pattern: {error}.", "See Python's re.") from error
     words = tuple(frozenset(one.split("|")) for one in found.get("words", "").split())
     kind = found.get("class", "")
     if kind and kind not in list(DangerClass):
         raise UsageProblem(f"{where}: class {kind!r} is not known.", f"Classes are {', '.join(DangerClass)}.")
-    return Danger(found["name"], found["why"], frozenset(found["program"].split("|")), words, patterns, kind)
+    return Danger(found["name"], found["why"], frozenset(found["program"].split("|")), words, patterns, unless, kind)
 
 
 def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[str], verb: str = "") -> Danger | None:
@@ -75,6 +78,8 @@ def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[
         if danger.programs.isdisjoint(names) or not _in_order(danger.words, rest):
             continue
         if verb and danger.words and verb not in danger.words[0]:
+            continue
+        if danger.unless is not None and any(map(danger.unless.fullmatch, rest)):
             continue
         is_one = not danger.any or any(pattern.match(word) for pattern in danger.any for word in rest)
         if is_one and (found is None or rank_of(danger.kind) < rank_of(found.kind)):

@@ -112,7 +112,14 @@ def _tool(call: Call, tools: Tools) -> tuple[Tool, str]:
         return Tool("file", "other", connects=True, is_listed=False), call.argument
     if call.tool == "network":
         return tool_of(tools, "http_request"), rest if head == "outbound" else call.argument
-    return called(tool_of(tools, call.tool), call.argument, call.detail, call.action), call.argument
+    tool = called(tool_of(tools, call.tool), call.argument, call.detail, call.action)
+    return tool, _searched(call) if tool.family == "file" and tool.action == "search" else call.argument
+
+
+def _searched(call: Call) -> str:
+    """The folder that a search looks in: it shows what is in the files there. Its argument may be what it looks for."""
+    path = params_of("", call.detail).get("path") if call.detail else None
+    return str(path or ".") if path is not None or not call.argument.startswith(("/", "~", "..")) else call.argument
 
 
 def _by_settings(tool: Tool, argument: str, context: Context, policy: Policy, files: Files, cwd: str) -> Judgement:
@@ -125,7 +132,7 @@ def _by_settings(tool: Tool, argument: str, context: Context, policy: Policy, fi
         case "code":
             return shell.argv(("python3", "-c", "code"), cwd)
         case "file":
-            return worst((_file(tool.action, argument, policy, cwd, files),))
+            return worst((_file("read" if tool.action == "search" else tool.action, argument, policy, cwd, files),))
         case "patch":
             found = [_file(action, path, policy, cwd, files) for action, path in files_of(argument)]
             return worst(tuple(found) or (Part(tool.name, Verdict.ASK, NO_RULE, "tool", "which files the patch changes is not certain"),))

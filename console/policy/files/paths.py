@@ -15,7 +15,7 @@ from console.policy.files.glob_index import Sieve
 from console.policy.files.walk import CLOCK_SECONDS_MAX, ENTRIES_MAX, SECONDS_MAX, WHOLE, Listing, Way, walk, watch_of
 from console.policy.rules.loading import Settings
 from console.policy.rules.rule import Family, Rule
-from console.policy.rules.verdicts import BY_RULE, NO_RULE, Part
+from console.policy.rules.verdicts import BY_RULE, NO_RULE, SCRATCH, Part
 
 _PATH_BYTES, _NAME_BYTES = 4095, 255
 NULL = "/dev/null"
@@ -142,7 +142,8 @@ def absolute(path: str, cwd: str) -> str:
 class FileRules:
     """The file rules of one policy, compiled."""
 
-    def __init__(self, settings: Settings, protected: Iterable[Rule] = ()) -> None:
+    def __init__(self, settings: Settings, protected: Iterable[Rule] = (), *, has_scratch: bool = False) -> None:
+        self._shared = _shared(settings.workspace) if has_scratch else ""
         self._lists = {
             (kind, action): tuple(rule for rule in settings.of(kind, Family.FILE) if rule.action == action)
             for kind in ("deny", "ask", "allow")
@@ -169,18 +170,18 @@ class FileRules:
             return Part(text, Verdict.DENY, "devices", "file", f"{literal} {why}")
         if why := _not_plain(facts):
             return Part(text, Verdict.DENY, "plain files only", "file", f"{literal} {why}")
-        candidates = (flat,) if flat == facts.real else (flat, facts.real)
+        candidates: tuple[str, ...] = (flat,) if flat == facts.real else (flat, facts.real)
         text = f"{use} {facts.real}" if flat == facts.real else f"{use} {flat} -> {facts.real}"
         is_folder = facts.kind == "folder"
-        names = tuple(f"{path.rstrip('/')}/" for path in candidates) if is_folder and use in _DEEP else candidates
+        names, touched = tuple(f"{path.rstrip('/')}/" for path in candidates) if is_folder and use in _DEEP else candidates, candidates
         if is_folder and ((use == "delete" and way.only) or (use == "write" and way.there)):  # the folder itself stays
-            inside = tuple(f"{one.rstrip('/')}{_unknown(depth)}" for one in candidates for depth in _PROBED)
-            verdict, rule, why = self._by_rules(use, inside, False, files)
-        else:
-            verdict, rule, why = self._by_rules(use, candidates, is_folder, files)
+            touched = tuple(f"{one.rstrip('/')}{_unknown(depth)}" for one in candidates for depth in _PROBED)
+        verdict, rule, why = self._by_rules(use, touched, is_folder and touched is candidates, files)
         if verdict is not Verdict.DENY and is_folder and use in _DEEP:
             below = self._below(use, candidates, files, way)
-            if below is not None and (_worse(below[0], verdict) or rule == NO_RULE):  # what was found says more than that no rule is there
+            if below is not None and (
+                _worse(below[0], verdict) or rule in (NO_RULE, SCRATCH)
+            ):  # what was found says more than that no rule is there
                 verdict, rule, why = below
         danger = (DangerClass.DESTROYS if use == "delete" else DangerClass.PERSISTS).value if rule.startswith("protected ") else ""
         return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names, danger)
@@ -304,6 +305,8 @@ class FileRules:
             # A folder itself may be looked at where all in it may be read; it may be changed only where it is covered itself.
             spellings = (path, path + "/") if is_folder and use in ("read", "list", "make") else (path,)
             rule = self._first("allow", action, spellings)
+            if rule is None and self._shared and all(_is_scratch(one, self._shared) for one in candidates):
+                return Verdict.ASK, SCRATCH, f"{path} lies in the folder for what is needed for a moment, and others may use that as well"
             if rule is None:
                 where = "" if path == candidates[0] else ", where the link leads"
                 return Verdict.ASK, NO_RULE, f"no rule says whether {path} may be {_PAST[action]}{where}"
@@ -344,6 +347,15 @@ def _sieve(rules: tuple[Rule, ...]) -> Sieve:
     return Sieve(rules)
 
 
+def _shared(workspace: str) -> str:
+    """The folder right below /tmp that the workspace lies in, where it does: that is no scratch."""
+    return "/".join(workspace.split("/")[:3]) if workspace.startswith(_SCRATCH) else _SCRATCH.rstrip("/") + "//"
+
+
+def _is_scratch(path: str, shared: str) -> bool:
+    return f"{path}/".startswith(_SCRATCH) and not f"{path}/".startswith(f"{shared}/")
+
+
 def _unknown(depth: int) -> str:
     """A path below a folder that no rule can know by its names."""
     return "/\x01" * depth
@@ -357,6 +369,7 @@ def _worse(one: Verdict, other: Verdict) -> bool:
     return one is Verdict.DENY or (one is Verdict.ASK and other is Verdict.ALLOW)
 
 
+_SCRATCH = "/tmp/"  # noqa: S108
 _PERSISTS = "persists: other programs run what is written there"
 _REMOVES = "destroys: it removes what git keeps of the work"
 _PAST = {"read": "read", "write": "written", "delete": "deleted"}

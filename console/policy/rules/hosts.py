@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 from console.domain.calls.permission import Verdict
 from console.policy.rules.loading import Settings
 from console.policy.rules.rule import Family
-from console.policy.rules.verdicts import BY_RULE, NO_RULE, Part
+from console.policy.rules.verdicts import BY_RULE, LOOPBACK, NO_RULE, Part
 
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\Z")
 _PORTS = {"http": 80, "https": 443, "ftp": 21, "ssh": 22, "git": 9418, "ws": 80, "wss": 443}
+_LOOPBACK = re.compile(r"localhost|127(?:\.\d{1,3}){3}|::1|0\.0\.0\.0")
+"""Names and addresses of the machine itself, or of a network namespace (ip(7), ipv6(7))."""
 _UNSAFE = re.compile(r"[\s\\{}\[\]<>^`|\"']")
 
 
@@ -75,7 +77,8 @@ def _checked(host: str, port: int | None) -> Destination | None:
 class HostRules:
     """The network rules of one policy."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, has_loopback: bool = False) -> None:
+        self._has_loopback = has_loopback
         self._lists = [(kind, settings.of(kind, Family.NETWORK)) for kind in ("deny", "ask", "allow")]
 
     def judge(self, text: str, is_url: bool) -> Part:
@@ -88,7 +91,8 @@ class HostRules:
             for rule in rules:
                 if rule.covers_host(there.host, there.port) and (kind != "allow" or rule.port in (None, there.port)):
                     return Part(shown, verdict, rule.text, "network", BY_RULE[kind], names=(there.host,))
-        return Part(shown, Verdict.ASK, NO_RULE, "network", f"no rule says whether {there.host} may be reached", names=(there.host,))
+        name = LOOPBACK if self._has_loopback and _LOOPBACK.fullmatch(there.host) else NO_RULE
+        return Part(shown, Verdict.ASK, name, "network", f"no rule says whether {there.host} may be reached", names=(there.host,))
 
     def _unread(self, shown: str) -> Part:
         """What is no single host for certain: any denial may be meant."""

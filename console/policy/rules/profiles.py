@@ -16,7 +16,7 @@ from typing import Any
 
 from console.domain.calls.permission import DangerClass, Verdict
 from console.domain.errors import UsageProblem
-from console.policy.rules.verdicts import Judgement, Part, worst
+from console.policy.rules.verdicts import LOOPBACK, SCRATCH, Judgement, Part, worst
 
 WORK = "workspace programs"
 """The rule of a program that builds, tests or runs what the agent can write."""
@@ -104,6 +104,6 @@ def _settled(part: Part, profile: Profile, standing: Standing) -> Part:
         return replace(part, verdict=Verdict.DENY)
     if part.rule == WORK and standing is not Standing.OPEN:
         return replace(part, verdict=Verdict.ALLOW, reason=_CONTAINED if standing is Standing.CONTAINED else _ACCEPTED)
-    if part.rule == PATTERN and standing is Standing.CONTAINED:
+    if part.rule in (PATTERN, SCRATCH, LOOPBACK) and standing is Standing.CONTAINED:
         return replace(part, verdict=Verdict.ALLOW)
     return part

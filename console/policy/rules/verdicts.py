@@ -11,6 +11,10 @@ from console.domain.calls.permission import Verdict, rank_of, worst_of
 _RANK = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 NO_RULE = "no rule"
 """The rule's name where no rule covers a call: a person is asked."""
+SCRATCH = "own scratch"
+"""The rule of a file below /tmp, which an agent in a sandbox has for itself. Elsewhere a person is asked."""
+LOOPBACK = "own loopback"
+"""The rule of a server at this machine's own address, which is the sandbox's own in one with a network of its own."""
 RUN_BY_OPTION = "programs in options"
 """The same where an argument names a program that would be run: it is denied."""
 BY_RULE = {"deny": "blocked by rule", "ask": "a rule asks a person", "allow": "allowed by rule"}

@@ -215,6 +215,7 @@ class _Options:
 
     def _value(self, kind: str, value: str, name: str) -> None:
         self._values.append((name, value))
+        kind, value = _meant(kind, value)
         if name == "-C" and kind == "list" and self._described.special != "tar":  # git: everything after it is read from there
             self._made.base = posixpath.join(self._made.base, value)
             self._made.uses.append(Use("list", self._made.base, f"option {name}"))
@@ -234,6 +235,11 @@ class _Options:
             self._made.ask(f"option {name} does what cannot be checked", value)
         elif kind != "text":
             self._made.uses.append(Use(kind, value, f"option {name}"))
+
+
+def _meant(kind: str, value: str) -> tuple[str, str]:
+    """A value that is a text, or a file behind an ``@``, as that which it is."""
+    return (kind, value) if kind != "data" else ("read", value[1:]) if value[:1] == "@" else ("text", value)
 
 
 class _Operands:
@@ -275,7 +281,9 @@ class _Operands:
         self._go()
 
     def _here(self, here: tuple[str, ...]) -> None:
-        """The folder that it runs in, where it reads that one without a file."""
+        """The folder that it runs in, where it reads that one without a file, or what comes in from elsewhere."""
+        if {"patch", "patch*"} & set(self._described.operands) and not any(use.kind == "patch" for use in self._made.uses):
+            self._made.ask("which files the patch on its input changes is not known")
         if here and (self._lacks or not self._names_files()) and ("always" in here or self._seen & set(here)):
             self._made.uses.append(Use(self._described.reads, ".", HERE))
 
@@ -399,6 +407,9 @@ class _Operands:
         names = (
             () if self._seen & {"-T", "--no-target-directory"} else tuple(posixpath.basename(one.rstrip("/")) or "." for one in operands)
         )
+        if {"-s", "--symbolic"} & self._seen and self._described.options.get("-r") == "flags" and not {"-r", "--relative"} & self._seen:
+            self._made.uses += [Use("linked", one, destination) for one in operands]  # ln: what it says is read from where it lies
+            operands = []
         self._made.uses += [Use("move" if moves else "read", one, "source") for one in operands]
         self._made.uses.append(Use("into", destination, "destination", names))
 

@@ -23,7 +23,7 @@ from console.domain.calls.permission import Verdict
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
 from console.policy.files.walk import WHOLE, Way
-from console.policy.git.calls import Known, NothingKnown, Trigger, judge_discard, judge_git, overrides
+from console.policy.git.calls import Known, NothingKnown, judge_discard, judge_git, overrides
 from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
 from console.policy.rules.loading import Settings
@@ -36,9 +36,9 @@ from console.policy.shell.commands import CommandRules, Program, find_program
 from console.policy.shell.effects import UseRules
 from console.policy.shell.fronts import Started
 from console.policy.shell.lexer import Refused, Target, check_text
-from console.policy.shell.lines import Simple, simple_commands
+from console.policy.shell.lines import Simple, fed, simple_commands
 from console.policy.shell.moves import Moves
-from console.policy.shell.named_files import denied_reads, has_too_many, outside, perhaps_written, texts_in, written
+from console.policy.shell.named_files import beyond, denied_reads, has_too_many, texts_in, written
 from console.policy.shell.plain import READ_NO_VARIABLE, is_rewritten
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
@@ -82,8 +82,9 @@ class Policy:
         self.profile = profile
         """None: the rules are an operator's own, and nothing is decided beside them."""
         self.catalogue = catalogue
-        self.files = FileRules(settings, _protected(catalogue.protected))
-        self.hosts = HostRules(settings)
+        runs = profile is not None and bool(profile.work)
+        self.files = FileRules(settings, _protected(catalogue.protected), has_scratch=runs)
+        self.hosts = HostRules(settings, has_loopback=runs)
         self.mcp = McpRules(settings)
         self.commands = CommandRules(settings, catalogue.spellings)
         self.dangers = tuple(dangers)
@@ -130,8 +131,7 @@ class ShellJudge:
             return self._plainer(text, place) or denied("parse", "static shell only", error.why, text[:200])
         if any(is_rewritten(simple.argv) for simple in simples) and (plain := self._plainer(text, place)) is not None:
             return plain
-        parts: list[Part] = []
-        steps: list[Step] = []
+        parts, steps = list[Part](), list[Step]()
         before, moves = "", Moves(self._policy, self._files, place.cwd, is_strict=not self._work.programs)
         for at, simple in enumerate(simples):
             parts += moves.joined(simple, _source(text, simple))
@@ -146,12 +146,13 @@ class ShellJudge:
                 parts += found
                 steps.append(step)
             before = ""
-        return worst(parts, () if moves.is_uncertain else tuple(steps))
+        is_certain = not (moves.is_uncertain or any(simple.behind for simple in simples))
+        return worst(parts, tuple(steps) if is_certain else ())
 
     def _simple(self, simple: Simple, place: Place, shown: str, joined: str) -> tuple[list[Part], Step]:
         """Every part of one simple command with its redirects, and the step that executes it."""
         argv = self._work.expanded(simple.words, place.cwd)
-        found, program = self._command(argv or simple.argv, place, shown)
+        found, program = self._command(fed(argv or simple.argv, simple.targets), place, shown)
         redirects: list[Redirect] = []
         for target in simple.targets:
             part, moved = judge_redirect(target, place.cwd, self._policy.files, self._files)
@@ -172,9 +173,9 @@ class ShellJudge:
         parts = [*found.parts, *(part for group in plain.groups for part in self._text(group, deeper).parts)]
         if plain.changes and any(part.use == "run" and part.rule != WORK and part.names[0] not in READ_NO_VARIABLE for part in parts):
             return None
-        if plain.lists:
-            parts.append(Part(text[:200], Verdict.ASK, PATTERN, "parse", "each listed name lies below the folders that were judged"))
-        parts += [_sourced(path, place, self._files, self._known) for path in plain.sourced]
+        why = "each listed name lies below the folders that were judged"
+        parts += [Part(text[:200], Verdict.ASK, PATTERN, "parse", why)] if plain.lists else []
+        parts += [_sourced(path, place, self._files, self._policy.settings.workspace) for path in plain.sourced]
         return worst(parts)
 
     def _command(self, argv: tuple[str, ...], place: Place, text: str = "") -> tuple[list[Part], Program]:
@@ -192,22 +193,24 @@ class ShellJudge:
             return [refused], program
         started = self._work.started(argv, program, place.cwd)
         own = self._allowed(argv, program, described, reading, place, shown)
+        reading = Reading() if own.rule == WORK and len(argv) == 1 else reading  # env alone shows what such a program sees too
         parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
-        if rule := self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files, reading.verb):
+        asked = self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files, reading.verb)
+        if (rule := asked) and not (own.rule == WORK and _only_tells(argv, program)):
             parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "a rule asks a person"))
         if danger := _danger(self._policy.dangers, argv, program, started.verb or reading.verb, place):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
         if "git" in program.names and program.path:
-            folder = absolute(reading.base or ".", place.cwd)
-            parts += judge_git(folder, self._policy.settings.workspace, self._files, self._known, shown)
-            parts += judge_discard(argv, reading.words, folder, self._files, shown)
+            folder, home = absolute(reading.base or ".", place.cwd), self._policy.settings.workspace
+            parts += judge_git(folder, home, self._files, self._known, shown) + judge_discard(
+                argv, reading.words, folder, self._files, shown
+            )
         parts += self._named(argv, program, described, reading, place)
         if own.rule == WORK and has_too_many(argv):
             parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", "it is given more words or texts than are looked through"))
         elif own.rule == WORK:
-            parts += outside(self._uses, self._files, argv, place.cwd)
-            parts += perhaps_written(self._uses, argv, place.cwd, self._policy.settings.workspace)
+            parts += beyond(self._uses, self._files, argv, place.cwd, self._policy.settings.workspace)
             deeper = replace(place, depth=place.depth + 1, texts=place.texts + 1)
             parts += [part for text in texts_in(argv) if place.texts < TEXTS for part in _perhaps_run(self._text(text, deeper).parts)]
         parts += self._of_started(started, own, place)
@@ -225,10 +228,7 @@ class ShellJudge:
         return denied_reads(self._uses, asked, place.cwd) + parts
 
     def _of_started(self, started: Started, own: Part, place: Place) -> list[Part]:
-        """What ``own`` starts, judged. Of Python's modules only such as start others are known by their names.
-
-        A rule that an operator wrote for a program goes before what is not known of its subcommand.
-        """
+        """What ``own`` starts, judged; of Python's modules only such as start others. An operator's rule goes before what is not known."""
         place = replace(place, depth=place.depth + 1, started=True)
         parts = [replace(own, verdict=Verdict.ASK, rule=NO_RULE, reason=started.asks)] if started.asks and own.rule == WORK else []
         if started.inner and not (started.is_module and self._policy.catalogue.front_of(started.inner[0]) is None):
@@ -255,10 +255,11 @@ class ShellJudge:
             return Part(shown, Verdict.ASK, name, "program", f"{program.name} gives the command unknown arguments")
         if wraps and reading.inners and not described.runner:
             return Part(shown, Verdict.ALLOW, "unwrapped", "program", f"{program.name} runs a command that is checked by itself")
-        if described.runner and not marked:
+        is_work = rule is None and self._work.runs(argv, program, place.cwd)
+        if described.runner and not (marked or is_work):
             return Part(shown, Verdict.DENY, "runners", "program", f"{program.name} {described.swallows}")
         is_own = place.started and not program.path and "/" not in program.called
-        if rule is None and (is_own or self._work.runs(argv, program, place.cwd)):
+        if is_work or (rule is None and is_own) or (rule is None and self._work.programs and _only_tells(argv, program)):
             return Part(shown, Verdict.ASK, WORK, "program", NOT_CONTAINED)
         if rule is None:
             return Part(shown, Verdict.ASK, NO_RULE, "program", f"no rule says whether {program.name} may run")
@@ -277,8 +278,7 @@ class ShellJudge:
                 parts.append(Part(word, Verdict.DENY, rule.text, "program", f"{program.name} may run it, and that is blocked by rule"))
         parts += self._as_its_file(argv, program, place)
         if program.names & _APPLETS and len(argv) > 1 and place.depth <= DEPTH:
-            inner = self._command(argv[1:], replace(place, depth=place.depth + 1))[0]
-            parts += [part for part in inner if part.verdict is Verdict.DENY]
+            parts += [part for part in self._command(argv[1:], replace(place, depth=place.depth + 1))[0] if part.verdict is Verdict.DENY]
         if program.names & SHELLS and place.depth <= DEPTH and (script := script_of(argv)):
             found = self._text(script, replace(place, depth=place.depth + 1))
             if self._work.programs:
@@ -312,14 +312,17 @@ def _perhaps_run(parts: Iterable[Part]) -> Iterator[Part]:
             yield replace(part, verdict=Verdict.ASK, reason=f"it may be run: {part.reason}", use="", names=())
 
 
-def _sourced(path: str, place: Place, files: Once, known: Known) -> Part:
-    """A script that activates a virtual environment runs in the shell itself: it must be one that lay there before the session."""
-    file = absolute(path, place.cwd)
-    facts = files.look(file)
-    is_known = known.was_there(Trigger(file, "it is read by the shell", f"source {file}"), facts.changed_ns)
-    if facts.kind != "file" or facts.real != file or not is_known:
-        why = f"it is not certain that {path} is what it was before the session"
-        return Part(f"source {path}", Verdict.ASK, NO_RULE, "program", why)
+def _only_tells(argv: tuple[str, ...], program: Program) -> bool:
+    """Whether a program is asked for nothing but its version, or how it is called."""
+    return program.in_search and len(argv) == 2 and argv[1] in ("--version", "--help", "version")
+
+
+def _sourced(path: str, place: Place, files: Once, workspace: str) -> Part:
+    """A script that the shell itself reads does what a program of the workspace does, if it lies there."""
+    facts, home = files.look(absolute(path, place.cwd)), files.look(workspace).real.rstrip("/")
+    is_found = facts.kind == "file" or (facts.kind == "missing" and "/" in path)  # a bare name is looked for in other places too
+    if not is_found or not home or not facts.real.startswith(f"{home}/"):
+        return Part(f"source {path}", Verdict.ASK, NO_RULE, "program", f"{path} is read by the shell, and lies outside of the workspace")
     return Part(f"source {path}", Verdict.ASK, WORK, "program", NOT_CONTAINED)
 
 
@@ -377,11 +380,8 @@ def _oddities(simple: Simple, found: list[Part], place: Place, work: WorkspacePr
             asked = Part(word.value, Verdict.ASK, "static shell only", "parse", why)
             parts.append(work.names(word, found, place.cwd) or asked)
     if simple.behind:
-        parts.append(
-            Part(
-                " ".join(simple.argv), Verdict.ASK, "static shell only", "parse", "it runs in the background (&), after the call has ended"
-            )
-        )
+        rule = WORK if work.programs else "static shell only"
+        parts.append(Part(" ".join(simple.argv), Verdict.ASK, rule, "parse", "it runs in the background (&), after the call has ended"))
     return parts
 
 

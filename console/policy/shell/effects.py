@@ -14,6 +14,7 @@ from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
 from console.policy.rules.verdicts import NO_RULE, RUN_BY_OPTION, Part, no_looser_than, worst
 from console.policy.shell.argv import Use
+from console.policy.tools.patches import targets_of
 
 _REQUIREMENT = re.compile(
     r"[A-Za-z0-9]([A-Za-z0-9._-]{0,120}[A-Za-z0-9])?(\[[A-Za-z0-9,._-]{1,120}\])?((==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!-]{1,60},?){0,8}\Z"
@@ -25,8 +26,8 @@ _PATTERN = re.compile(r"[*?\[\\]")
 _SCP = re.compile(r"(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9._-]+):(?!//)(\S+)\Z")
 
 _ACTIONS = {
-    **dict.fromkeys(("read", "list", "maybe", "pathspec", "follow", "tracked", "worktree"), "read"),
-    **dict.fromkeys(("write", "make", "into", "device"), "write"),
+    **dict.fromkeys(("read", "list", "maybe", "pathspec", "follow", "tracked", "worktree", "linked"), "read"),
+    **dict.fromkeys(("write", "make", "into", "device", "patch"), "write"),
     **dict.fromkeys(("delete", "move"), "delete"),
     **dict.fromkeys(("url", "host", "remote", "package"), "connect"),
 }
@@ -58,10 +59,10 @@ class UseRules:
             case "follow" | "move" | "into" | "device" | "tracked" | "worktree":
                 judges = {"follow": self._follow, "move": self._move, "into": self._into, "device": self._device}
                 return judges.get(use.kind, self._of_git)(use, cwd)
-            case "url":
-                return self._url(use.value)
-            case "host":
-                return self._hosts.judge(use.value.rpartition("@")[2], is_url=False)
+            case "patch" | "linked":
+                return (_patched if use.kind == "patch" else _linked)(self._rules, self._files, use, cwd)
+            case "url" | "host":
+                return self._url(use.value) if use.kind == "url" else self._hosts.judge(use.value.rpartition("@")[2], is_url=False)
             case "remote":
                 return self._remote(use.value, cwd)
             case "package":
@@ -72,7 +73,7 @@ class UseRules:
                 return Part(use.value, Verdict.ASK, "not described", "options", use.why)
 
     def _move(self, use: Use, cwd: str) -> Part:
-        return self._worst([self._rules.judge(kind, use.value, cwd, self._files) for kind in ("read", "delete")])
+        return _worst([self._rules.judge(kind, use.value, cwd, self._files) for kind in ("read", "delete")])
 
     def _named(self, use: Use, cwd: str) -> Part:
         return self._of_git(replace(use, kind="worktree"), cwd)
@@ -86,7 +87,7 @@ class UseRules:
         if repository is None or index is None or index.problem:
             return self._rules.judge("read", use.value, cwd, self._files, use.way)
         tracked = self._rules.judge_names(folder, repository.folder, index.names, index.text, self._files)
-        return tracked if use.kind == "tracked" else self._worst([tracked, self._rules.judge("read", use.value, cwd, self._files, use.way)])
+        return tracked if use.kind == "tracked" else _worst([tracked, self._rules.judge("read", use.value, cwd, self._files, use.way)])
 
     def _pattern(self, use: Use, cwd: str) -> Part | None:
         """A word that git takes for a pattern of files, or for a search; None: it is none, or may mean all that lies here."""
@@ -120,11 +121,7 @@ class UseRules:
         if facts.kind != "folder" or not use.names:
             return self._rules.judge("write", use.value, cwd, self._files)
         whole = [self._rules.judge("make", use.value, cwd, self._files)] if "." in use.names or ".." in use.names else []
-        return self._worst(whole + [self._rules.judge("write", f"{use.value.rstrip('/')}/{name}", cwd, self._files) for name in use.names])
-
-    def _worst(self, parts: list[Part]) -> Part:
-        found = worst(parts)
-        return next(part for part in parts if part.verdict is found.verdict)
+        return _worst(whole + [self._rules.judge("write", f"{use.value.rstrip('/')}/{name}", cwd, self._files) for name in use.names])
 
     def _url(self, value: str) -> Part:
         url = value if "://" in value else f"http://{value}"
@@ -152,3 +149,25 @@ class UseRules:
             return Part(value, Verdict.ASK, NO_RULE, "options", "it is no plain name of a package")
         refused = self._declared.package("pip", re.split(r"[\[=<>~!]", value, maxsplit=1)[0]) if self._declared else None
         return refused or Part(value, Verdict.ALLOW, "packages", "options", "a package by its name, from the registries that are set")
+
+
+def _worst(parts: list[Part]) -> Part:
+    found = worst(parts)
+    return next(part for part in parts if part.verdict is found.verdict)
+
+
+def _linked(rules: FileRules, files: Files, use: Use, cwd: str) -> Part:
+    """What a link says, from where it lies: in the destination, or beside it."""
+    is_folder = files.look(absolute(use.why, cwd)).kind == "folder"
+    place = use.why if is_folder else posixpath.dirname(use.why.rstrip("/"))
+    return rules.judge("read", use.value, absolute(place or ".", cwd), files)
+
+
+def _patched(rules: FileRules, files: Files, use: Use, cwd: str) -> Part:
+    """A patch: the files that it names are changed."""
+    part = rules.judge("read", use.value, cwd, files)
+    text = files.text(absolute(use.value, cwd)) if part.verdict is Verdict.ALLOW else None
+    targets = targets_of(text) if text is not None else ()
+    if part.verdict is Verdict.ALLOW and not targets:
+        return Part(use.value, Verdict.ASK, NO_RULE, "file", "which files the patch changes is not certain")
+    return _worst([part, *(rules.judge("write", target, cwd, files) for target in targets)])

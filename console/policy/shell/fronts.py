@@ -95,7 +95,9 @@ def reaching(front: Front, words: Sequence[str]) -> str:
     name, certain, behind = words[0].rpartition("/")[2], 0, False
     if name in front.local:
         return ""
-    for word in words[1:]:
+    for at, word in enumerate(words[1:], 1):
+        if word == "--" and at > 1:  # what comes behind it are arguments of something else, or its first word is the subcommand itself
+            return reaching(front, (words[0], *words[at + 1 : at + 2]))
         if not certain and not behind and f"{name}/{word}" in front.local:
             return ""
         for one in dict.fromkeys((word, *word.split(":"))):
@@ -119,6 +121,8 @@ def _behind_options(front: Front, words: Sequence[str]) -> tuple[str, ...] | Sta
         if front.module and (module := _module(front, words[at:])):
             return Started(module, is_module=True)
         if name in front.valued:
+            if (value if glued else "".join(words[at + 1 : at + 2]))[:1] in ("|", "!"):
+                return Started(asks=f"{word} may name a program that it runs")
             at += 1 if glued else 2
         elif word in front.flags or name in front.flags or (front.assigns and _VARIABLE.match(word)):
             at += 1

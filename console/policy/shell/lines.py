@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import tree_sitter
@@ -139,6 +139,14 @@ def _check_start(simple: Simple) -> None:
         raise Refused("the program's name would be expanded by the shell", first.start)
     if not first.value:
         raise Refused("the program's name is empty", first.start)
+
+
+def fed(argv: tuple[str, ...], targets: Sequence[Target]) -> tuple[str, ...]:
+    """The words of ``patch`` and ``git apply`` with the file that they get as their input."""
+    name, files = argv[0].rpartition("/")[2], [target.word.value for target in targets if target.operator == "<"]
+    if len(files) != 1 or not (name == "patch" or (name == "git" and argv[1:2] == ("apply",))):
+        return argv
+    return (*argv, "-i", files[0]) if name == "patch" else (*argv, files[0])
 
 
 def is_built_of(text: str, more: frozenset[str]) -> bool:

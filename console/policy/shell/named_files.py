@@ -23,6 +23,12 @@ _TEXTS = re.compile(r"(?i)-[kgem]\Z|--?[\w-]*(?:pattern|grep|filter|match|ignore
 """Options whose value begins with a slash though it names no file: an expression, or a part of an address."""
 _SEARCHED = re.compile(r"-(?:[IL]|isystem)(?!.*=)")
 """Folders that compilers only read."""
+_BUILDS = frozenset(
+    {"sphinx-build", "sphinx-apidoc", "sphinx-autogen", "convert", "magick", "ffmpeg", "sox", "papermill", "objcopy", "strip"}
+)
+"""Programs that write what one of their operands names."""
+_OFFERED = re.compile(r"(?:-{1,2}[\w-]+=|-[a-zA-Z])?(?:\w+://)?(?:0\.0\.0\.0|\[::\]|::)(?::\d+)?/?\Z")
+"""All addresses of a machine, as an option or an operand of a server names them."""
 _SIMPLE = re.compile(r"[\w./~@%+:,=-]+\Z")
 _IN_TEXT = re.compile(r"[\s'\"();,=]+")
 _SEPARATORS = re.compile(r"[=@:,;]")
@@ -80,12 +86,28 @@ def _is_text(word: str) -> bool:
     return " " in word.strip()
 
 
+def beyond(uses: UseRules, files: Files, argv: tuple[str, ...], cwd: str, workspace: str) -> list[Part]:
+    """What a program of the workspace is given that reaches beyond its work: files outside, places that others run, all addresses."""
+    return [*outside(uses, files, argv, cwd), *offered(argv), *perhaps_written(uses, argv, cwd, workspace)]
+
+
+def offered(argv: Sequence[str]) -> list[Part]:
+    """A question for a server that answers on all addresses."""
+    found = next((word for word in argv[1:] if _OFFERED.match(word)), "")
+    why = "it answers on all addresses of this machine, so that others may connect"
+    return [Part(found, Verdict.ASK, NO_RULE, "network", why)] if found else []
+
+
 def perhaps_written(uses: UseRules, argv: tuple[str, ...], cwd: str, workspace: str) -> list[Part]:
     """A question for each place of the workspace where a rule denies to write and that one of its programs is given: it may write there.
 
     A place that other programs run or read from counts as the value of an option alone: as an operand it is what is checked or shown.
     """
-    given = [*_given(argv), *((piece, False) for word in argv[1:] if " " in word for piece in _IN_TEXT.split(word)[:_PIECES])]
+    builds = argv[0].rpartition("/")[2] in _BUILDS
+    given = [
+        *((word, is_value or builds) for word, is_value in _given(argv)),
+        *((piece, False) for word in argv[1:] if " " in word for piece in _IN_TEXT.split(word)[:_PIECES]),
+    ]
     found: dict[str, Part] = {}
     for word, is_value in given:
         for path in (word, f"{word}/x") if word and len(word) < 1024 and word.isprintable() and word not in found else ():

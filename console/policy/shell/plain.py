@@ -47,7 +47,6 @@ READ_NO_VARIABLE = frozenset({"echo", "printf", "test", "true", "false", "pwd"})
 """Builtins that do the same whatever the variables of their environment are."""
 _SHOWN = re.compile(r"\$(?:\?|(?:{0})\b|\{{(?:{0})\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD"))
 """Variables that hold no secret, and ``$?``, where they are only printed."""
-_ACTIVATE = re.compile(r"[\w./-]*/bin/activate\Z")
 _HARMLESS = re.compile(
     r"(?:(?!(?:cd|f|man|mail|module_)?path\b|home\b|ifs\b|prompt\b|shell\b|argv\b|cwd\b|status\b|\w*proxy\b)[a-z][a-z0-9_]{0,11}|[A-Z]|FOO)=.*"
     r"|(?:CI|DEBUG|VERBOSE|TZ|LANG|LANGUAGE|LC_[A-Z]+|COLUMNS|LINES|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|PORT)="
@@ -77,7 +76,7 @@ class Plain:
     changes: bool = False
     """A variable is set that other programs may read: of programs of the workspace alone that is no matter."""
     sourced: tuple[str, ...] = ()
-    """Files that activate a virtual environment."""
+    """Files that the shell itself reads."""
     lists: bool = False
     """A command is given names that another one lists."""
     groups: tuple[str, ...] = ()
@@ -385,7 +384,7 @@ class _Statements:
             return self._exported(words[1:])
         if words[:1] in (["."], ["source"]):
             self.sourced += words[1:]
-            return [] if len(words) == 2 and _ACTIVATE.match(words[1]) and not _MOVES & {*map(_bare, self.tokens)} else None
+            return [] if len(words) == 2 and _PLAIN.match(words[1]) and not _MOVES & {*map(_bare, self.tokens)} else None
         return _simple(words)
 
     def _is_own_job(self, word: str) -> bool:
@@ -417,7 +416,7 @@ def _simple(words: list[str]) -> list[str] | None:
         behind = ["", *words[:-1]]  # what a redirect names is a file
         return [word if before[-1:] in ("<", ">", "|", "&") else _SHOWN.sub("x", word) for before, word in zip(behind, words, strict=True)]
     if name in _BUILTINS:
-        known = r"[-+][euxo]+|pipefail|errexit|nounset|xtrace" if name == "set" else r"-?\d+|%[\d%+-]?|\"?\$!\"?|-[lnrp]+"
+        known = r"[-+][aeuxo]+|pipefail|errexit|nounset|xtrace" if name == "set" else r"-?\d+|%[\d%+-]?|\"?\$!\"?|-[lnrp]+"
         return [] if all(re.fullmatch(known, word) for word in words[1:]) else None
     if name in ("[", "[["):
         is_test = len(words) > 2 and words[-1] == {"[": "]", "[[": "]]"}[name]

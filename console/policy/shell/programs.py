@@ -14,7 +14,8 @@ from console.policy.shell.fronts import Front, read_fronts
 
 KINDS = frozenset(
     # a file it reads (a folder: all below it), looks at, reads through links too, writes, makes, removes; reads if it is there;
-    # reads what a pattern of git's may mean; reads and removes; unsure: takes a value, and asks; pair: two texts
+    # reads what a pattern of git's may mean; reads and removes; unsure: takes a value, and asks; pair: two texts;
+    # patch: one whose targets are changed; data: a text, or a file behind an @
     [
         "text",
         "read",
@@ -34,6 +35,8 @@ KINDS = frozenset(
         "run",
         "ask",
         "unsure",
+        "data",
+        "patch",
         "pair",
         "inner",
         "format",

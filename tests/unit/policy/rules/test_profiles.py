@@ -8,7 +8,6 @@ import json
 import re
 import subprocess
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
 from console.domain.network import Sensitivity
 from console.policy.files.disk import Disk
-from console.policy.git.calls import Trigger
 from console.policy.judge import Call, Context, judge
 from console.policy.review.expected_verdicts import Case, read_table
 from console.policy.rules.loading import read_settings
@@ -41,7 +39,9 @@ RUNS_ITS_OWN = {
     *("./run.sh", "/workspace/run.sh", "/workspace/data/../run.sh", "./nothing", "./curl.sh", "./a.txt", "bash run.sh", "bash x.sh"),
     *("bash -c ls", "/usr/bin/../bin/bash -c id"),
     *("make", "make -f x", "make all", "npm run x", "node -e x", "node -e 1", "python3 -c x", "python3 run.py", "python3 -c 'import os'"),
-    *("perl -e x", "perl -e 'system(1)'", "env python3 -c 1"),
+    *("perl -e x", "perl -e 'system(1)'", "env python3 -c 1", ". ./run.sh", ". run.sh", "env"),
+    *("source run.sh", "source ./activate", "cat a.txt & cat b.txt", "grep x a.txt &"),
+    "docker ps",  # it looks at the engine of this host, as a program of the workspace may
 }  # fmt: skip
 """Rows that do no more than run a program of the workspace: these are what *coding* allows in a sandbox, and asks about elsewhere."""
 
@@ -176,20 +176,67 @@ def test_a_literal_message_is_read_and_what_would_be_substituted_asks(workspace:
     assert judge(Call("Bash", commit + "; sudo id"), made).verdict is Verdict.DENY
 
 
-def test_a_virtual_environment_is_activated_where_it_lay_there_before_the_session(workspace: str) -> None:
-    class Before:
-        def was_there(self, trigger: Trigger, changed_ns: int) -> bool:
-            return trigger.file == f"{workspace}/.venv/bin/activate"
-
-    (Path(workspace) / ".venv/bin").mkdir(parents=True)
-    (Path(workspace) / ".venv/bin/activate").write_text("x")
+def test_what_the_shell_reads_counts_as_a_program_of_the_workspace(workspace: str) -> None:
+    (Path(workspace) / "env.sh").write_text("x")
     for standing, verdict in ((Standing.CONTAINED, Verdict.ALLOW), (Standing.OPEN, Verdict.ASK)):
         made = context(policy("coding", workspace), Disk(), standing)
-        known = replace(made, known=Before())
-        for text in (". .venv/bin/activate", "source .venv/bin/activate && pytest -q"):
-            assert judge(Call("Bash", text), known).verdict is verdict
-            assert judge(Call("Bash", text), made).verdict is Verdict.ASK, "nobody knows what it was before"
-        assert judge(Call("Bash", "source x.sh"), known).verdict is Verdict.ASK
+        for text in (
+            ". .venv/bin/activate",
+            "source .venv/bin/activate && pytest -q",
+            "python3 -m venv v && . v/bin/activate",
+            "source env.sh",
+        ):
+            assert judge(Call("Bash", text), made).verdict is verdict, text
+        for text in ("source ../x.sh", ". /etc/profile", "source nothing", "source $X", "source env.sh && git push"):
+            assert judge(Call("Bash", text), made).verdict is Verdict.ASK, text
+
+
+def test_a_sandbox_has_its_own_scratch_and_its_own_loopback(workspace: str) -> None:
+    texts = (
+        "make > /tmp/made.log 2>&1",
+        "cat /tmp/made.log",
+        "rm -rf /tmp/made",
+        "curl -s localhost:8000/x",
+        "curl -d a=b http://127.0.0.1:1/",
+    )
+    for standing, verdict in ((Standing.CONTAINED, Verdict.ALLOW), (Standing.OPEN, Verdict.ASK), (Standing.ACCEPTED, Verdict.ASK)):
+        made = context(policy("coding", workspace), Disk(), standing)
+        assert {text: judge(Call("Bash", text), made).verdict for text in texts} == dict.fromkeys(texts, verdict)
+    contained = context(policy("coding", workspace), Disk(), Standing.CONTAINED)
+    beside = f"/{workspace.split('/')[1]}/{workspace.split('/')[2]}/x"
+    for text in (f"rm -rf {beside}", "cat /var/tmp/x", "curl localhost.example.com", "curl -L localhost", "curl -d @/etc/passwd localhost"):
+        assert judge(Call("Bash", text), contained).verdict is Verdict.ASK, text
+    assert judge(Call("WebFetch", "http://localhost:3000/"), contained).verdict is Verdict.ALLOW
+
+
+def test_a_search_by_a_tool_is_judged_by_the_folder_that_it_looks_in(workspace: str) -> None:
+    made = context(policy("coding", workspace), Disk(), Standing.CONTAINED)
+    assert judge(Call("Grep", "def x"), made).verdict is Verdict.ALLOW
+    assert judge(Call("Grep", "x", detail=json.dumps({"pattern": "x", "path": "src"})), made).verdict is Verdict.ALLOW
+    assert judge(Call("Grep", "x", detail=json.dumps({"pattern": "x", "path": "/etc"})), made).verdict is Verdict.ASK
+    assert judge(Call("Grep", "x", detail=json.dumps({"pattern": "x", "path": "/root/.ssh/id_rsa"})), made).verdict is Verdict.DENY
+    assert judge(Call("Grep", "/root/.ssh/id_rsa"), made).verdict is Verdict.DENY
+
+
+def test_a_patch_is_judged_by_the_files_that_it_names(workspace: str) -> None:
+    made = context(policy("coding", workspace), Disk(), Standing.CONTAINED)
+    head = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-x\n+y\n"
+    for name, content in (
+        ("good", head.format("src/index.ts")),
+        ("hook", head.format(".git/hooks/pre-commit")),
+        ("ci", head.format(".github/workflows/x.yml")),
+        ("up", head.format("../../x")),
+        ("link", "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n"),
+        ("ed", "1d\n" + head.format("src/index.ts")),
+        ("text", "nothing"),
+    ):
+        (Path(workspace) / f"{name}.patch").write_text(content)
+    for form in ("git apply {0}.patch", "git apply --check < {0}.patch", "patch -p1 < {0}.patch", "patch -p1 -i {0}.patch"):
+        allowed = [name for name in ("good", "hook", "ci", "up", "link", "ed", "text", "none")
+                   if judge(Call("Bash", form.format(name)), made).verdict is Verdict.ALLOW]  # fmt: skip
+        assert allowed == ["good"], form
+    for text in ("git apply", "patch -p1", "patch -d .. -i good.patch", "patch ../x good.patch", "cat good.patch | git apply"):
+        assert judge(Call("Bash", text), made).verdict is not Verdict.ALLOW, text
 
 
 def test_observe_allows_and_says_what_would_have_been() -> None:
