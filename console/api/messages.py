@@ -429,14 +429,6 @@ class UrlTestView(View, kw_only=True):
     """What a reviewer should see of ``entry`` before it is saved."""
 
 
-class EnvoyConfigView(View, kw_only=True):
-    """GET /api/envoy/config: the generated configuration as text."""
-
-    schema_version: int = SCHEMA_VERSION
-    version: int
-    text: str
-
-
 class EgressPage(View, kw_only=True):
     """GET /api/egress?limit=N, newest first."""
 

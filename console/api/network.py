@@ -118,3 +118,11 @@ class ModeHistoryView(View, kw_only=True):
     """Older isolations and proofs; changes of sensitivity and mode are always whole."""
     registrations: int = 0
     """Of private data, with those that changed nothing."""
+
+
+class EnvoyConfigView(View, kw_only=True):
+    """GET /api/envoy/config: the generated configuration as text."""
+
+    schema_version: int = SCHEMA_VERSION
+    version: int
+    text: str

@@ -145,7 +145,12 @@ def _short(receipt: Receipt, zero: StepStatus, doubts: list[str]) -> str:
 
 def not_watched_words(times: Iterable[Unwatched]) -> str:
     """When no guard looked for processes that run again."""
-    return f"Return watch: not watched {', '.join(f'from {clock_words(one.since)} to {clock_words(one.until)}' for one in times)}"
+    return f"Return watch: not watched {', '.join(map(_gap_words, times))}"
+
+
+def _gap_words(one: Unwatched) -> str:
+    since, until = clock_words(one.since), clock_words(one.until)
+    return f"from {since} to {until}" if since != until else f"for {one.until - one.since:.1f} s at {since}"
 
 
 def clock_words(at: float) -> str:

@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from console.api import endpoints as ep
 from console.api import messages as m
 from console.api.message import SCHEMA_VERSION
+from console.api.network import EnvoyConfigView
 from console.api.rearm import RearmProof
 from console.credentials.tokens import Tokens
 from console.domain.agent import Agent, AgentId
@@ -201,7 +202,7 @@ class OperatorRoutes:
 
     async def _envoy_config(self, _request: Request) -> Response:
         text = await asyncio.to_thread(self.egress.config_text)
-        return answer(m.EnvoyConfigView(version=self.network.allowlist.version, text=text))
+        return answer(EnvoyConfigView(version=self.network.allowlist.version, text=text))
 
     async def _egress(self, request: Request) -> Response:
         await asyncio.to_thread(self.scribe.settle, 2.0)

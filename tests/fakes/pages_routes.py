@@ -12,6 +12,7 @@ from starlette.routing import Route
 
 from console.api import allowlist_review as rv
 from console.api import messages as m
+from console.api.network import EnvoyConfigView
 from console.api.records import AuditPage, AuditRow, AuditVerdict, RestoreBody, RollbackDetailView, RollbackPage
 from console.domain.errors import ConsoleError
 from console.domain.network import Allowlist, AllowlistEntry, Sensitivity
@@ -188,7 +189,7 @@ class FakeRooms:
 
     async def _config(self, _request: Request) -> Response:
         text = "static_resources:\n  listeners:\n" + "".join(f"  - name: egress_{n}\n    filter_chains: []\n" for n in range(14))
-        return say(m.EnvoyConfigView(version=self.version, text=text))
+        return say(EnvoyConfigView(version=self.version, text=text))
 
     async def _egress(self, request: Request) -> Response:
         return say(m.EgressPage(egress=self.egress[: int(request.query_params.get("limit", "200"))]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 
 from console.domain.errors import ExitCode
 from console.domain.headline import headline_of
-from console.domain.kill import Connection, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Target
-from console.domain.verdict import judged, verdict, worst
+from console.domain.kill import Connection, Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Suspect, Target, Unwatched
+from console.domain.verdict import judged, not_watched_words, verdict, worst
 
 STEPS = tuple(Step(n, StepStatus.OK, 610.0 if n is StepName.ZERO else 1200.0) for n in StepName)
 SURVIVOR = Survivor("a0", 7, "D", "nfs_wait", "x", "why")
@@ -246,3 +247,11 @@ def test_a_persistence_check_that_is_unknown_is_a_later_step_and_no_doubt_about_
     receipt = Receipt("k", "i", "a-1", "r", "b", 1.0, steps=steps, targets=(target,), complete=True, persistence="unknown")
     found = verdict(receipt)
     assert found.verified_zero and found.exit_code is ExitCode.LATER_STEP and "Not done: persistence check." in headline_of(receipt)
+
+
+def test_a_gap_of_the_return_watch_within_one_second_is_said_by_its_length() -> None:
+    at = 1_800_000_000.0
+    clock = time.strftime("%H:%M:%S", time.localtime(at))
+    assert not_watched_words([Unwatched(at, at + 0.4)]) == f"Return watch: not watched for 0.4 s at {clock}"
+    later = time.strftime("%H:%M:%S", time.localtime(at + 2))
+    assert not_watched_words([Unwatched(at, at + 2)]) == f"Return watch: not watched from {clock} to {later}"

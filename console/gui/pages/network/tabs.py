@@ -8,7 +8,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QWidget
 
 from console.api import endpoints as ep
-from console.api.messages import AllowlistEntryBody, AllowlistView, EnvoyConfigView, UrlTestBody, UrlTestView
+from console.api.messages import AllowlistEntryBody, AllowlistView, UrlTestBody, UrlTestView
+from console.api.network import EnvoyConfigView
 from console.domain.errors import ConsoleError
 from console.gui.kit.layout import column, fill_bar, row
 from console.gui.pages.interface import Desk
