@@ -1,14 +1,11 @@
-"""Parts of sentences: numbers of things, notices, lists, names of accounts."""
+"""Parts of sentences: numbers of things, notices, lists."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 NO_REASON = "no reason given"
 """What stands in the place of a reason that a person left out."""
-
-_OPERATOR = re.compile(r"\boperator:([0-9]{1,10})(?:/login:([0-9]{1,10}))?\b")
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -35,22 +32,3 @@ def mode_words(mode: str) -> str:
 def listed(parts: Iterable[str]) -> str:
     """Sentences, and parts of some, as one list parted by semicolons: a full stop before a semicolon ends nothing."""
     return "; ".join(part.rstrip(" .") for part in parts if part)
-
-
-def with_names(text: str, name_of: Callable[[int], str]) -> str:
-    """Return ``text`` with the account's name for each ``operator:1000``; ``operator:0/login:1000`` names who logged in as well.
-
-    Give it what Watchfloor wrote, never what an agent did.
-    """
-
-    def named(found: re.Match[str]) -> str:
-        return name_of(int(found[1])) + (f", logged in as {name_of(int(found[2]))}" if found[2] else "")
-
-    return _OPERATOR.sub(named, text) if "operator:" in text else text
-
-
-def account_words(uid: int, login: str, full_name: str = "") -> str:
-    """``ann (Ann Adams, uid 1000)``; ``uid 1000`` alone when the host knows no such account."""
-    if not login:
-        return f"uid {uid}"
-    return f"{login} ({full_name}, uid {uid})" if full_name else f"{login} (uid {uid})"

@@ -17,8 +17,9 @@ from typing import Any
 
 from console.domain.kill import Receipt, receipt_from_json
 from console.killswitch.client.start import start_guard
+from console.killswitch.client.without_guard import find_tree
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.cgroups import find_mounts, find_tree, remove
+from console.killswitch.kernel.cgroups import find_mounts, remove
 from tests.fakes.supervisor_client import SupervisorClient
 from tests.leaks import cgroup_places
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
+from collections.abc import Callable
 from functools import lru_cache
 
-from console.domain.words import account_words, with_names
-
 LONGEST_NAME = 40
+_OPERATOR = re.compile(r"\boperator:([0-9]{1,10})(?:/login:([0-9]{1,10}))?\b")
 
 
 def operator() -> str:
@@ -45,6 +46,25 @@ def _words(uid: int) -> str:
 def named_here(by: str) -> str:
     """``operator:1000`` as a person reads it on this host, ``ann (Ann Adams, uid 1000)``, also within a sentence of Watchfloor's own."""
     return with_names(by, _words)
+
+
+def with_names(text: str, name_of: Callable[[int], str]) -> str:
+    """Return ``text`` with the account's name for each ``operator:1000``; ``operator:0/login:1000`` names who logged in as well.
+
+    Give it what Watchfloor wrote, never what an agent did.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        return name_of(int(found[1])) + (f", logged in as {name_of(int(found[2]))}" if found[2] else "")
+
+    return _OPERATOR.sub(named, text) if "operator:" in text else text
+
+
+def account_words(uid: int, login: str, full_name: str = "") -> str:
+    """``ann (Ann Adams, uid 1000)``; ``uid 1000`` alone when the host knows no such account."""
+    if not login:
+        return f"uid {uid}"
+    return f"{login} ({full_name}, uid {uid})" if full_name else f"{login} (uid {uid})"
 
 
 def _cleaned(name: str) -> str:

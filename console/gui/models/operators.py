@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from console.api.records import AccountsView
-from console.domain.words import account_words, with_names
+from console.domain.process.account import account_words, with_names
 
 MOST = 64
 """Numbers that are asked for at once."""

@@ -125,7 +125,7 @@ def press_without_guard(
     is_all = scope in ("all", ["all"])
     # Loaded here and not above: a panic through a living guard must not wait until a whole kill is imported.
     from console.killswitch.client.without_guard import WithoutGuard
-    from console.killswitch.kill.request import carry_out, wait_until_done
+    from console.killswitch.kill.request import carry_out
     from console.killswitch.kill.targets import Order
 
     # A shell's limit is often 1,024 files, and each agent takes up to nine.
@@ -134,7 +134,8 @@ def press_without_guard(
     ids = list(keeper.registry.held) if is_all else list(dict.fromkeys(scope))
     asked = Order(kill_id or new_kill_id(), "all" if is_all else ",".join(ids), reason[:500], by[:100], order[:200])
     kill = carry_out(keeper, asked, ids, (os.getpid(), os.getppid()))
-    wait_until_done(kill)
+    while not kill.is_done:  # nothing more is looked for and the receipt is on disk, or the disk has had its time
+        kill.finished.wait(0.02)
     receipt = kill.receipt()
     keeper.close(kill)
     return receipt

@@ -6,6 +6,7 @@ standard library alone, and the guard never loads this module.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -18,7 +19,7 @@ from urllib.parse import quote
 
 from console.domain.guard import RETURN_WATCH_S
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.cgroups import find_mounts, find_tree
+from console.killswitch.kernel.cgroups import Mounts, Tree, find_mounts, tree_places
 from console.killswitch.kernel.engine import Engine
 from console.killswitch.kill.receipt import UNHELD_FILE, Unheld, write_receipt
 from console.killswitch.kill.request import RECORD_S, in_thread
@@ -144,6 +145,19 @@ def _rows(path: Path, query: str, by: str) -> list[tuple[object, ...]]:
 def _booted_at() -> float:
     """Seconds since the epoch, less a margin for a clock that was set meanwhile."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) - 86_400.0
+
+
+def find_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree | None:
+    """The instance's existing tree, without making or moving anything; None when there is none. OSError when that is unclear."""
+    unclear: OSError | None = None
+    for root in tree_places(instance_id, mounts, recorded):
+        try:
+            return Tree(root, mounts)
+        except OSError as error:
+            unclear = unclear if error.errno in (errno.ENODEV, errno.ENOENT) else error
+    if unclear is not None:
+        raise unclear
+    return None
 
 
 LISTS_S = 1.0

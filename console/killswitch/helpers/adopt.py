@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from console.killswitch.kernel.cgroups import Leaf, Tree, find_mounts, in_an_ins
 from console.killswitch.kernel.descendants import APART_S, Closure, look_at_all, recent_look
 from console.killswitch.kernel.peers import is_among
 from console.killswitch.kernel.processes import Handle
-from console.killswitch.kill.suspects import beside, is_likely, origin_from, origin_of
+from console.killswitch.kill.snapshot import find_process
+from console.killswitch.kill.suspects import Origin, beside, is_likely, origin_from
 
 MOVE_S = 5.0
 """A tree that is not whole in its leaf after so long, or after ``LOOKS`` looks at all processes, stays adopted, and best effort."""
@@ -83,7 +85,7 @@ class Adoption:
         if not found["changed"]:
             found["refused"] = next(([pid, why] for pid, ticks in roots if (why := why_not(request, pid, ticks))), [])
             origin = origin_of(roots[0][0])
-            found["origin"] = list(origin.as_words()) if origin is not None else []
+            found["origin"] = [str(word) for word in astuple(origin)] if origin is not None else []
         if not found["changed"] and not found["refused"]:
             # What cannot be seen here is no answer, and nothing is adopted: a parent may end before the next look.
             self._closures = {root: Closure(Handle(*root)) for root in roots}
@@ -177,6 +179,19 @@ def _changed(request: dict[str, Any], pid: int, ticks: int) -> str:
     if (processes.describe(pid)["exe"], processes.uids(pid)) != (text(request, "exe"), {whole(request, "uid")}):
         return "It runs another program, or under another account, than was shown."
     return ""
+
+
+def origin_of(pid: int) -> Origin | None:
+    """Of a process as it is now; None when it cannot be seen."""
+    # A look of a moment ago does not know a process that has just begun.
+    there, table = find_process(pid), recent_look().rows
+    table = table if pid in table else recent_look(time.monotonic()).rows
+    if there is None or pid not in table:
+        return None
+    reaper, above = 1, pid
+    while (above := table[above].parent if above in table else 0) > 1:
+        reaper = above
+    return Origin(there.uid, table[pid].session, there.program, processes.link(pid, "cwd"), reaper, processes.cgroup_line(pid) or "")
 
 
 def _around(agent_id: str, pid: int, ticks: int) -> tuple[list[tuple[int, int]], tuple[Suspect, ...]]:

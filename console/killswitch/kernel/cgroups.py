@@ -427,19 +427,6 @@ def _limit(file: Path, value: str) -> bool:
     return True
 
 
-def find_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree | None:
-    """The instance's existing tree, without making or moving anything; None when there is none. OSError when that is unclear."""
-    unclear: OSError | None = None
-    for root in _candidates(instance_id, mounts, recorded):
-        try:
-            return Tree(root, mounts)
-        except OSError as error:
-            unclear = unclear if error.errno in _GONE else error
-    if unclear is not None:
-        raise unclear
-    return None
-
-
 def make_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree:
     """Makes or takes over the instance's tree and moves the caller into ``control``: probed by doing.
 
@@ -448,7 +435,7 @@ def make_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree:
     if mounts.v2 is None:
         raise Unavailable("No cgroup v2 is mounted here.", "Mount one (mount -t cgroup2), or run agents in a PID namespace.")
     whys = []
-    for root in _candidates(instance_id, mounts, recorded):
+    for root in tree_places(instance_id, mounts, recorded):
         try:
             for name in ("agents", "control", "relays"):
                 (root / name).mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -468,7 +455,8 @@ def make_tree(instance_id: str, mounts: Mounts, recorded: str = "") -> Tree:
     )
 
 
-def _candidates(instance_id: str, mounts: Mounts, recorded: str) -> list[Path]:
+def tree_places(instance_id: str, mounts: Mounts, recorded: str) -> list[Path]:
+    """Where the instance's tree is, or may be made; the best first."""
     name = f"watchfloor-{instance_id}"
     if mounts.v2 is None:
         return []

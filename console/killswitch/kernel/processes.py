@@ -287,13 +287,17 @@ def command_line(pid: int, limit: int = 400) -> str:
         return ""
 
 
+def link(pid: int, name: str) -> str:
+    """Where ``exe`` or ``cwd`` leads; empty when this account cannot see it."""
+    try:
+        return os.readlink(f"/proc/{pid}/{name}")  # noqa: PTH115 - of every process, again and again
+    except OSError:
+        return ""
+
+
 def describe(pid: int) -> dict[str, object]:
     """Evidence of one process."""
-    try:
-        exe = str(Path(f"/proc/{pid}/exe").readlink())
-    except OSError:
-        exe = ""
-    return {"pid": pid, "start": start_ticks(pid), "exe": exe[:200], "cmdline": command_line(pid)[:200]}
+    return {"pid": pid, "start": start_ticks(pid), "exe": link(pid, "exe")[:200], "cmdline": command_line(pid)[:200]}
 
 
 def wait_channel(pid: int) -> str:

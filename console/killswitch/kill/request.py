@@ -190,9 +190,3 @@ def in_thread(job: Callable[[], None], name: str) -> threading.Thread | None:
         safely()
         return None
     return thread
-
-
-def wait_until_done(kill: KillSession) -> None:
-    """Returns when nothing more is looked for and the receipt is on disk, or the disk has had its time."""
-    while not kill.is_done:
-        kill.finished.wait(0.02)

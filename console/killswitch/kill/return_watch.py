@@ -25,7 +25,7 @@ from console.killswitch.kernel.descendants import read_table
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.processes import Handle
 from console.killswitch.kill.daemons import KnownSession, bound_sockets
-from console.killswitch.kill.scan import LOOK_S, Process, Registered, Scan, agent_of, environment, link, look_at
+from console.killswitch.kill.scan import LOOK_S, Process, Registered, Scan, agent_of, environment, look_at
 from console.killswitch.store.atomic_file import write_whole
 
 WATCH_FILE = "return-watch.json"
@@ -299,7 +299,7 @@ def _giver(process: Process, session: KnownSession, since_ticks: int, began: dic
     while pid > 1 and wanted & set(environment(pid).split(b"\0")):
         pid = processes.parent(pid)
     ticks = processes.start_ticks(pid) if pid > 1 else None
-    if ticks is None or began.get(pid, ticks) < since_ticks or link(pid, "exe") != session.exe:
+    if ticks is None or began.get(pid, ticks) < since_ticks or processes.link(pid, "exe") != session.exe:
         return None
     found = look_at(pid, processes.arguments(pid))
     return found if found is not None and found.uid == session.uid else None
@@ -376,7 +376,8 @@ def _inherited(process: Process, named: dict[str, str], since_ticks: int) -> int
 
 def _hands_on(pid: int) -> bool:
     """Whether a process is a terminal that people share, or runs in one: what is started there is theirs, whatever it was handed."""
-    return any(link(above, "exe").removesuffix(" (deleted)").rpartition("/")[2] in _TERMINALS for above in processes.ancestors(pid))
+    programs = (processes.link(above, "exe").removesuffix(" (deleted)") for above in processes.ancestors(pid))
+    return any(program.rpartition("/")[2] in _TERMINALS for program in programs)
 
 
 def _listener(session: KnownSession) -> Process | None:

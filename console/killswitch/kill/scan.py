@@ -103,7 +103,7 @@ class Scan:
                 had = self._young[pid] = _Young(ticks)
             had.looks += 1
             had.due = now + (LOOK_S if had.looks < YOUNG_LOOKS else AGAIN_S) - 0.01
-            shown = (link(pid, "exe"), processes.arguments(pid))
+            shown = (processes.link(pid, "exe"), processes.arguments(pid))
             if shown != had.shown:
                 had.shown = shown
                 if (found := look_at(pid, shown[1], self.began.get(pid, 0))) is not None:
@@ -140,7 +140,7 @@ def look_at(pid: int, said: bytes, began: int = 0) -> Process | None:
     argv = tuple(os.fsdecode(word) for word in said.rstrip(b"\0").split(b"\0"))
     pairs = (word.partition(b"=") for word in environment(pid).split(b"\0"))
     variables = {os.fsdecode(name): os.fsdecode(value) for name, _, value in pairs if name}
-    found = Process(pid, ticks, parent, min(uids), argv, variables, link(pid, "exe"), link(pid, "cwd"), began or ticks)
+    found = Process(pid, ticks, parent, min(uids), argv, variables, processes.link(pid, "exe"), processes.link(pid, "cwd"), began or ticks)
     return found if processes.start_ticks(pid) == ticks else None
 
 
@@ -150,13 +150,6 @@ def environment(pid: int) -> bytes:
         return processes.environment(pid)
     except OSError:
         return b""
-
-
-def link(pid: int, name: str) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/{name}")  # noqa: PTH115
-    except OSError:
-        return ""
 
 
 @dataclass(frozen=True, slots=True)

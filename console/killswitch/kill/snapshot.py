@@ -41,10 +41,7 @@ def find_process(pid: int) -> Process | None:
     ticks, uids = processes.start_ticks(pid), processes.uids(pid)
     if ticks is None:
         return None
-    try:
-        program = str(Path(f"/proc/{pid}/exe").readlink()).removesuffix(" (deleted)")[:200]
-    except OSError:
-        program = ""
+    program = processes.link(pid, "exe").removesuffix(" (deleted)")[:200]
     return Process(pid, ticks, program, min(uids, default=-1)) if processes.start_ticks(pid) == ticks else None
 
 

@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.guard import AGENT_VARIABLE
@@ -87,26 +86,9 @@ class Origin:
     """Its ancestor below process 1: a user's service manager takes in orphans. 1 without one."""
     cgroup: str
 
-    def as_words(self) -> tuple[str, ...]:
-        """As the registry keeps it."""
-        return str(self.uid), str(self.session), self.program, self.folder, str(self.reaper), self.cgroup
-
-
-def origin_of(pid: int) -> Origin | None:
-    """Of a process as it is now; None when it cannot be seen."""
-    # A look of a moment ago does not know a process that has just begun.
-    there, table = find_process(pid), recent_look().rows
-    table = table if pid in table else recent_look(time.monotonic()).rows
-    if there is None or pid not in table:
-        return None
-    reaper, above = 1, pid
-    while (above := table[above].parent if above in table else 0) > 1:
-        reaper = above
-    return Origin(there.uid, table[pid].session, there.program, _folder(pid), reaper, processes.cgroup_line(pid) or "")
-
 
 def origin_from(words: tuple[str, ...]) -> Origin | None:
-    """What ``as_words`` gave; None for anything else."""
+    """The origin as the registry keeps it, field by field in words; None for anything else."""
     if len(words) == 5:  # written before the reaper was kept
         words = (*words[:4], "1", words[4])
     if len(words) != 6 or not all(number.isdigit() for number in (*words[:2], words[4])):
@@ -185,7 +167,7 @@ def _shared(agent_id: str, pid: int, row: Row, origin: Origin, reapers: Collecti
         return "account", f"{what} of the agent's account and cgroup, started after it"
     if row.session == origin.session and origin.session > 1:
         return "session", f"it is in the agent's session {origin.session}"
-    folder = _folder(pid)
+    folder = processes.link(pid, "cwd")
     if folder and origin.folder not in ("", *_COMMON_FOLDERS) and (folder + "/").startswith(origin.folder + "/"):
         return "working folder", "it works in the agent's folder"
     if (there := find_process(pid)) is not None and there.program == origin.program and row.parent in reapers:
@@ -251,7 +233,7 @@ def _link(record: Record, pid: int, command: str, tokens: Collection[str]) -> tu
         return "marker", "its arguments name the agent"
     if shared := sorted(words & set(tokens), key=len):
         return "arguments", f"it has an argument of the agent's: {shared[-1][:80]}"
-    folder = _folder(pid)
+    folder = processes.link(pid, "cwd")
     if folder and any(folder == own or folder.startswith(own + "/") for own in record.folders - _COMMON_FOLDERS):
         return "working folder", "it works in the agent's folder"
     return "", ""
@@ -263,13 +245,6 @@ def _telling(record: Record, peer: Process) -> set[str]:
     common = set(_WORDS.findall(processes.command_line(peer.pid, 4096)))
     common |= set(_WORDS.findall(processes.command_line(os.getpid(), 4096)))
     return {w for w in found - common if len(w) >= SHORTEST and not _ORDINARY.match(w) and w not in _COMMON_FOLDERS and not is_installed(w)}
-
-
-def _folder(pid: int) -> str:
-    try:
-        return str(Path(f"/proc/{pid}/cwd").readlink())
-    except OSError:
-        return ""
 
 
 def chosen(receipt: Receipt, pids: Collection[int]) -> list[Suspect]:

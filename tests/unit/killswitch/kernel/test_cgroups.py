@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from console.domain.errors import Unavailable
+from console.killswitch.client.without_guard import find_tree
 from console.killswitch.kernel import cgroups
-from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, find_mounts, find_tree, make_tree
+from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, find_mounts, make_tree
 
 HYBRID = """31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
 39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
