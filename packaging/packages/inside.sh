@@ -191,13 +191,10 @@ said "a full disk: no agent starts, a kill is confirmed, and its records are wri
 systemd-run --quiet --unit=trial-model --setenv=PYTHONPATH=/root/model /opt/watchfloor/bin/python3 -B /root/model/serve_model.py /run/model.url
 until_true test -s /run/model.url
 mkdir -p /etc/systemd/system/watchfloor.service.d
-printf '[Service]\nEnvironment=%s\n' "ANTHROPIC_BASE_URL=$(cat /run/model.url) ANTHROPIC_API_KEY=sk-ant-of-the-trial DISABLE_AUTOUPDATER=1 DISABLE_TELEMETRY=1" \
+printf '[Service]\nEnvironment=%s\n' "ANTHROPIC_BASE_URL=$(cat /run/model.url) ANTHROPIC_API_KEY=sk-ant-of-the-trial" \
   >/etc/systemd/system/watchfloor.service.d/trial.conf
 install -d -m 755 /etc/watchfloor/conf.d
 cat >/etc/watchfloor/conf.d/trial.toml <<'TOML'
-[environment.claude-code]
-names = ["ANTHROPIC_BASE_URL", "DISABLE_AUTOUPDATER", "DISABLE_TELEMETRY"]
-secrets = ["ANTHROPIC_API_KEY"]
 [programs]
 memory_free_min_mib = 0
 TOML
