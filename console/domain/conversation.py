@@ -17,6 +17,8 @@ from console.domain.errors import UsageProblem
 MOST_MESSAGE = 60_000
 """Characters of one message; a prompt too."""
 MODEL = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,99}\Z")
+WAITS = "waits for a message"
+"""What a program does whose turn is over, in words for the fleet."""
 CHANNEL = "talk"
 """Name of the FIFO beside the agent's own socket."""
 ENDING = "ending"

@@ -10,7 +10,7 @@ from typing import Any
 from console.api import messages as m
 from console.domain.agent import Agent
 from console.domain.budget import LIMIT_NAMES, UNCAPPED, Limits, Usage, share_used
-from console.domain.conversation import started_as
+from console.domain.conversation import WAITS, started_as
 from console.domain.errors import UsageProblem
 from console.domain.headline import headline_of
 from console.domain.ids import ControlLevel
@@ -78,7 +78,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
         started_at=agent.started_at,
         ended_at=agent.ended_at,
         exit_code=agent.exit_code,
-        last_action=agent.last_action,
+        last_action="" if agent.ended_at is not None and agent.last_action == WAITS else agent.last_action,
         last_action_at=agent.last_action_at,
         children_live=state.live_children(agent.agent_id),
         network_asked=agent.effective_mode,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
+from console.domain.conversation import WAITS
 from console.sources.activity.program_stream import MOST_TEXT, Event, Heard, bounded, output_event, parsed, part, shown, word
 
 _MOST_WAITING = 100
@@ -114,7 +115,7 @@ class AcpStream:
         reason = word(result, "stopReason", 60)
         text = word(failed, "message", 2000) or reason
         heard.events.append({"kind": "turn", "ok": reason == "end_turn", "text": text, "total_usd": None})
-        heard.action = "" if self._asked else "waits for a message"
+        heard.action = "" if self._asked else WAITS
         return heard
 
     def _notified(self, method: str, params: dict[str, Any]) -> Heard:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from console.domain.conversation import WAITS
 from console.domain.spend import ID_PARTS, MOST_TOKENS, Answer, Tokens
 from console.sources.activity.program_stream import Event, Heard, bounded, count, output_event, parsed, part, shown, word
 
@@ -166,7 +167,7 @@ class ClaudeStream:
         used = part(record, "modelUsage").values()
         kinds = ("inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
         tokens = sum(max(0, count(one, kind)) for one in used for kind in kinds)
-        return Heard([event], total_usd=event["total_usd"], total_tokens=min(tokens, MOST_TOKENS), action="waits for a message")
+        return Heard([event], total_usd=event["total_usd"], total_tokens=min(tokens, MOST_TOKENS), action=WAITS)
 
     def _control(self, record: dict[str, Any]) -> Heard:
         response = part(record, "response")

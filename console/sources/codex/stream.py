@@ -10,6 +10,7 @@ import secrets
 import time
 from typing import Any
 
+from console.domain.conversation import WAITS
 from console.domain.spend import Answer, Tokens
 from console.sources.activity.program_stream import Event, Heard, bounded, count, output_event, parsed, part, shown, word
 
@@ -150,7 +151,7 @@ class CodexStream:
         self.turn = ""
         ok = turn.get("status") == "completed"
         words = word(part(turn, "error"), "message", 2000) or word(turn, "status", 40)
-        return Heard([{"kind": "turn", "ok": ok, "text": words, "total_usd": None}], action="waits for a message")
+        return Heard([{"kind": "turn", "ok": ok, "text": words, "total_usd": None}], action=WAITS)
 
     def _item(self, item: dict[str, Any], *, is_whole: bool, parent: str) -> Heard:
         kind, item_id = word(item, "type", 60), word(item, "id")

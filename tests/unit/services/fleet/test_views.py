@@ -9,7 +9,7 @@ import pytest
 from console.api.messages import AllowlistEntryBody
 from console.domain.agent import AgentId, AgentState, ContextId, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Limits, Usage
-from console.domain.conversation import Program, command_line
+from console.domain.conversation import WAITS, Program, command_line
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import UsageProblem
@@ -137,3 +137,12 @@ def test_a_started_program_keeps_its_name_when_no_source_sees_it_any_more() -> N
     book.state.put(replace(book.agent("a"), state=AgentState.ENDED))
     programs = [agent_fields(book.agent(one), book.state, Meters(), book.at)["program"] for one in ("a", "b")]
     assert programs == ["claude-code", ""]
+
+
+def test_one_that_has_ended_waits_for_nothing() -> None:
+    book = Playbook().run("a")
+    rows = []
+    for over in (False, True):
+        book.state.put(replace(book.agent("a"), last_action=WAITS, ended_at=book.at if over else None))
+        rows.append(agent_fields(book.agent("a"), book.state, Meters(), book.at)["last_action"])
+    assert rows == [WAITS, ""]
