@@ -19,7 +19,8 @@ from console.gui.pages.budgets.model_chart import stack_of
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.budgets.rows import arrange, counted, has_limits
 from console.gui.pages.budgets.windows import grouped, renewal, subtitle
-from console.gui.pages.budgets.words import bar_share, cap_words, ends_words, gauge_note, read_cap, share_words, typed_cap
+from console.gui.pages.budgets.words import bar_share, cap_words, ends_words, gauge_note, read_cap, typed_cap, unpriced_words
+from console.gui.widgets.words import share_words
 from console.wording.limits import LABELS, amount
 from tests.fakes import budget_routes as canned
 
@@ -153,3 +154,9 @@ def test_whose_limits_can_be_chosen() -> None:
 def test_a_reason_keeps_the_end_of_its_sentence() -> None:
     said = plain_reason("tree limit cost_usd: 50.008 of 50. Most by market-research ($10.31)")
     assert said == "cost $50.01 of $50.00 (tree limit). Most by market-research ($10.31)"
+
+
+def test_money_that_is_not_known_is_told_from_money_that_is_a_part() -> None:
+    row = b.BudgetRow(scope="tree", key="a", unpriced=True)
+    assert unpriced_words(row) == "spend unknown: nothing says what it spent"
+    assert unpriced_words(row.replaced(spent_usd=0.5)).startswith("unpriced: ") and unpriced_words(row.replaced(unpriced=False)) == ""

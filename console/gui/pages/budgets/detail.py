@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeView, SpenderView
 from console.gui.models.operators import person
 from console.gui.pages.budgets.reasons import plain_reason
-from console.gui.pages.budgets.words import UNPRICED, cap_words, day_minute, gauge_note, typed_cap
+from console.gui.pages.budgets.words import cap_words, day_minute, gauge_note, is_unpriced, typed_cap, unpriced_words
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
@@ -55,13 +55,14 @@ def chips(row: BudgetRow, gauges: Sequence[GaugeView], over: int = 0) -> list[Ch
     if wall > 0:
         found.append(ChipSpec(long_span(wall)))
     if row.unpriced:
-        found.append(ChipSpec("unpriced", "alert", "warn"))
+        found.append(ChipSpec("unpriced" if is_unpriced(row) else "spend unknown", "alert", "warn"))
     return found
 
 
 def overshoot_words(row: BudgetRow) -> str:
     """How it is metered, and by how much it passed its cap."""
-    words = [f"{UNPRICED[:1].upper()}{UNPRICED[1:]}."] if row.unpriced else []
+    unknown = unpriced_words(row)
+    words = [f"{unknown[:1].upper()}{unknown[1:]}."] if unknown else []
     if row.metered == "after the fact":
         words.append("Counted after the fact: it may pass a limit by the answers in flight.")
     elif row.metered == "by telemetry":

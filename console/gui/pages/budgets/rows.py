@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 
 from console.api.budgets import BudgetRow, BudgetsView, TreeBudget
-from console.gui.pages.budgets.words import UNPRICED, bar_share, burn_words, ends_words, spent_words, whole_usd
+from console.gui.pages.budgets.words import bar_share, burn_words, ends_words, is_unpriced, spent_words, unpriced_words, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_sparkline, draw_text, share_colours
@@ -101,7 +101,7 @@ def _tree_lines(tree: TreeBudget, words: list[str], closed: set[str]) -> list[Li
 def _holds(row: BudgetRow, words: list[str]) -> bool:
     if not words:
         return True
-    more = _UNPRICED if row.unpriced else ""
+    more = unpriced_words(row)
     hay = f"{row.name}\0{row.key}\0{label(row.first_limit)}\0{row.state}\0{ends_words(row)[0]}\0{row.note}\0{row.metered}\0{more}".lower()
     return all(word in hay for word in words)
 
@@ -133,14 +133,14 @@ def cell_words(line: Line, key: str) -> str:
     if row is None:
         return line.words if key == "who" else ""
     if key == "who":
-        return ", ".join(p for p in (line.name, row.key if row.key != line.name else "", UNPRICED if row.unpriced else "", row.note) if p)
+        return ", ".join(p for p in (line.name, row.key if row.key != line.name else "", unpriced_words(row), row.note) if p)
     if key == "ends":
         return f"{ends_words(row)[0]}{', ' + row.why if row.why else ''}"
     if key == "first":
         return label(row.first_limit) if row.first_limit else "—"
     if key == "spent":
         cap = f" of {usd(row.cap_usd)}" if row.cap_usd is not None else ", no limit on cost"
-        more = ", and what has no price" if row.unpriced else ""
+        more = ", and what has no price" if is_unpriced(row) else ""
         return f"{share_words(row.share)} of the nearest limit; {spent_words(row)}{cap}{more}"
     if key == "burn":
         return burn_words(row) if row.burn_usd_per_h is not None else "not known"
@@ -199,7 +199,7 @@ def _paint_who(canvas: Canvas, line: Line, row: BudgetRow) -> None:
     if line.below:
         painter.fillRect(QRectF(22, 0, 1, canvas.box.height()), QColor(ink.line2))
     left = 50.0 if line.below else 33.0
-    chip = chip_width(_UNPRICED, True) if row.unpriced else 0
+    chip = chip_width(_UNPRICED, True) if is_unpriced(row) else 0
     name = safe_text(line.name)
     face = fonts.ui(12, fonts.REGULAR if row.done else fonts.MEDIUM)
     room = max(20.0, cell.right() - left - (chip + 10 if chip else 0))

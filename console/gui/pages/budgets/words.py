@@ -14,11 +14,22 @@ from console.wording.limits import LABELS, TIMES, amount
 
 UNITS = {"cost_usd": "USD", "wall_s": "90, 20m, 12h", "step_s": "90, 20m, 12h", "cpu_s": "90, 20m, 12h"}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-UNPRICED = "unpriced: the cost of some of its use is not known, so the money shown is too little"
+_PART = "unpriced: the cost of some of its use is not known, so the money shown is too little"
+_NOTHING = "spend unknown: nothing says what it spent"
 SOON_S, NEAR_S = 300.0, 1800.0
 """Below the first it is red, below the second amber."""
 _BAR_FROM_S, _BAR_TO_S = 60.0, 86400.0
 """The bar of a time left is logarithmic: a minute is empty, a day is full."""
+
+
+def unpriced_words(row: BudgetRow) -> str:
+    """What is not known of its money, or empty."""
+    return (_PART if row.spent_usd else _NOTHING) if row.unpriced else ""
+
+
+def is_unpriced(row: BudgetRow) -> bool:
+    """Whether the money shown is a part of what it spent; where none is shown, ``unknown`` stands in its place."""
+    return row.unpriced and row.spent_usd > 0
 
 
 def spent_words(row: BudgetRow) -> str:
