@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from console.domain.process.assets import documents
@@ -20,9 +22,13 @@ def test_every_page_has_a_document_and_its_heading(page: type[Page]) -> None:
 
 @pytest.mark.parametrize("name", sorted(documents()))
 def test_no_markup_is_left_of_any_document(name: str) -> None:
-    found = list(blocks(documents()[name].read_text()))
+    source = documents()[name].read_text()
+    found = list(blocks(source))
     assert len(found) > 3
+    spans = sorted(set(re.findall(r"`([^`\n]+)`", source)), key=len, reverse=True)
     prose = [block.text for block in found if block.kind != "code"]
+    for span in spans:  # the stars of code are its own
+        prose = [text.replace(span, "") for text in prose]
     assert not [text for text in prose if "](" in text or "**" in text or text.startswith(("#", "|", "- ", "```"))]
 
 
