@@ -116,7 +116,7 @@ def test_a_column_is_hidden_shown_and_moved_by_the_menu(qtbot: QtBot) -> None:
     before = view.columnWidth(1)
     choose(view.titles.menu(), "State", "Wider")
     assert view.columnWidth(1) > before
-    choose(view.titles.menu(), "Columns as delivered")
+    choose(view.titles.menu(), "Default columns")
     assert view.titles.remembered() == {} and [view.titles.visualIndex(n) for n in range(4)] == [0, 1, 2, 3]
 
 

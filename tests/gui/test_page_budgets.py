@@ -127,7 +127,7 @@ def test_the_detail_says_every_limit_who_spends_and_who_changed_it(books: FakeBu
     ]
     page = page_of(open_window("budgets"))
     pane = page.pane
-    assert "Cost: $118.90 of $160.00, 74% used. ends in 1 h 55 min at $21.30/h" in pane._gauges[0].accessibleName()
+    assert "Cost: $118.90 of $160.00, 74% used. ends in 1 h 55 min at $21.30/h" in pane.gauges.lines[0].accessibleName()
     assert "Processor time, no limit" in pane.open.accessibleName()
     assert "refund-drafter $19.64 over budget" in pane.spenders.accessibleName() and "42 others $67.21" in pane.spenders.accessibleName()
     assert "root (uid 0): cost 120 → 160, ticket peak" in pane.changes.accessibleName() and pane.changes_of.text() == "last 1 of 1"
@@ -327,7 +327,7 @@ def test_a_limit_needs_a_reason_and_says_first_what_it_would_do(books: FakeBudge
     sent = books.log[-1]
     assert (sent["scope"], sent["key"], sent["reason"]) == ("tree", "support-triage", "ticket 12")
     assert sent["limits"] == {"cost_usd": 100.0, "step_s": 600.0} and sent["clear"] == ["iterations"]
-    qtbot.waitUntil(lambda: "of $100.00" in page.pane._gauges[0].accessibleName())
+    qtbot.waitUntil(lambda: "of $100.00" in page.pane.gauges.lines[0].accessibleName())
 
 
 def test_what_is_no_limit_is_never_sent_a_refusal_is_shown_and_a_name_may_come_later(

@@ -235,7 +235,7 @@ def test_the_key_sheet_lists_every_page(make_house: Make, open_window: Open, qtb
     QTest.keyClicks(fleet_page(window).view, "?")
     sheet = dialog(window, KeySheet, qtbot)
     words = " ".join(w.accessibleName() for w in sheet.findChildren(QWidget))
-    assert "Ctrl Shift Backspace" in words and "Pause or resume" in words and "Rearm" in words
+    assert "Ctrl Shift Backspace" in words and "Freeze or resume" in words and "Rearm" in words
 
 
 def test_the_theme_switches_live(make_house: Make, open_window: Open, qtbot: QtBot) -> None:

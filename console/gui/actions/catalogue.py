@@ -78,6 +78,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "offline": ("isolate",),
     "output": ("wrote",),
     "password": ("passphrase",),
+    "pause": ("freeze",),
     "permission": ("approve", "rules", "scopes"),
     "quarantine": ("isolate",),
     "record": ("audit", "record"),

@@ -10,8 +10,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from console.gui.kit.layout import PANE, STRETCH, Part, column, row
+from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
+from console.gui.widgets.facts import Rule
 from console.gui.widgets.side_pane import SidePane
+from console.gui.widgets.text import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,21 @@ class Offer:
     icon: str = ""
     keys: str = ""
     kind: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The head of a part of a pane: a rule, a title, and a note at its right."""
+
+    title: Text
+    note: Text
+    parts: tuple[Part, ...]
+
+
+def section(title: str, note: str = "", room: int = 9) -> Section:
+    """``room``: pixels above and below the rule."""
+    left, right = Text(title, 13, fonts.SEMIBOLD), Text(note, 11, fonts.REGULAR, "text2", right=True)
+    return Section(left, right, (Rule(room), row(left, (right, 1), spacing=-1), 5))
 
 
 class Pane(SidePane):

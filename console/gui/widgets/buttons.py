@@ -53,7 +53,7 @@ class Button(QAbstractButton):
             self.update()
 
     def set_face(self, text: str, icon: str) -> None:
-        """Other words and icon (Pause becomes Resume)."""
+        """Other words and icon (Freeze becomes Resume)."""
         if (icon, safe_text(text, 80)) != (self._icon, self.text()):
             self._icon = icon
             self.setText(text)

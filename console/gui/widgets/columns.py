@@ -156,7 +156,7 @@ class RowHeader(QHeaderView):
         for number, column in titled:
             if not self.isSectionHidden(number):
                 self._add_part(menu.addMenu(column.title), number)
-        menu.addAction("Columns as delivered").triggered.connect(lambda: self.recall({}))
+        menu.addAction("Default columns").triggered.connect(lambda: self.recall({}))
         return menu
 
     def _add_part(self, menu: QMenu, number: int) -> None:

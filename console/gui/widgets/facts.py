@@ -215,6 +215,27 @@ class GaugeLine(QWidget):
         painter.end()
 
 
+class Gauges(QWidget):
+    """Limits, one below the other."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.lines: list[GaugeLine] = []
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(4)
+
+    def say(self, limits: Sequence[tuple[str, str, str, float, str]]) -> None:
+        """Of each what ``GaugeLine.say`` takes."""
+        while len(self.lines) < len(limits):
+            self.lines.append(GaugeLine())
+            self._column.addWidget(self.lines[-1])
+        for number, line in enumerate(self.lines):
+            line.setVisible(number < len(limits))
+            if number < len(limits):
+                line.say(*limits[number])
+
+
 class CostChart(QWidget):
     """Cost per minute over the last hour, in the painter: no chart library."""
 

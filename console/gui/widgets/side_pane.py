@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.gui.theme.tokens import DETAIL_FOOT, ink
 
@@ -44,17 +44,3 @@ class SidePane(Ground):
 
     ground = "bg1"
     edges = ("left", "foot")
-
-
-def scrolling(pane: QWidget) -> tuple[QScrollArea, QVBoxLayout]:
-    """(an area that scrolls up and down alone, without the focus; the column in it), with a pane's margins."""
-    scroll = QScrollArea(pane)
-    scroll.setWidgetResizable(True)
-    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    inner = QWidget(scroll)
-    column = QVBoxLayout(inner)
-    column.setContentsMargins(19, 13, 20, 12)
-    column.setSpacing(0)
-    scroll.setWidget(inner)
-    return scroll, column

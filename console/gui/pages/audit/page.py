@@ -98,8 +98,9 @@ class AuditLogPage(ListPage):
         self.chain.verify.clicked.connect(lambda: self.do("audit.verify"))
         self.chain.acknowledge.clicked.connect(lambda: self.do("audit.acknowledge"))
         self.chain.jump.clicked.connect(lambda: self.do("audit.bad"))
-        self.log.chosen.connect(lambda _row: self.show_pane())
-        self.log.changed.connect(self.show_pane)
+        for told in (self.log.chosen, self.log.changed):
+            told.connect(self.show_pane)
+            told.connect(self._look.start)
         self.log.failed.connect(self._failed)
         self.view.opened.connect(lambda _row: self.turn_pane())
 
@@ -232,7 +233,6 @@ class AuditLogPage(ListPage):
         row = self.current()
         if row is not None:
             self.pane.show_row(row)
-            self._look.start()
         super().show_pane()
 
     def _read_place(self) -> None:

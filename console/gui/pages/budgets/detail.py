@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import BudgetChange, BudgetNodeView, BudgetRow, GaugeView, SpenderView
+from console.gui.kit.layout import Part, scrolled
+from console.gui.kit.pane import Offer, Pane, section
 from console.gui.models.operators import person
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.budgets.words import cap_words, day_minute, gauge_note, is_unpriced, typed_cap, unpriced_words
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
-from console.gui.widgets.buttons import Button
-from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, GaugeLine, Rule
+from console.gui.widgets.facts import Chips, ChipSpec, Fact, Facts, Gauges
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.side_pane import SidePane, scrolling
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import long_span, plural, usd
 from console.panic.marks import draw_mark
@@ -123,81 +123,48 @@ class Spenders(QWidget):
         painter.end()
 
 
-class BudgetDetail(SidePane):
-    """``asked`` carries an action id of the page."""
+OFFERS = (
+    Offer("budgets.pause", "Freeze", "pause"),
+    Offer("budgets.stop-tree", "Kill tree…", "stop", kind="danger"),
+    Offer("budgets.limits", "Limits…", "pencil"),
+)
 
-    asked = Signal(str)
+
+class BudgetDetail(Pane):
+    """One row of the page: its limits, who spends it, and what was changed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.key = ""
         self.view: BudgetNodeView | None = None
-        self._gauges: list[GaugeLine] = []
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        scroll, self._column = scrolling(self)
-        column.addWidget(scroll, 1)
-        self._build_head()
-        self._build_body()
-        column.addLayout(self._build_foot())
+        self.lay((scrolled(self, *self._head(), *self._body(), margins=(19, 13, 20, 12)), 1), offers=OFFERS)
+        self.pause, self.stop, self.limits = self.offers.values()
 
-    def _build_head(self) -> None:
+    def _head(self) -> tuple[Part, ...]:
         self.crumb = Text("", 11, fonts.REGULAR, "text2")
         self.name = Text("", 17, fonts.SEMIBOLD)
         self.chips = Chips()
         self.note = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
         self.metered = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
-        for part, room in ((self.crumb, 4), (self.name, 6), (self.chips, 6), (self.note, 0), (self.metered, 0), (self.problem, 0)):
-            self._column.addWidget(part)
-            self._column.addSpacing(room)
+        return (self.crumb, 4, self.name, 6, self.chips, 6, self.note, self.metered, self.problem)
 
-    def _build_body(self) -> None:
-        self.limits_title, self.limits_of = self._section("Limits of this tree", "75 and 90% marked")
+    def _body(self) -> tuple[Part, ...]:
+        limits = section("Limits of this tree", "75 and 90% marked")
+        self.limits_title, self.limits_of = limits.title, limits.note
         self.no_limits = Text(NO_LIMITS, 12, fonts.REGULAR, "text2", wrap=True)
-        self._column.addWidget(self.no_limits)
-        self._lines = QVBoxLayout()
-        self._lines.setSpacing(4)
-        self._column.addLayout(self._lines)
+        self.gauges = Gauges()
         self.open = Facts(21)
-        self._column.addWidget(self.open)
-        self._section("Who spends it", "each without its children")
         self.spenders = Spenders()
         self.nobody = Text("No agent has spent anything yet.", 12, fonts.REGULAR, "text2")
-        self._column.addWidget(self.spenders)
-        self._column.addWidget(self.nobody)
-        self._section("At 100%", "")
         self.at_full = Text("", 12, fonts.REGULAR, "text2", wrap=True)
-        self._column.addWidget(self.at_full)
-        _, self.changes_of = self._section("Changes", "")
+        changes = section("Changes")
+        self.changes_of = changes.note
         self.changes = Facts(22, split=64)
         self.unchanged = Text("No limit was changed here.", 12, fonts.REGULAR, "text2")
-        self._column.addWidget(self.changes)
-        self._column.addWidget(self.unchanged)
-        self._column.addStretch(1)
-
-    def _section(self, title: str, of: str) -> tuple[Text, Text]:
-        self._column.addWidget(Rule(9))
-        row = QHBoxLayout()
-        left, right = Text(title, 13, fonts.SEMIBOLD), Text(of, 11, fonts.REGULAR, "text2", right=True)
-        row.addWidget(left)
-        row.addWidget(right, 1)
-        self._column.addLayout(row)
-        self._column.addSpacing(5)
-        return left, right
-
-    def _build_foot(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setContentsMargins(19, 12, 20, 12)
-        row.setSpacing(8)
-        self.pause = Button("Pause", "pause", parent=self)
-        self.stop = Button("Kill tree…", "stop", "danger", parent=self)
-        self.limits = Button("Limits…", "pencil", parent=self)
-        for button, action in ((self.pause, "budgets.pause"), (self.stop, "budgets.stop-tree"), (self.limits, "budgets.limits")):
-            button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))
-            row.addWidget(button, 1)
-        return row
+        spent = (*section("Who spends it", "each without its children").parts, self.spenders, self.nobody)
+        full = (*section("At 100%").parts, self.at_full)
+        return (*limits.parts, self.no_limits, self.gauges, self.open, *spent, *full, *changes.parts, self.changes, self.unchanged)
 
     def show_row(self, key: str, row: BudgetRow) -> None:
         """What the list knows; the rest comes with ``show_node``."""
@@ -263,17 +230,12 @@ class BudgetDetail(SidePane):
             self.problem.show()
 
     def _show_gauges(self, gauges: Sequence[GaugeView]) -> None:
-        while len(self._gauges) < len(gauges):
-            line = GaugeLine()
-            self._gauges.append(line)
-            self._lines.addWidget(line)
-        for number, line in enumerate(self._gauges):
-            line.setVisible(number < len(gauges))
-            if number < len(gauges):
-                g = gauges[number]
-                share = g.share if g.share is not None else math.nan
-                title = LABELS.get(g.limit, safe_text(g.limit, 30))
-                line.say(title, self._used(g), f"of {cap_words(g.limit, g.cap or 0.0)}", share, gauge_note(g))
+        self.gauges.say([self._gauge(gauge) for gauge in gauges])
+
+    def _gauge(self, gauge: GaugeView) -> tuple[str, str, str, float, str]:
+        share = gauge.share if gauge.share is not None else math.nan
+        title = LABELS.get(gauge.limit, safe_text(gauge.limit, 30))
+        return title, self._used(gauge), f"of {cap_words(gauge.limit, gauge.cap or 0.0)}", share, gauge_note(gauge)
 
     def _used(self, gauge: GaugeView) -> str:
         row = self.view.row if self.view is not None else None
@@ -282,7 +244,5 @@ class BudgetDetail(SidePane):
 
     def allow(self, can: dict[str, str], frozen: bool) -> None:
         """``can``: action id -> why not, or empty."""
-        self.pause.set_face("Resume" if frozen else "Pause", "play" if frozen else "pause")
-        self.pause.allow(can.get("budgets.pause", ""))
-        self.stop.allow(can.get("budgets.stop-tree", ""))
-        self.limits.allow(can.get("budgets.limits", ""))
+        self.pause.set_face("Resume" if frozen else "Freeze", "play" if frozen else "pause")
+        self.judge(lambda action: can.get(action, ""))

@@ -1,16 +1,17 @@
-"""The Budgets page: what ends first, who spends it, the day in pictures; limits with a reason, forecast, pause, stop."""
+"""The Budgets page: what ends first, who spends it, the day in pictures; limits with a reason, forecast, freeze, stop."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.budgets import ROWS, BudgetNodeView, BudgetsView
 from console.api.ladder import MOST
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
+from console.gui.kit.layout import column
 from console.gui.models import switch
 from console.gui.models.fleet import halted_today, unread_today
 from console.gui.pages.budgets.detail import BudgetDetail
@@ -50,7 +51,7 @@ class BudgetsPage(Page):
         ActionSpec("budgets.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
         ActionSpec("budgets.limits", "Change limits…", "L", "change limits"),
         ActionSpec("budgets.forecast", "Forecast: what ends when", "F", "forecast"),
-        ActionSpec("budgets.pause", "Pause or resume this agent and all below it…", "P", "pause"),
+        ActionSpec("budgets.pause", "Freeze or resume this agent and all below it…", "P", "freeze…"),
         ActionSpec("budgets.stop-tree", "Kill this agent and all below it…", "X", "kill tree"),
         ActionSpec("budgets.detail", "Show or hide the detail pane", "", "", cap="Enter"),
         ActionSpec("budgets.pictures", "Show the pictures alone, or the list again", "C", "pictures"),
@@ -80,13 +81,7 @@ class BudgetsPage(Page):
         self._pane_turned = False
         """Turned by Enter: hidden when wide, shown when narrow."""
         self._pictures_alone = False
-        left = QVBoxLayout()
-        left.setSpacing(0)
-        left.addWidget(self.list, 1)
-        left.addWidget(self.pictures)
-        row = QVBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(beside(left, self.pane, self, DETAIL))
+        column(beside(column((self.list, 1), self.pictures), self.pane, self, DETAIL), on=self)
         self._look = once(self, _LOOK_MS, self._read_node)
         self._slow = every(self, HIDDEN_MS, self._read)
         self._slow.start()

@@ -1,4 +1,4 @@
-"""What is done to several selected rows: the question before the limits of all change, and what pause and kill mean for them."""
+"""What is done to several selected rows: the question before the limits of all change, and what freeze and kill mean for them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def why_not_limits(rows: list[BudgetRow], *, killed: bool) -> str:
 
 
 def scope_of_rows(rows: list[BudgetRow], fleet: Fleet) -> ScopeBody | None:
-    """Return what pause and kill mean for the selected rows; a project and a day are more than one order reaches."""
+    """Return what freeze and kill mean for the selected rows; a project and a day are more than one order reaches."""
     reaches = {_REACHES.get(row.scope) for row in rows}
     reach = reaches.pop() if len(reaches) == 1 else None
     return None if reach is None else scope_of(fleet, reach, [row.key for row in rows])

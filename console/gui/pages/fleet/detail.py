@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.messages import AgentDetailView, AgentView, EgressView
+from console.gui.kit.layout import Part, scrolled
+from console.gui.kit.pane import Offer, Pane, section
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import asked_mode, is_open, network_chip
 from console.gui.models.operators import person
@@ -24,8 +26,7 @@ from console.gui.pages.fleet.workspace import WorkspaceCard
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.facts import Chips, ChipSpec, CostChart, Fact, Facts, GaugeLine, Rule
-from console.gui.widgets.side_pane import SidePane, scrolling
+from console.gui.widgets.facts import Chips, ChipSpec, CostChart, Fact, Facts, Gauges
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock
 
@@ -34,10 +35,15 @@ _SHOWN_EVENTS = 8
 _SHOWN_HOSTS = 6
 
 
-class DetailPane(SidePane):
-    """``asked`` carries an action id of the fleet page."""
+OFFERS = (
+    Offer("fleet.pause", "Freeze", "pause"),
+    Offer("fleet.stop-tree", "Kill tree…", "stop", kind="danger"),
+    Offer("fleet.isolate", "Isolate", "ban"),
+)
 
-    asked = Signal(str)
+
+class DetailPane(Pane):
+    """One agent, from what the list knows and from its detail."""
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,17 +54,10 @@ class DetailPane(SidePane):
         self.dry_run = DryRunCard(desk, self)
         self.held = HeldCard(desk, self)
         self.agent_id = ""
-        self._gauges: list[GaugeLine] = []
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        scroll, self._column = scrolling(self)
-        column.addWidget(scroll, 1)
-        self._build_head(desk)
-        self._build_body()
-        column.addLayout(self._build_foot())
+        self.lay((scrolled(self, *self._head(desk), *self._body(), margins=(19, 13, 20, 12)), 1), offers=OFFERS)
+        self.pause, self.isolate = self.offers["fleet.pause"], self.offers["fleet.isolate"]
 
-    def _build_head(self, desk: Desk) -> None:
+    def _head(self, desk: Desk) -> tuple[Part, ...]:
         self._crumb = Text("", 11, fonts.REGULAR, "text2")
         self._name = Text("", 17, fonts.SEMIBOLD)
         self._chips = Chips()
@@ -67,86 +66,38 @@ class DetailPane(SidePane):
         self._note = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
         self._cut = Text("", 12, fonts.MEDIUM, "text", wrap=True, mark="ban")
         self._hook = Text("", 12, fonts.REGULAR, "text2", wrap=True)
-        parts = (
-            (self._crumb, 4),
-            (self._name, 6),
-            (self._chips, 7),
-            (self._id, 0),
-            (self._why, 0),
-            (self._cut, 0),
-            (self._note, 0),
-            (self._hook, 0),
-        )
-        for part, room in parts:
-            self._column.addWidget(part)
-            self._column.addSpacing(room)
-        self.ladder = Button("Freeze, isolate, kill over…", "down", keys="M", small=True, parent=self)
-        self.ladder.clicked.connect(lambda: self.asked.emit("fleet.ladder"))
-        self.adopt = Button("Adopt…", "lock", keys="U", small=True, parent=self)
-        self.adopt.clicked.connect(lambda: self.asked.emit("fleet.adopt"))
-        self._column.addSpacing(6)
-        self._column.addWidget(self.adopt)
-        self._column.addSpacing(6)
-        self._column.addWidget(self.ladder)
-        self.request = Button("What it asks", "approvals", small=True, parent=self)
-        self.request.clicked.connect(lambda: desk.goto("approvals", self.agent_id))
-        self._column.addSpacing(6)
-        self._column.addWidget(self.request)
-        self.activity = Button("Activity", "list", keys="A", small=True, parent=self)
-        self.activity.clicked.connect(lambda: self.asked.emit("fleet.activity"))
-        self._column.addSpacing(6)
-        self._column.addWidget(self.activity)
-        self._column.addWidget(self.dry_run)
+        self.ladder = self._leading("Freeze, isolate, kill over…", "down", "M", lambda: self.asked.emit("fleet.ladder"))
+        self.adopt = self._leading("Adopt…", "lock", "U", lambda: self.asked.emit("fleet.adopt"))
+        self.request = self._leading("What it asks", "approvals", "", lambda: desk.goto("approvals", self.agent_id))
+        self.activity = self._leading("Activity", "list", "A", lambda: self.asked.emit("fleet.activity"))
         for one, following in pairwise((self.adopt, self.ladder, self.request, self.activity, self.dry_run.button)):
             QWidget.setTabOrder(one, following)  # as they stand, not as they were made
+        said = (self._crumb, 4, self._name, 6, self._chips, 7, self._id, self._why, self._cut, self._note, self._hook)
+        return (*said, 6, self.adopt, 6, self.ladder, 6, self.request, 6, self.activity, self.dry_run)
 
-    def _build_body(self) -> None:
-        self._budget_title = self._section("Budget")
+    def _leading(self, words: str, icon: str, key: str, work: Callable[[], object]) -> Button:
+        button = Button(words, icon, keys=key, small=True, parent=self)
+        button.clicked.connect(work)
+        return button
+
+    def _body(self) -> tuple[Part, ...]:
         self._no_caps = Text("No limit is set for this agent or its tree.", 12, fonts.REGULAR, "text2")
-        self._column.addWidget(self._no_caps)
-        self._budget = QVBoxLayout()
-        self._budget.setSpacing(4)
-        self._column.addLayout(self._budget)
-        self._section("Verdicts")
-        self._column.addWidget(self.verdicts)
-        self._section("Cost per minute")
+        self._budget = Gauges()
         self._chart = CostChart()
-        self._column.addWidget(self._chart)
-        self._section("Network")
         self._hosts = Facts(22)
         self._no_hosts = Text("No requests yet.", 12, fonts.REGULAR, "text2")
-        self._column.addWidget(self._hosts)
-        self._column.addWidget(self._no_hosts)
-        self._section("Requests")
-        self._column.addWidget(self.requests)
-        self._section("Network mode")
-        self._column.addWidget(self.modes)
-        self._section("Workspace")
-        self._column.addWidget(self.workspace)
-        self._column.addWidget(self.held)
-        self._section("Recent")
         self._events = Facts(22, split=74)
-        self._column.addWidget(self._events)
-        self._column.addStretch(1)
-
-    def _section(self, title: str) -> Text:
-        self._column.addWidget(Rule(9))
-        text = Text(title, 13, fonts.SEMIBOLD)
-        self._column.addWidget(text)
-        self._column.addSpacing(5)
-        return text
-
-    def _build_foot(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setContentsMargins(19, 12, 20, 12)
-        row.setSpacing(8)
-        self.pause = Button("Pause", "pause", parent=self)
-        self.stop = Button("Kill tree…", "stop", "danger", parent=self)
-        self.isolate = Button("Isolate", "ban", parent=self)
-        for button, action in ((self.pause, "fleet.pause"), (self.stop, "fleet.stop-tree"), (self.isolate, "fleet.isolate")):
-            button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))
-            row.addWidget(button, 1)
-        return row
+        sections: tuple[tuple[str, tuple[QWidget, ...]], ...] = (
+            ("Budget", (self._no_caps, self._budget)),
+            ("Verdicts", (self.verdicts,)),
+            ("Cost per minute", (self._chart,)),
+            ("Network", (self._hosts, self._no_hosts)),
+            ("Requests", (self.requests,)),
+            ("Network mode", (self.modes,)),
+            ("Workspace", (self.workspace, self.held)),
+            ("Recent", (self._events,)),
+        )
+        return tuple(part for title, below in sections for part in (*section(title).parts, *below))
 
     def show_row(self, row: Row, fleet: Fleet) -> None:
         """What the list knows; the rest comes with ``show_detail``."""
@@ -186,7 +137,9 @@ class DetailPane(SidePane):
         self.adopt.setVisible(not why_not_adopt(row))
         self.dry_run.show_row(view, row.is_live)
         self.request.setVisible(view.state == "needs_ok")
-        self._show_gauges(view)
+        lines = gauges(view)
+        self._budget.say(lines)
+        self._no_caps.setVisible(not lines)
         if self.isVisible():
             self.workspace.show_session(view.session)
             self.modes.show_row(view)
@@ -210,22 +163,8 @@ class DetailPane(SidePane):
         """``can``: action id -> why not, or empty."""
         frozen = row.view.state == "frozen"
         self.isolate.set_face("Reconnect" if row.view.isolated else "Isolate", "" if row.view.isolated else "ban")
-        self.pause.set_face("Resume" if frozen else "Pause", "play" if frozen else "pause")
-        self.pause.allow(can.get("fleet.pause", ""))
-        self.stop.allow(can.get("fleet.stop-tree", ""))
-        self.isolate.allow(can.get("fleet.isolate", ""))
-
-    def _show_gauges(self, view: AgentView) -> None:
-        lines = gauges(view)
-        while len(self._gauges) < len(lines):
-            gauge = GaugeLine()
-            self._gauges.append(gauge)
-            self._budget.addWidget(gauge)
-        for number, gauge in enumerate(self._gauges):
-            gauge.setVisible(number < len(lines))
-            if number < len(lines):
-                gauge.say(*lines[number])
-        self._no_caps.setVisible(not lines)
+        self.pause.set_face("Resume" if frozen else "Freeze", "play" if frozen else "pause")
+        self.judge(lambda action: can.get(action, ""))
 
 
 def _crumbs(row: Row, fleet: Fleet) -> str:

@@ -7,12 +7,13 @@ from contextlib import suppress
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import AgentDetailView, Delta, EgressView
 from console.domain.message import Malformed
 from console.gui.actions import ActionSpec
+from console.gui.kit.layout import column
 from console.gui.pages.first_run.overview import FIRST_KEYS, FirstRun
 from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs
 from console.gui.pages.fleet.adopt import AdoptDialog, why_not_adopt
@@ -32,7 +33,7 @@ _ON_A_ROW = ("fleet.pause", "fleet.stop-tree", "fleet.isolate")
 
 
 class FleetPage(Page):
-    """See, fold, sort, filter; pause, isolate, stop a tree."""
+    """See, fold, sort, filter; freeze, isolate, stop a tree."""
 
     spec = PageSpec("fleet", "Fleet", "fleet", "Operate", help="how-to/operator.md#Watch")
     verbs = (
@@ -40,7 +41,7 @@ class FleetPage(Page):
         ActionSpec("fleet.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
         ActionSpec("fleet.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
         ActionSpec("fleet.activity", "Open what this agent did, live", "A", "activity"),
-        ActionSpec("fleet.pause", "Pause or resume this agent and all below it…", "P", "pause…"),
+        ActionSpec("fleet.pause", "Freeze or resume this agent and all below it…", "P", "freeze…"),
         ActionSpec("fleet.stop-tree", "Kill this agent and all below it…", "X", "kill tree…"),
         ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…"),
         ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose the scope…", "M", "stop…"),
@@ -75,9 +76,7 @@ class FleetPage(Page):
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.table)
         self._stack.addWidget(self.first_run)
-        row = QVBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(beside(self._stack, self.pane, self, DETAIL))
+        column(beside(self._stack, self.pane, self, DETAIL), on=self)
         self.pane.hide()
         self.view.chosen.connect(lambda _row: self._show_row())
         self.view.opened.connect(lambda _row: self.do("fleet.detail"))

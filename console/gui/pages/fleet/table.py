@@ -7,14 +7,14 @@ from time import monotonic, time
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
+from console.gui.kit.layout import STRETCH, column, fill_bar
 from console.gui.models.fleet import SORTS, Fleet, Row, unread_today
 from console.gui.models.order import indent_again
 from console.gui.pages.fleet.header import HISTORY, FleetHeader
 from console.gui.pages.fleet.rows import COLUMNS, Mood, cell_words, chevron_box, paint_row, row_sign
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Button, Pill, Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.rows import ManyRowView, RowModel
@@ -29,17 +29,21 @@ _SUMMED = 2000
 """More agents than this are not summed for the line under the burn rate."""
 
 
+_TYPED = 96
+"""Pixels that a field keeps for a typed filter, however narrow the bar is: what hides agents can be read."""
+
+_WIDE = 800
+"""A bar narrower than this has no room for its order (T) beside the words of a filter."""
+
+
 class FilterBar(Ground):
     """Search, pills, and how many are shown."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(8)
         self.search = SearchField("Filter this list", "/", parent=self, kept="filter")
         self.search.setMaximumWidth(191)
+        self.search.textChanged.connect(lambda text: self.search.setMinimumWidth(_TYPED if text else 0))
         self.pills = Pills(TITLES, self, kept="tab")
         self.urgent = Pill("Attention first", self)
         self.urgent.setAutoExclusive(False)
@@ -49,20 +53,17 @@ class FilterBar(Ground):
         self.all = Button("Show all", "cross", small=True, parent=self)
         self.all.setToolTip(tooltip("A filter hides agents. Press Esc in the filter field, or this, to see all of them."))
         self.all.hide()
-        row.addWidget(self.search, 2)
-        row.addWidget(self.pills)
-        row.addWidget(self.urgent)
-        row.addStretch(1)
-        row.addWidget(self.moved)
-        row.addWidget(self.shown)
-        row.addWidget(self.all)
+        fill_bar(self, (self.search, 2), self.pills, self.urgent, STRETCH, self.moved, self.shown, self.all, spacing=8)
 
     def say(self, filtered: str, shown: str) -> None:
         """How many are shown; amber while a filter hides some, with what it is in the tooltip."""
-        self.shown.say(f"Filtered: {shown}" if filtered else shown, "warn" if filtered else "text2", "triangle" if filtered else "")
-        if filtered:
+        if not filtered:
+            self.shown.say(shown, "text2", "")
+        else:
+            self.shown.say(f"Filtered: {shown.removesuffix(' shown')}", "warn", "triangle")
             self.shown.setToolTip(tooltip(f"{filtered}. Attention, counts and Panic mean every agent, whatever the filter."))
         self.all.setVisible(bool(filtered))
+        self.urgent.setVisible(not filtered or self.width() >= _WIDE)
 
 
 def filter_words(fleet: Fleet) -> str:
@@ -103,12 +104,7 @@ class FleetTable(QWidget):
         self._held = HeldOrder(self.view, self.model, lambda row: str(row.id), fleet.arrange)
         self._unread_after = 0.0
         """Whose spend nothing reads is looked for each second, or for a fiftieth of the time."""
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.header)
-        column.addWidget(self.bar)
-        column.addWidget(self.view, 1)
+        column(self.header, self.bar, (self.view, 1), on=self)
         self._looked_at = ""
         """The row a person selected last: how it ended is seen once they go on to another."""
         self.view.chosen.connect(self._look_at)
