@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
+from console.gui.kit.layout import STRETCH, column, row
 from console.gui.pages.approvals.answers import HOLD_S, Answer
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ANSWER_BAR
@@ -39,18 +40,8 @@ class AnswerBar(Foot):
         self.now.clicked.connect(lambda: self.sent.emit(self.answer))
         self.second.clicked.connect(self.confirmed)
         self.back.clicked.connect(lambda: self.taken_back.emit(self.answer))
-        lines = QVBoxLayout()
-        lines.setSpacing(0)
-        lines.addStretch(1)
-        lines.addWidget(self.words)
-        lines.addWidget(self.hint)
-        lines.addStretch(1)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 1, 16, 0)
-        row.setSpacing(8)
-        row.addLayout(lines, 1)
-        for button in (self.now, self.second, self.back, self.rule):
-            row.addWidget(button)
+        lines = column(STRETCH, self.words, self.hint, STRETCH)
+        row((lines, 1), self.now, self.second, self.back, self.rule, margins=(16, 1, 16, 0), spacing=8, on=self)
         self.say(None, 0, 0.0)
 
     def say(self, answer: Answer | None, more: int, at: float, *, is_meant: bool = True) -> None:

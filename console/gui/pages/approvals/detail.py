@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLayout, QScrollArea, QSizePolicy, QWidget
 
 from console.api.policy.approvals import ApprovalDetailView, ApprovalRow
 from console.domain.calls.permission import worst_of
+from console.gui.kit.layout import PANE, STRETCH, column, row, scrolled
+from console.gui.kit.pane import section
 from console.gui.models.operators import person
 from console.gui.pages.approvals.case import Case, blast_of, parts_of
 from console.gui.pages.approvals.exact import ExactView
@@ -48,16 +50,8 @@ class DetailPane(SidePane):
         self.buttons: dict[str, Button] = {}
         self.problem = Text("", 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle")
         self.problem.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self._head())
-        column.addWidget(self._body(), 1)
-        warned = QVBoxLayout()
-        warned.setContentsMargins(19, 0, 20, 0)
-        warned.addWidget(self.problem)
-        column.addLayout(warned)
-        column.addLayout(self._foot())
+        warned = row(self.problem, margins=(19, 0, 20, 0), spacing=-1)
+        column(self._head(), (self._body(), 1), warned, self._foot(), margins=(1, 0, 0, 0), on=self)
 
     # --- building ----------------------------------------------------------------------------------------------------
 
@@ -69,46 +63,20 @@ class DetailPane(SidePane):
         self.countdown.setFixedWidth(150)
         self.back = Button("Requests", keys="Esc", small=True, parent=self)
         self.back.clicked.connect(self.back_asked)
-        names = QVBoxLayout()
-        names.setSpacing(4)
-        for part in (self._crumb, self.title, self._chips):
-            names.addWidget(part)
-        names.addStretch(1)
-        row = QHBoxLayout()
-        row.setContentsMargins(19, 14, 20, 4)
-        row.setSpacing(12)
-        row.addLayout(names, 1)
-        row.addWidget(self.back, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(self.countdown, 0, Qt.AlignmentFlag.AlignTop)
-        return row
+        names = column(self._crumb, self.title, self._chips, STRETCH, spacing=4)
+        head = row((names, 1), margins=(19, 14, 20, 4), spacing=12)
+        head.addWidget(self.back, 0, Qt.AlignmentFlag.AlignTop)
+        head.addWidget(self.countdown, 0, Qt.AlignmentFlag.AlignTop)
+        return head
 
     def _body(self) -> QScrollArea:
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        inner = QWidget(area)
-        row = QHBoxLayout(inner)
-        row.setContentsMargins(19, 0, 20, 10)
-        row.setSpacing(GAP)
-        left, right = QVBoxLayout(), QVBoxLayout()
-        left.setSpacing(0)
-        right.setSpacing(0)
-        self._left_column(left)
-        self._right_column(right)
-        left.addStretch(1)
-        right.addStretch(1)
-        side = QWidget(inner)
+        side = QWidget(self)
         side.setFixedWidth(SIDE)
-        right.setContentsMargins(0, 0, 0, 0)
-        side.setLayout(right)
-        row.addLayout(left, 1)
-        row.addWidget(side)
-        area.setWidget(inner)
-        self._area = area
-        return area
+        side.setLayout(self._right_column())
+        self._area = scrolled(self, row((self._left_column(), 1), side, spacing=GAP), margins=(19, 0, 20, 10), fills=True)
+        return self._area
 
-    def _left_column(self, column: QVBoxLayout) -> None:
+    def _left_column(self) -> QLayout:
         self.says = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self.exact = ExactView(self)
         self.findings = Findings(self)
@@ -116,57 +84,40 @@ class DetailPane(SidePane):
         self.reason = Text("", 12, fonts.REGULAR, "text2", wrap=True)
         self.similar = Grid("Similar past decisions", ruled=False, parent=self)
         self.before = Grid("Just before", ruled=False, parent=self)
-        column.addWidget(Rule(5))
-        column.addWidget(self.says)
-        self._exact_note = _section(column, "Exact request")
-        for part in (self.exact, self.findings):
-            column.addWidget(part)
-        self._why_note = _section(column, "Why it asked")
-        column.addWidget(self.reason)
-        column.addWidget(self.why)
-        self._similar_note = _section(column, "Similar past decisions")
-        column.addWidget(self.similar)
-        self._before_note = _section(column, "Just before")
-        column.addWidget(self.before)
+        exact = section("Exact request", room=7)
+        why = section("Why it asked", room=7)
+        similar = section("Similar past decisions", room=7)
+        before = section("Just before", room=7)
+        self._exact_note, self._why_note, self._similar_note, self._before_note = exact.note, why.note, similar.note, before.note
+        asked = (Rule(5), self.says, *exact.parts, self.exact, self.findings, *why.parts, self.reason, self.why)
+        return column(*asked, *similar.parts, self.similar, *before.parts, self.before, STRETCH)
 
-    def _right_column(self, column: QVBoxLayout) -> None:
+    def _right_column(self) -> QLayout:
         self.tree = Tree(self)
         self.blast = Blast(self)
-        _section(column, "Tree and cost so far", 5)
-        column.addWidget(self.tree)
-        _section(column, "Blast radius")
-        column.addWidget(self.blast)
-        _section(column, "Drafted rule").setText("R drafts it")
         card = Card(parent=self)
         card.column.addWidget(Text(RULE, 12, fonts.REGULAR, "text2", wrap=True))
-        column.addWidget(card)
+        tree, blast = section("Tree and cost so far", room=5), section("Blast radius", room=7)
+        rule = section("Drafted rule", "R drafts it", room=7)
+        return column(*tree.parts, self.tree, *blast.parts, self.blast, *rule.parts, card, STRETCH)
 
     def _foot(self) -> QLayout:
-        row = QHBoxLayout()
-        row.setContentsMargins(19, 12, 20, 12)
-        row.setSpacing(8)
         for action, words, key, kind in ACTIONS:
-            button = Button(words, "", kind, keys=key, parent=self)
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            button.clicked.connect(lambda _on=False, name=action: self.asked.emit(name))
-            self.buttons[action] = button
-            row.addWidget(button)
-        self.take_back = Button("Take back…", "", "danger", keys="D", parent=self)
-        self.take_back.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.take_back.clicked.connect(lambda: self.asked.emit("approvals.deny"))
-        row.addWidget(self.take_back)
-        row.addStretch(1)
-        notes = QVBoxLayout()
-        notes.setSpacing(0)
+            self.buttons[action] = self._button(words, key, kind, action)
+        self.take_back = self._button("Take back…", "D", "danger", "approvals.deny")
         self._use = Text("", 11, fonts.REGULAR, "text2", right=True)
         self._void = Text("", 11, fonts.REGULAR, "text2", right=True)
-        self._use.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self._void.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        for note in (self._use, self._void):
+            note.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._void.setMinimumWidth(148)
-        notes.addWidget(self._use)
-        notes.addWidget(self._void)
-        row.addLayout(notes, 1)
-        return row
+        notes = column(self._use, self._void)
+        return row(*self.buttons.values(), self.take_back, STRETCH, (notes, 1), margins=PANE, spacing=8)
+
+    def _button(self, words: str, key: str, kind: str, action: str) -> Button:
+        button = Button(words, "", kind, keys=key, parent=self)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        button.clicked.connect(lambda: self.asked.emit(action))
+        return button
 
     # --- showing -----------------------------------------------------------------------------------------------------
 
@@ -252,18 +203,6 @@ class DetailPane(SidePane):
 
     def sizeHint(self) -> QSize:
         return QSize(880, 700)
-
-
-def _section(column: QVBoxLayout, title: str, room: int = 7) -> Text:
-    """A rule, a title, and a note at the right, which is returned."""
-    column.addWidget(Rule(room))
-    note = Text("", 11, fonts.REGULAR, "text2", right=True)
-    row = QHBoxLayout()
-    row.addWidget(Text(title, 13, fonts.SEMIBOLD))
-    row.addWidget(note, 1)
-    column.addLayout(row)
-    column.addSpacing(5)
-    return note
 
 
 def _says(case: Case) -> str:

@@ -6,9 +6,10 @@ import time
 
 from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.policy.approvals import ApprovalRow, GrantRow
+from console.gui.kit.layout import bar, column, row
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.rows import (
     DECIDED_COLUMNS,
@@ -115,7 +116,8 @@ class Inbox(Ground):
         self._open: set[str] = set()
         self.grants: list[GrantRow] = []
         self.head = Head(self)
-        self._build_bar()
+        self.search = SearchField("Filter", "", parent=self)  # not kept: an inbox opens with all that waits
+        self.tabs = Pills(TABS, self)
         self.model = RowModel(ITEM_COLUMNS, item_words, self)
         self.view = ManyRowView(self.model, item_painter(time.monotonic), lambda item: str(item.key), self, row_height=ITEM)
         self.decided_model = RowModel(DECIDED_COLUMNS, decided_words, self)
@@ -137,30 +139,12 @@ class Inbox(Ground):
         self._connect()
         self._show_tab()
 
-    def _build_bar(self) -> None:
-        self._bar = QWidget(self)
-        self._bar.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(self._bar)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(8)
-        self.search = SearchField("Filter", "", parent=self._bar)  # not kept: an inbox opens with all that waits
-        self.tabs = Pills(TABS, self._bar)
-        row.addWidget(self.search, 1)
-        row.addWidget(self.tabs)
-
     def _lay_out(self) -> None:
         self._strip = QWidget(self)
         self._strip.setFixedHeight(ROW)
-        line = QHBoxLayout(self._strip)
-        line.setContentsMargins(16, 0, 16, 0)
-        line.addWidget(self._title, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for part in (self.head, self._bar, self.view, self._strip, self.decided, self.given):
-            column.addWidget(part)
-        column.setStretchFactor(self.decided, 1)
-        column.setStretchFactor(self.given, 1)
+        row((self._title, 1), margins=(16, 0, 16, 0), on=self._strip)
+        filters = bar(self, (self.search, 1), self.tabs, spacing=8)
+        column(self.head, filters, self.view, self._strip, (self.decided, 1), (self.given, 1), on=self)
 
     def _connect(self) -> None:
         self._held.released.connect(self.show_lines, Qt.ConnectionType.QueuedConnection)

@@ -7,13 +7,14 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.policy.approvals import AT_ONCE, ApprovalDetailView, ApprovalRow, ApprovalsView, GrantRow, GrantsView
 from console.domain.errors import ConsoleError
 from console.gui.actions import ActionSpec
+from console.gui.kit.layout import column
 from console.gui.pages.approvals.answers import CONFIRM
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.case import Case, case_of, row_of
@@ -73,11 +74,7 @@ class ApprovalsPage(Page):
         self._over = False
         """The detail stands over the list (narrow windows)."""
         self._read_at = 0.0
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(beside(self.inbox, self.pane, self), 1)
-        column.addWidget(self.deciding.bar)
+        column((beside(self.inbox, self.pane, self), 1), self.deciding.bar, on=self)
         self._soon = once(self, SOON_MS, self._read)
         self._hush = once(self, int(QUIET_S * 1000) + 20, self._allow)
         self._sweep = once(self, 0, self._forget_gone)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import BudgetRow, BudgetsView
+from console.gui.kit.layout import bar, column, row
 from console.gui.pages.budgets.head import BudgetHead
 from console.gui.pages.budgets.rows import COLUMNS, ORDERS, SORTS, TITLES, Line, arrange, cell_words, counted, depth, has_limits, paint_line
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.reading import empty_note
@@ -43,39 +43,22 @@ class BudgetList(Ground):
         self.order = "time"
         self._closed: set[str] = set()
         self.head = BudgetHead(self)
-        bar = QWidget(self)
-        bar.setFixedHeight(FILTER_BAR)
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(16, 0, 16, 0)
-        row.setSpacing(10)
-        self.search = SearchField("Filter this list", "/", parent=bar, kept="filter")
+        self.search = SearchField("Filter this list", "/", parent=self, kept="filter")
         self.search.setMinimumWidth(110)
         self.search.setMaximumWidth(176)
-        self.pills = Pills(ORDERS, bar, kept="tab")
-        self.moved = moved_button(bar)
+        self.pills = Pills(ORDERS, self, kept="tab")
+        self.moved = moved_button(self)
         self.shown = Text("", 12, fonts.REGULAR, "text2", right=True)
-        row.addWidget(self.search, 1)
-        row.addWidget(self.pills)
-        row.addWidget(self.moved)
-        row.addWidget(self.shown, 1)
         self.hint = Text("", 12, fonts.MEDIUM, "text", wrap=True, mark="ring")
         self.hint.setContentsMargins(16, 0, 16, 8)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(16, 0, 16, 0)
-        strip.addWidget(self.hint)
         self.model = RowModel(COLUMNS, cell_words, self)
         self.view = ManyRowView(self.model, paint_line, lambda line: str(line.key), self, sorts=SORTS)
         self.view.order.depth = depth
         self.view.setAccessibleName("Budgets")
         self._held = HeldOrder(self.view, self.model, lambda line: str(line.key))
         self.empty = empty_note(self.view, NOBODY)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.head)
-        column.addWidget(bar)
-        column.addLayout(strip)
-        column.addWidget(self.view, 1)
+        filters = bar(self, (self.search, 1), self.pills, self.moved, (self.shown, 1))
+        column(self.head, filters, row(self.hint, margins=(16, 0, 16, 0)), (self.view, 1), on=self)
         self.hint.hide()
         self._held.released.connect(self.show_lines, Qt.ConnectionType.QueuedConnection)
         self.moved.clicked.connect(self.arrange)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.budgets import BudgetPictures, BudgetTotals
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import column, row
 from console.gui.pages.budgets.burn_chart import BurnChart
 from console.gui.pages.budgets.model_chart import ModelChart
 from console.gui.pages.budgets.windows import HEIGHT, WindowStrip
@@ -35,15 +36,8 @@ class Pictures(QWidget):
         self.burn = BurnChart(self)
         self.windows = WindowStrip(self)
         self.models = ModelChart(self)
-        left = QVBoxLayout()
-        left.setSpacing(0)
-        left.addWidget(self.burn, 1)
-        left.addWidget(self.windows)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 1, 0, 0)
-        row.setSpacing(0)
-        row.addLayout(left, 61)
-        row.addWidget(self.models, 39)
+        left = column((self.burn, 1), self.windows)
+        row((left, 61), (self.models, 39), margins=(0, 1, 0, 0), on=self)
 
     def look(self, now: float, *, again: bool = False) -> None:
         """Reads when the last answer is old, one question at a time."""

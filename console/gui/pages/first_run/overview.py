@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QHideEvent, QKeyEvent, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.first_run import FirstRunView
 from console.api.messages import SourceView
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import STRETCH, column, fill, row, scrolled
 from console.gui.pages.first_run.cards import ArmedCard, DefaultsCard, EnginesCard, ModeCard
 from console.gui.pages.first_run.hook import HookDialog
 from console.gui.pages.first_run.setup import SetupDialog
@@ -49,78 +50,51 @@ class FirstRun(QWidget):
         self._why = "not asked yet"
         """Why ``_told`` is not known, or empty."""
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(scroll)
-        inner = QWidget(scroll)
-        scroll.setWidget(inner)
-        self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight, inner)
+        self._halves = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._halves.setContentsMargins(40, 26, 40, 14)
         self._halves.setSpacing(24)
-        left = QVBoxLayout()
-        left.setSpacing(0)
-        self._halves.addLayout(left, 68)
-        self._halves.addLayout(self._build_right(), 32)
-        self._build_left(left)
+        fill(self._halves, (self._build_left(), 68), (self._build_right(), 32))
+        column(scrolled(self, self._halves, fills=True), on=self)
         self._poll = every(self, READ_MS, self.read)
 
-    def _build_left(self, column: QVBoxLayout) -> None:
+    def _build_left(self) -> QBoxLayout:
         self._title = Text("", 22, fonts.MEDIUM)
         self._line = Text("", 13, fonts.REGULAR, "text2", wrap=True)
-        column.addWidget(self._title)
-        column.addSpacing(6)
-        column.addWidget(self._line)
-        column.addSpacing(16)
-        column.addWidget(self._start_card())
-        column.addSpacing(18)
-        head = QHBoxLayout()
-        head.addWidget(Text("Where it looks", 13, fonts.SEMIBOLD))
+        start = self._start_card()
         self._tally = Text("", 12, fonts.REGULAR, "text2", right=True)
-        head.addWidget(self._tally, 1)
-        column.addLayout(head)
-        column.addSpacing(8)
+        head = row(Text("Where it looks", 13, fonts.SEMIBOLD), (self._tally, 1), spacing=-1)
         self.sources = SourceTable()
         self.sources.hook_asked.connect(self.show_hook)
         box = Card()
         box.column.setContentsMargins(1, 2, 1, 2)
         box.column.addWidget(self.sources)
-        column.addWidget(box)
-        column.addSpacing(10)
         live = "A tick is a live look, repeated at least every few seconds; a file or socket that appears later is found without a restart."
-        column.addWidget(Text(live, 12, fonts.REGULAR, "text2", wrap=True))
-        column.addSpacing(10)
+        looks = (head, 8, box, 10, Text(live, 12, fonts.REGULAR, "text2", wrap=True))
         self.setup = Button("Set up, in four steps…", "check", keys="U", small=True)
         self.setup.clicked.connect(self.show_setup)
-        column.addLayout(_offer(self.setup, "shows what was found, and asks for rules, a limit for the day and a test of the kill switch"))
-        column.addSpacing(8)
+        setup = _offer(self.setup, "shows what was found, and asks for rules, a limit for the day and a test of the kill switch")
         self.hook = Button("Show what the hook would change…", "key", keys="H", small=True)
         self.hook.clicked.connect(lambda: self.show_hook())
-        column.addLayout(_offer(self.hook, f"has each tool call of your own {' or '.join(STARTABLE.values())} checked before it happens"))
-        column.addSpacing(8)
+        hook = _offer(self.hook, f"has each tool call of your own {' or '.join(STARTABLE.values())} checked before it happens")
         self.demo = Button(_DEMO, "copy", keys="D", small=True)
         self.demo.setToolTip("Copies the command")
         self.demo.setAccessibleDescription("Copies the command, for a terminal")
         self.demo.clicked.connect(self.copy_demo)
-        column.addLayout(_offer(self.demo, _WHY_TERMINAL))
-        column.addStretch(1)
+        demo = _offer(self.demo, _WHY_TERMINAL)
+        return column(self._title, 6, self._line, 16, start, 18, *looks, 10, setup, 8, hook, 8, demo, STRETCH)
 
     def _start_card(self) -> Card:
-        card = Card("accent")
-        inside = QHBoxLayout()
-        words = QVBoxLayout()
-        words.addWidget(Text("Start your first agent, in a sandbox and with limits", 15, fonts.SEMIBOLD))
-        words.addWidget(Text("Its own workspace and namespaces, a cost limit, no way to loosen it by itself", 12, fonts.REGULAR, "text2"))
-        words.addSpacing(4)
-        words.addWidget(Text(f"watchfloor run --agent {EXAMPLE} -- PROMPT", 12, mono=True))
-        inside.addLayout(words, 1)
+        words = column(
+            Text("Start your first agent, in a sandbox and with limits", 15, fonts.SEMIBOLD),
+            Text("Its own workspace and namespaces, a cost limit, no way to loosen it by itself", 12, fonts.REGULAR, "text2"),
+            4,
+            Text(f"watchfloor run --agent {EXAMPLE} -- PROMPT", 12, mono=True),
+            spacing=-1,
+        )
         self.run = Button("New agent…", "play", "primary", keys="Enter")
         self.run.clicked.connect(lambda: self.asked.emit("fleet.run"))
-        inside.addWidget(self.run)
-        card.column.addLayout(inside)
+        card = Card("accent")
+        card.column.addLayout(row((words, 1), self.run, spacing=-1))
         return card
 
     def _build_right(self) -> QBoxLayout:
@@ -128,12 +102,7 @@ class FirstRun(QWidget):
         self._cards = QBoxLayout(QBoxLayout.Direction.TopToBottom)
         self._cards.setSpacing(16)
         for cards in ((self.armed, self.mode), (self.defaults, self.engines)):
-            column = QVBoxLayout()
-            column.setSpacing(16)
-            for card in cards:
-                column.addWidget(card)
-            column.addStretch(1)
-            self._cards.addLayout(column, 1)
+            self._cards.addLayout(column(*cards, STRETCH, spacing=16), 1)
         return self._cards
 
     def read(self) -> None:
@@ -217,10 +186,9 @@ class FirstRun(QWidget):
         self._poll.stop()
 
 
-def _offer(button: Button, words: str) -> QHBoxLayout:
+def _offer(button: Button, words: str) -> QBoxLayout:
     """A button, and beside it what it is for."""
-    row = QHBoxLayout()
-    row.setSpacing(10)
-    row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
-    row.addWidget(Text(words, 12, fonts.REGULAR, "text2", wrap=True), 1, Qt.AlignmentFlag.AlignVCenter)
-    return row
+    made = row(spacing=10)
+    made.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+    made.addWidget(Text(words, 12, fonts.REGULAR, "text2", wrap=True), 1, Qt.AlignmentFlag.AlignVCenter)
+    return made

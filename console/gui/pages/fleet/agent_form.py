@@ -6,7 +6,7 @@ import shlex
 from typing import Any
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLineEdit, QPlainTextEdit, QWidget
 
 from console.api.agents.programs import ProgramItem, TemplateView
 from console.api.messages import LaunchBody
@@ -14,6 +14,7 @@ from console.domain.budget import parse_limit
 from console.domain.conversation import checked_model, checked_text
 from console.domain.errors import UsageProblem
 from console.domain.message import Malformed
+from console.gui.kit.layout import STRETCH, column, fill, row
 from console.gui.pages.network.register import LEVELS
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Pill, Pills
@@ -96,16 +97,8 @@ class AgentForm(QWidget):
         return pill
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 10, 0)
-        column.setSpacing(8)
-        column.addLayout(_row(self.kind))
-        self.templates_row = QHBoxLayout()
-        self.templates_row.setSpacing(6)
+        self.templates_row = row(spacing=6)
         self.templates: Pills | None = None
-        column.addLayout(self.templates_row)
-        column.addWidget(self.prompt)
-        column.addWidget(self.command)
         grid = QGridLayout()
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
@@ -115,16 +108,15 @@ class AgentForm(QWidget):
         )  # fmt: skip
         for line, pair in enumerate(fields):
             for place, field in enumerate(pair):
-                grid.addLayout(_labelled(field), line, place)
+                label = Text(field.accessibleName(), 11, fonts.MEDIUM, "text2")
+                grid.addLayout(column(label, field, spacing=3), line, place)
         grid.setColumnStretch(0, 1)
         grid.setColumnStretch(1, 1)
-        column.addLayout(grid)
-        column.addWidget(Text("Effects it may have (none marked: as the settings say)", 11, fonts.MEDIUM, "text2"))
         pills = list(self.scopes.values())
-        for some in (pills[:4], pills[4:]):
-            column.addLayout(_row(*some))
-        column.addLayout(_row(self.dry_run))
-        column.addStretch(1)
+        words = Text("Effects it may have (none marked: as the settings say)", 11, fonts.MEDIUM, "text2")
+        asked = (_row(self.kind), self.templates_row, self.prompt, self.command, grid)
+        effects = (words, _row(*pills[:4]), _row(*pills[4:]), _row(self.dry_run))
+        column(*asked, *effects, STRETCH, margins=(0, 0, 10, 0), spacing=8, on=self)
 
     # --- what is chosen ----------------------------------------------------------------------------------------------
 
@@ -142,9 +134,7 @@ class AgentForm(QWidget):
         self.templates.changed.connect(lambda name: self.fill(by_name[name]))
         for name, template in by_name.items():
             self.templates.pills[name].setToolTip(tooltip(template.words))
-        self.templates_row.addWidget(Text("Begin with", 11, fonts.MEDIUM, "text2"))
-        self.templates_row.addWidget(self.templates)
-        self.templates_row.addStretch(1)
+        fill(self.templates_row, Text("Begin with", 11, fonts.MEDIUM, "text2"), self.templates, STRETCH)
         self.fill(next(iter(by_name.values())))
 
     def offer_sessions(self, sessions: list[str]) -> None:
@@ -242,18 +232,5 @@ def hidden_words(text: str) -> str:
     return f"{plural(hidden, 'hidden character')} in what is written here: it may say more than you see." if hidden else ""
 
 
-def _labelled(field: QWidget) -> QVBoxLayout:
-    column = QVBoxLayout()
-    column.setSpacing(3)
-    column.addWidget(Text(field.accessibleName(), 11, fonts.MEDIUM, "text2"))
-    column.addWidget(field)
-    return column
-
-
 def _row(*widgets: QWidget) -> QHBoxLayout:
-    row = QHBoxLayout()
-    row.setSpacing(6)
-    for widget in widgets:
-        row.addWidget(widget)
-    row.addStretch(1)
-    return row
+    return row(*widgets, STRETCH, spacing=6)

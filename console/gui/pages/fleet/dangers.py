@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
+from console.gui.kit.layout import column
 from console.gui.theme import fonts
 from console.gui.widgets.text import Text
 
@@ -21,18 +22,13 @@ class DangerBox(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.named: list[str] = []
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(5)
-        column.addWidget(Text(HEAD, 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle"))
         self.lines = Text("", 12, fonts.REGULAR, "text", wrap=True)
-        column.addWidget(self.lines)
         self.reason = QLineEdit(self)
         self.reason.setMaxLength(REASON_MAX)
         self.reason.setAccessibleName("Why it is meant")
         self.reason.setPlaceholderText("Why it is meant; recorded with your name")
         self.reason.textChanged.connect(lambda _text: self.changed.emit())
-        column.addWidget(self.reason)
+        column(Text(HEAD, 12, fonts.MEDIUM, "warn", wrap=True, mark="triangle"), self.lines, self.reason, spacing=5, on=self)
         self.hide()
 
     def say(self, named: list[str]) -> None:

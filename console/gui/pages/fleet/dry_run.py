@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.policy.dry_run import DryRunBody, DryRunView, PlanBody, PlanCallView, PlanDecidedView, PlansView, PlanView
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import column
 from console.gui.models.operators import person
 from console.gui.pages.approvals.hostile import visible
 from console.gui.pages.interface import Desk
@@ -59,14 +60,10 @@ class DryRunCard(QWidget):
         super().__init__(parent)
         self._desk = desk
         self.agent_id, self.words = "", ""
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 6, 0, 0)
-        column.setSpacing(6)
         self.state = Text("", 12, fonts.MEDIUM, "accent", wrap=True, mark="ring")
-        column.addWidget(self.state)
         self.button = Button("Dry-run…", "list", small=True, parent=self)
         self.button.clicked.connect(self.open)
-        column.addWidget(self.button)
+        column(self.state, self.button, margins=(0, 6, 0, 0), spacing=6, on=self)
 
     def show_row(self, view: AgentView, is_live: bool) -> None:
         """What the list knows."""

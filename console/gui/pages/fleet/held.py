@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.agent_types import SourcesFileView, SourcesView
 from console.api.environment import EnvironmentView
 from console.api.messages import AgentDetailView, HardeningView
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import column
+from console.gui.kit.pane import section
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
-from console.gui.widgets.facts import Rule
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import plural
@@ -87,23 +88,11 @@ class HeldCard(QWidget):
         self._asked_at: float | None = None
         self._files: dict[str, SourcesFileView] | None = None
         self._folder = self._error = ""
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        self.sandbox, self.measures = self._section("Sandbox", 0)
-        self.environment, self.names = self._section("Environment", _NAMES)
-        self.of_type, self.narrows = self._section("What its type may use", 4)
-
-    def _section(self, title: str, shown: int) -> tuple[Text, Lines]:
-        self._column.addWidget(Rule(9))
-        self._column.addWidget(Text(title, 13, fonts.SEMIBOLD))
-        self._column.addSpacing(5)
-        head = Text("Not read yet.", 12, fonts.REGULAR, "text2", wrap=True)
-        lines = Lines(shown)
-        self._column.addWidget(head)
-        self._column.addSpacing(4)
-        self._column.addWidget(lines)
-        return head, lines
+        self.sandbox, self.environment, self.of_type = (Text("Not read yet.", 12, fonts.REGULAR, "text2", wrap=True) for _ in range(3))
+        self.measures, self.names, self.narrows = Lines(0), Lines(_NAMES), Lines(4)
+        sandbox = (*section("Sandbox").parts, self.sandbox, 4, self.measures)
+        environment = (*section("Environment").parts, self.environment, 4, self.names)
+        column(*sandbox, *environment, *section("What its type may use").parts, self.of_type, 4, self.narrows, on=self)
 
     def clear(self, agent_id: str) -> None:
         """Another agent is looked at; nothing of the one before stays."""

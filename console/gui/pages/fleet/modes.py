@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.network import ModeHistoryView
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import column
 from console.gui.models.modes import Moment, Segment, moments, segments, spoken
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -30,13 +31,9 @@ class ModeCard(QWidget):
         self._stamp: tuple[str, bool, str] = ("", False, "")
         self._ended_at: float | None = None
         self._asked_at: float | None = None
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
         self.timeline = Timeline(self)
         self.words = Text("", 12, fonts.REGULAR, "text2", wrap=True)
-        column.addWidget(self.timeline)
-        column.addWidget(self.words)
+        column(self.timeline, self.words, spacing=4, on=self)
 
     def show_row(self, view: AgentView) -> None:
         """The selected agent's session; asks again when the last answer is old, or its mode is another."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api.agents.programs import ProgramPreview, ProgramsView, ReachView
+from console.gui.kit.layout import STRETCH, column
 from console.gui.theme import fonts
 from console.gui.widgets.text import Text
 
@@ -47,20 +48,12 @@ class ReachPane(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 10, 0)
-        column.setSpacing(2)
-        column.addWidget(Text("What it could do at worst", 13, fonts.SEMIBOLD))
         self.state = Text("", 12, fonts.REGULAR, "text2", wrap=True)
-        column.addWidget(self.state)
-        self._lines = QVBoxLayout()
-        self._lines.setSpacing(2)
-        column.addLayout(self._lines)
-        column.addSpacing(6)
-        column.addWidget(Text("Memory", 11, fonts.MEDIUM, "text2"))
+        self._lines = column(spacing=2)
         self.memory = Text("", 12, fonts.REGULAR, "text", wrap=True)
-        column.addWidget(self.memory)
-        column.addStretch(1)
+        head = (Text("What it could do at worst", 13, fonts.SEMIBOLD), self.state, self._lines)
+        memory = (Text("Memory", 11, fonts.MEDIUM, "text2"), self.memory)
+        column(*head, 6, *memory, STRETCH, margins=(0, 0, 10, 0), spacing=2, on=self)
         self.shown: list[ReachView] = []
         self._texts: list[Text] = []
         self.waiting()

@@ -6,12 +6,13 @@ from functools import partial
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.activity import ActivityEntryView, ActivityPage
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import STRETCH, column, row
 from console.gui.pages.activity.book import Book, Item
 from console.gui.pages.activity.rows import own_words
 from console.gui.pages.interface import Desk
@@ -104,17 +105,7 @@ class VerdictStream(QWidget):
         self.view.setAccessibleName("Decisions on its calls, newest first")
         self.explain = Button("Explain", keys="Enter", small=True, parent=self)
         self.audit = Button("Audit record", small=True, parent=self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addWidget(self.words)
-        column.addWidget(self.view)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.explain)
-        row.addWidget(self.audit)
-        row.addStretch(1)
-        column.addLayout(row)
+        column(self.words, self.view, row(self.explain, self.audit, STRETCH, spacing=8), spacing=6, on=self)
         self.view.opened.connect(self.open)
         self.view.pressed_at.connect(self._pressed)
         self.view.chosen.connect(lambda _item: self._allow())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.sessions import ContextActBody, ContextsView, ContextView
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import column, row
 from console.gui.models.operators import person
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -87,22 +88,14 @@ class WorkspaceCard(QWidget):
         self._views: dict[str, ContextView] = {}
         self._asked_at: float | None = None
         self._error = ""
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
         self.facts = Facts(22)
         self.none = Text("", 12, fonts.REGULAR, "text2", wrap=True)
-        column.addWidget(self.facts)
-        column.addWidget(self.none)
-        row = QHBoxLayout()
-        row.setSpacing(6)
         self.buttons: dict[Verb, Button] = {}
         for verb, (title, _, kind) in _ASKS.items():
             button = Button(f"{title}…", kind="danger" if kind == "danger" else "plain", small=True, parent=self)
             button.clicked.connect(lambda _on=False, verb=verb: self.ask(verb))
             self.buttons[verb] = button
-            row.addWidget(button)
-        column.addLayout(row)
+        column(self.facts, self.none, row(*self.buttons.values(), spacing=6), spacing=4, on=self)
 
     def show_session(self, session: str) -> None:
         """The session of the selected agent; asks again when the last answer is old."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.api.ladder import ScopeBody
+from console.gui.kit.layout import STRETCH, column, fill, row
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.cards import Rungs
 from console.gui.pages.kill_switch.chooser import ScopeDialog
@@ -29,11 +30,7 @@ _WIDE = 104
 
 def titled(title: str, right: Text) -> QHBoxLayout:
     """The first line of a card: title, and words at the right."""
-    line = QHBoxLayout()
-    line.addWidget(Text(title, 13, fonts.SEMIBOLD))
-    line.addStretch(1)
-    line.addWidget(right)
-    return line
+    return row(Text(title, 13, fonts.SEMIBOLD), STRETCH, right, spacing=-1)
 
 
 class Ladder(Card):
@@ -44,32 +41,18 @@ class Ladder(Card):
         self._desk = desk
         self.scope = ScopeBody(reach="host")
         self._over = Text("", 11, fonts.REGULAR, "text2", right=True)
-        self.column.addLayout(titled("Ways to stop", self._over))
-        self.column.addSpacing(8)
         self.pills = Pills(_PILLS, self)
         self.pills.changed.connect(self._choose)
-        line = QHBoxLayout()
-        line.addWidget(self.pills)
-        line.addStretch(1)
-        self.column.addLayout(line)
-        self.column.addSpacing(4)
         rungs = Rungs(self)
-        self.column.addWidget(rungs)
         self.buttons: dict[str, Button] = {}
-        grid = QVBoxLayout(rungs)
-        grid.setContentsMargins(0, 14, 0, 14)
-        grid.setSpacing(28)
-        for rung in _RUNGS:
-            row = QHBoxLayout()
-            row.setSpacing(8)
-            row.addStretch(1)
-            for action, words, kind in rung:
-                row.addWidget(self._button(action, words, kind, rungs))
-            if len(rung) == 1:
-                row.addSpacing(_WIDE + 8)
-            grid.addLayout(row)
-        self.column.addStretch(1)
+        column(*(self._line(rung, rungs) for rung in _RUNGS), margins=(0, 14, 0, 14), spacing=28, on=rungs)
+        title, scopes = titled("Ways to stop", self._over), row(self.pills, STRETCH, spacing=-1)
+        fill(self.column, title, 8, scopes, 4, rungs, STRETCH)
         self._show_scope()
+
+    def _line(self, rung: tuple[tuple[Action, str, str], ...], parent: QWidget) -> QHBoxLayout:
+        buttons = [self._button(action, words, kind, parent) for action, words, kind in rung]
+        return row(STRETCH, *buttons, *([_WIDE + 8] if len(rung) == 1 else []), spacing=8)
 
     def _button(self, action: Action, words: str, kind: str, parent: QWidget) -> Button:
         button = Button(words, kind=kind, small=True, parent=parent)

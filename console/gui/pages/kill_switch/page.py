@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from console.api import endpoints as ep
 from console.api.armed import PathView
 from console.api.secrets import RotationView
 from console.domain.words import listed
 from console.gui.actions import ActionSpec
+from console.gui.kit.layout import STRETCH, column, fill, row, scrolled
 from console.gui.models.operators import person
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
@@ -87,43 +89,25 @@ class KillSwitchPage(Page):
         self.receipt_view.opened.connect(lambda _row: self.do("switch.receipt"))
 
     def _build(self) -> None:
-        scroll = self._scroll = QScrollArea(self)
-        scroll.setAccessibleName("The whole page: the arrows scroll it")
-        scroll.setWidgetResizable(True)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(scroll)
-        inner = QWidget(scroll)
-        scroll.setWidget(inner)
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(16, 14, 16, 12)
-        column.setSpacing(12)
-        top = QHBoxLayout()
-        top.addWidget(self.head, 1)
-        top.addWidget(self.rearm)
-        column.addLayout(top)
-        self._paths = QGridLayout()
-        self._paths.setSpacing(12)
-        column.addLayout(self._paths)
+        self._paths, self._middle = QGridLayout(), QGridLayout()
+        for grid in (self._paths, self._middle):
+            grid.setSpacing(12)
         self._mode = Text("", 12, fonts.REGULAR, "warn", wrap=True, mark="triangle")
-        column.addWidget(self._mode)
-        self._middle = QGridLayout()
-        self._middle.setSpacing(12)
-        column.addLayout(self._middle)
+        top = row((self.head, 1), self.rearm, spacing=-1)
+        self._scroll = scrolled(self, top, self._paths, self._mode, self._middle, margins=(16, 14, 16, 12), spacing=12)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        self._scroll.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._scroll.setAccessibleName("The whole page: the arrows scroll it")
+        column(self._scroll, on=self)
         self._parts = [self._press_card(), self.ladder, self._list_card("Last receipts", self.receipt_view), self._hosts_card()]
-        column.addStretch(1)
         self._arrange(wide=True)
 
     def _press_card(self) -> Card:
         card = Card(parent=self)
         self._press_total = Text("", 12, fonts.REGULAR, "text2", right=True)
         self._press_then = Text("", 12, fonts.REGULAR, "text2")
-        card.column.addLayout(titled("What a panic will do now", self._press_total))
-        card.column.addSpacing(6)
-        card.column.addWidget(self.press)
-        card.column.addSpacing(6)
-        card.column.addWidget(self._press_then)
-        card.column.addStretch(1)
+        title = titled("What a panic will do now", self._press_total)
+        fill(card.column, title, 6, self.press, 6, self._press_then, STRETCH)
         return card
 
     def _list_card(self, title: str, view: RowView) -> Card:
@@ -131,21 +115,15 @@ class KillSwitchPage(Page):
         card.column.setContentsMargins(1, 10, 1, 6)
         line = titled(title, Text("", 12))
         line.setContentsMargins(14, 0, 14, 0)
-        card.column.addLayout(line)
-        card.column.addSpacing(4)
         view.setFixedHeight(ROW * (_SHOWN + 1) + 2)
         view.lie_on("bg2")
-        card.column.addWidget(view)
+        fill(card.column, line, 4, view)
         return card
 
     def _hosts_card(self) -> Card:
         card = self._list_card("Hosts", self.host_view)
         self._no_hosts = Text("Not read yet.", 12, fonts.REGULAR, "text2", wrap=True)
-        line = QHBoxLayout()
-        line.setContentsMargins(14, 0, 14, 0)
-        line.addWidget(self._no_hosts)
-        card.column.addLayout(line)
-        card.column.addStretch(1)
+        fill(card.column, row(self._no_hosts, margins=(14, 0, 14, 0), spacing=-1), STRETCH)
         return card
 
     def _arrange(self, *, wide: bool) -> None:

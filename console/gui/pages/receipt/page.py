@@ -7,13 +7,14 @@ from contextlib import suppress
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.persistence import PersistenceReport, PersistenceView
 from console.domain.kill import Outcome, Receipt, receipt_from_json
 from console.gui.actions import ActionSpec
+from console.gui.kit.layout import STRETCH, bar, column, row
 from console.gui.models.fleet import Fleet
 from console.gui.models.seen import still_running
 from console.gui.models.switch import in_order
@@ -27,7 +28,6 @@ from console.gui.pages.receipt.rows import COLUMNS, SORTS, TargetRow, paint_targ
 from console.gui.pages.receipt.side import WIDTH, ReceiptSide
 from console.gui.pages.receipt.suspects import SuspectsDialog
 from console.gui.theme import fonts
-from console.gui.theme.tokens import FILTER_BAR
 from console.gui.widgets.buttons import Pills
 from console.gui.widgets.facts import Card
 from console.gui.widgets.reading import empty_note
@@ -161,35 +161,16 @@ class ReceiptPage(Page):
         self.pills.changed.connect(lambda _key: self._show_targets())
         self.view.opened.connect(lambda _row: self.do("receipt.side"))
         self.place_view.opened.connect(lambda _row: self.do("receipt.side"))
-        self.side.verify.clicked.connect(lambda: self.do("receipt.copy"))
-        self.side.end_suspects.clicked.connect(lambda: self.do("receipt.suspects"))
-        self.side.rearm.clicked.connect(lambda: self.do("receipt.rearm"))
+        self.side.asked.connect(self.do)
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        top = QHBoxLayout()
-        top.setContentsMargins(16, 0, 16, 0)
-        top.addWidget(self.head, 1)
+        top = row((self.head, 1), margins=(16, 0, 16, 0), spacing=-1)
         top.addWidget(self.open_box, 0, Qt.AlignmentFlag.AlignVCenter)
-        column.addLayout(top)
-        column.addWidget(self.timeline)
-        bar = QWidget(self)
-        bar.setFixedHeight(FILTER_BAR)
-        line = QHBoxLayout(bar)
-        line.setContentsMargins(16, 0, 16, 0)
-        line.addWidget(self.pills)
-        line.addStretch(1)
-        line.addWidget(self._shown)
-        left = QVBoxLayout()
-        left.setSpacing(0)
-        left.addWidget(bar)
         self._stack = QStackedWidget(self)
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.place_view)
-        left.addWidget(self._stack, 1)
-        column.addWidget(beside(left, self.side, self, WIDTH), 1)
+        left = column(bar(self, self.pills, STRETCH, self._shown, spacing=-1), (self._stack, 1))
+        column(top, self.timeline, (beside(left, self.side, self, WIDTH), 1), on=self)
 
     # --- what the window tells -----------------------------------------------------------------------------------
 
@@ -302,8 +283,7 @@ class ReceiptPage(Page):
         status = self.desk.switch.status
         self._found = self._sessions()
         self.side.say(self.receipt, summary(self._found, known=self._hunted), f"{status.state_dir}/cases" if status else "", seen)
-        self.side.rearm.allow(self.why_not("receipt.rearm"))
-        self.side.verify.allow(self.why_not("receipt.copy"))
+        self.side.judge(self.why_not)
         self._show_targets()
 
     def _show_targets(self) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.domain.kill import Receipt, Step, StepStatus
+from console.gui.kit.layout import column, row, scrolled
+from console.gui.kit.pane import Offer, Pane
 from console.gui.models.operators import person
 from console.gui.models.switch import STEP_TITLES
 from console.gui.pages.budgets.reasons import plain_reason
@@ -16,7 +17,6 @@ from console.gui.pages.receipt.outside import connection_lines, daemon_lines, re
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Fact, Facts, Rule
-from console.gui.widgets.side_pane import SidePane
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, day_clock, took
 
@@ -34,57 +34,28 @@ _SECTIONS = {
     "press": "The kill",
     "excluded": "Left alone, and why",
 }
+OFFERS = (Offer("receipt.copy", "Copy as JSON", "copy", "C"), Offer("receipt.rearm", "Rearm…", "lock", "R", "danger"))
 
 
-class ReceiptSide(SidePane):
+class ReceiptSide(Pane):
     """What was said first, what is left, what could come back, the steps, the evidence, what was left alone; and the buttons."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.end_suspects = Button("Kill suspects…", "alert", "danger", keys="S", parent=self)
-        self.verify = Button("Copy as JSON", "copy", keys="C", parent=self)
-        self.rearm = Button("Rearm…", "lock", "danger", keys="R", parent=self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 0, 0, 0)
-        column.setSpacing(0)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        inner = QWidget(scroll)
-        scroll.setWidget(inner)
-        self._column = QVBoxLayout(inner)
-        self._column.setContentsMargins(18, 12, 20, 12)
-        self._column.setSpacing(0)
-        column.addWidget(scroll, 1)
         self._sections: dict[str, Facts] = {}
         self._boxes: dict[str, QWidget] = {}
-        for name, title in _SECTIONS.items():
-            self._sections[name] = self._section(name, title)
-        self._column.addStretch(1)
-        top = QHBoxLayout()
-        top.setContentsMargins(18, 12, 20, 0)
-        top.addWidget(self.end_suspects)
-        column.addLayout(top)
-        foot = QHBoxLayout()
-        foot.setContentsMargins(18, 12, 20, 12)
-        foot.setSpacing(8)
-        foot.addWidget(self.verify, 1)
-        foot.addWidget(self.rearm, 1)
-        column.addLayout(foot)
+        boxes = [self._section(name, title) for name, title in _SECTIONS.items()]
+        self.end_suspects = Button("Kill suspects…", "alert", "danger", keys="S", parent=self)
+        self.end_suspects.clicked.connect(lambda: self.asked.emit("receipt.suspects"))
+        above = row(self.end_suspects, margins=(18, 12, 20, 0), spacing=-1)
+        self.lay((scrolled(self, *boxes, margins=(18, 12, 20, 12)), 1), above, offers=OFFERS)
 
-    def _section(self, name: str, title: str) -> Facts:
+    def _section(self, name: str, title: str) -> QWidget:
         """Title, lines and the rule below them; hidden as a whole while it has no line."""
         box = self._boxes[name] = QWidget(self)
-        column = QVBoxLayout(box)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(Text(title, 13, fonts.SEMIBOLD))
-        column.addSpacing(4)
-        facts = Facts(24)
-        column.addWidget(facts)
-        column.addWidget(Rule(9))
-        self._column.addWidget(box)
-        return facts
+        facts = self._sections[name] = Facts(24)
+        column(Text(title, 13, fonts.SEMIBOLD), 4, facts, Rule(9), on=box)
+        return box
 
     def _say(self, name: str, lines: list[Fact]) -> None:
         self._sections[name].say(lines)
