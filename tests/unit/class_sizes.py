@@ -21,7 +21,6 @@ LARGER: dict[str, tuple[int, int, str]] = {
     "gui/pages/activity/feed:Feed": (210, 18, ON_SCREEN),
     "gui/pages/activity/page:ActivityPageView": (200, 22, PAGE),
     "gui/pages/activity/talk:TalkBar": (200, 19, ON_SCREEN),
-    "gui/pages/approvals/detail:DetailPane": (240, 15, ON_SCREEN),
     "gui/pages/approvals/inbox:Inbox": (200, 20, ON_SCREEN),
     "gui/pages/approvals/page:ApprovalsPage": (325, 35, PAGE),
     "gui/kit/paged:PagedList": (200, 17, ON_SCREEN),
