@@ -91,8 +91,10 @@ class UseRules:
 
     def _pattern(self, use: Use, cwd: str) -> Part | None:
         """A word that git takes for a pattern of files, or for a search; None: it is none, or may mean all that lies here."""
-        is_search = use.value[:1] == ":" and use.value[1:2] in ("(", "!", "^", "/")
-        if not is_search and not _PATTERN.search(use.value):
+        # What is left out makes it less than all that lies here (gitglossary(7), pathspec).
+        is_less = re.match(r":(?:[!^](?![!^/(])|\(exclude\))[\w.*/-]+\Z", use.value) is not None
+        is_search = use.value[:1] == ":" and use.value[1:2] in ("(", "!", "^", "/") and not is_less
+        if not is_search and not is_less and not _PATTERN.search(use.value):
             return None
         part = self._of_git(replace(use, value=".", kind="worktree" if use.kind == "pathspec" else "tracked"), cwd)
         if is_search:

@@ -22,6 +22,8 @@ _NAMING = frozenset({"run", "run-script", "rum", "urn", "task"})
 """Subcommands whose first word is the name of a script."""
 _SUBCOMMANDS = 3
 """Words that may each be a subcommand, or a target beside others."""
+_BUILDS = frozenset({"build", "test", "run", "check", "compile", "bench"})
+"""Subcommands that have no further subcommand behind an option."""
 _NEVER = re.compile(r"(?!)")
 
 
@@ -95,11 +97,16 @@ def reaching(front: Front, words: Sequence[str]) -> str:
     name, certain, behind = words[0].rpartition("/")[2], 0, False
     if name in front.local:
         return ""
+    builds = False
     for at, word in enumerate(words[1:], 1):
         if word == "--" and at > 1:  # what comes behind it are arguments of something else, or its first word is the subcommand itself
             return reaching(front, (words[0], *words[at + 1 : at + 2]))
         if not certain and not behind and f"{name}/{word}" in front.local:
             return ""
+        if builds and (behind or word.startswith("-")):  # `build -c release`: the value of an option
+            behind = word.startswith("-") and "=" not in word
+            continue
+        builds = builds or (not behind and word in _BUILDS)
         for one in dict.fromkeys((word, *word.split(":"))):
             if (one in front.asks or f"{name}/{one}" in front.asks) and f"{name}/{one}" not in front.local:
                 return f"{name} {word} may reach others, or change what is installed or published"

@@ -31,6 +31,7 @@ _BY_LETTER = {"rg": "lL", "grep": "lL"}
 """Without one of these letters they print lines."""
 _ACTS = re.compile(r"-(?:f?printf|fprint0?|f?ls|exec(?:dir)?|ok(?:dir)?|delete|files0-from)\Z")
 _INTERPRETER = re.compile(r"(?:.*/)?(?:[a-z]{0,4}sh|python[\d.]*|perl|ruby|node|php|lua|eval|exec)")
+_SCRIPT = re.compile(r"-\w*[ceErpn]|--(?:eval|print|command|run|execute)")
 _XARGS_FLAGS, _XARGS_VALUED = frozenset("0rtxop"), frozenset("nLPIsd")
 
 
@@ -69,8 +70,12 @@ def given(tokens: Sequence[str], found: Sequence[str]) -> list[str] | None:
     if not command:
         command = ["echo"]
     words = [_bare(word) for word in command]
-    if name and any(name in word and word != name for word in words):
-        return None
+    held = [word for word in words if name and name in word and word != name]
+    if held:  # `DIR/{}`: all of it lies below that folder
+        folder = held[0].removesuffix(f"/{name}")
+        if len(held) > 1 or name in words or any(".." in word for word in found) or not re.fullmatch(r"[\w.+@/-]+", folder):
+            return None
+        found, command, words = ["find", folder], [name if _bare(word) == held[0] else word for word in command], []
     made = [("{}" if name and _bare(word) == name else word) for word in command]
     return executed(found, [*made, *([] if name else ["{}"]), *redirects])
 
@@ -81,7 +86,7 @@ def executed(found: Sequence[str], command: Sequence[str]) -> list[str] | None:
     if any(_bare(word) in (";", "+") for word in words) or any("{}" in word for word in redirects):
         return None
     runs = any(_INTERPRETER.fullmatch(_bare(word)) for word in words)
-    if any(word == "{}" and (not at or (runs and words[at - 1][:1] == "-")) for at, word in enumerate(words)):
+    if any(word == "{}" and (not at or (runs and _SCRIPT.fullmatch(_bare(words[at - 1])))) for at, word in enumerate(words)):
         return None  # a name would be run, or read as a script
     return [*found, "-exec", *words, "\\;", *redirects]
 

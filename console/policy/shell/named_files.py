@@ -160,6 +160,8 @@ def _outside(uses: UseRules, files: Files, word: str, is_file: bool, cwd: str) -
     facts, above = files.look(path), posixpath.dirname(path)
     if word == "~" or word.startswith("~/"):  # programs put the home directory in its place themselves
         return Part(f"use {word}", Verdict.ASK, NO_RULE, "file", _OUTSIDE.format(word[:80]))
+    if facts.kind == "missing" and above == "/" and word.endswith("/"):
+        return None  # an expression between slashes
     if facts.kind == "missing" and not is_file and (above == "/" or files.look(above).kind != "folder"):
         return None  # a text that looks like a path
     scratch = path.startswith(_SCRATCH) and facts.real.startswith(_SCRATCH) and ".." not in word.split("/")

@@ -25,10 +25,13 @@ _TOKEN = re.compile(
     | (?P<string><<<[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+=:,-]+)(?=[ \t\n;|&)]|\Z))
     | (?P<redirect>[0-9]?(?:&>>|&>|>>|>\||>&|<&|<(?![<(>])|>(?!\()))
     | (?P<end>&&|\|\||\|&|[()]|[;|&\n](?!;))
-    | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\[^\n]|\$(?!\())*"|\\[^\n]|\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?![('"\[])|[^\s'"\\`$;|&()<>])+)""",
+    | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\[^\n]|\$(?!\())*"|\\[^\n]|\$'(?:[^'\\]|\\[tn\\])*'
+    |\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?![('"\[])|[^\s'"\\`$;|&()<>])+)""",
     re.VERBOSE | re.DOTALL,
 )
+_ANSI = re.compile(r"(?P<ansi>\$'(?:[^'\\]|\\[tn\\])*')|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _NODES = frozenset({
+    "ansi_c_string",
     "for_statement", "if_statement", "elif_clause", "else_clause", "while_statement", "compound_statement", "subshell", "do_group",
     "variable_name", "variable_assignment", "declaration_command", "test_command", "negated_command", "simple_expansion",
     "special_variable_name", "expansion", "brace_expression", "command_substitution", "unary_expression", "binary_expression",
@@ -50,7 +53,9 @@ _SHOWN = re.compile(r"\$(?:\?|(?:{0})\b|\{{(?:{0})\}})".format("HOME|PATH|PWD|US
 _HARMLESS = re.compile(
     r"(?:(?!(?:cd|f|man|mail|module_)?path\b|home\b|ifs\b|prompt\b|shell\b|argv\b|cwd\b|status\b|\w*proxy\b)[a-z][a-z0-9_]{0,11}|[A-Z]|FOO)=.*"
     r"|(?:CI|DEBUG|VERBOSE|TZ|LANG|LANGUAGE|LC_[A-Z]+|COLUMNS|LINES|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|PORT)="
-    r"(?:\w[\w+@-]*(?:[./:,]\w[\w+@-]*)*)?|GIT_PAGER=cat",
+    r"(?:\w[\w+@-]*(?:[./:,]\w[\w+@-]*)*)?|GIT_PAGER=cat"
+    r"|(?:VERSION|BRANCH|COMMIT|SHA|HASH|FILES?|OUT|OUTPUT|RESULTS?|COUNT|TAG|NAME|DATE|NUM|TOTAL|LINE|STATUS|CODE|START|END|MSG|MESSAGE|TEXT"
+    r"|SIZE|SRC|DEST|DST|TARGET|LOG|(?:[A-Z]+_)?PID|(?:[A-Z]+_)?EXIT(?:_CODE)?|RC|TMP|WORK|PKG)=.*",
     re.ASCII | re.DOTALL,
 )
 """Variables that name no file, program or host to the programs that are described (environ(7) and their manuals)."""
@@ -130,7 +135,7 @@ def _tokens(text: str) -> list[str] | None:
             quoted = token["quoted"] or token["double"] or token["escaped"]
             ends.append((quoted or token["bare"], bool(quoted), "\\t*" if token["tabs"] else ""))
         elif not token["blank"] and not token["string"]:
-            found.append(token.group())
+            found.append(_ANSI.sub(_decoded, token.group()) if "$'" in token.group() else token.group())
         if token["end"] == "\n":
             for end, is_quoted, tabs in ends:
                 body = re.compile(rf"(?P<body>(?:.*\n)*?){tabs}{end}(?:\n|\Z)").match(text, at)
@@ -139,6 +144,12 @@ def _tokens(text: str) -> list[str] | None:
                 at = body.end()
             ends = []
     return found if not ends and len(found) <= _TOKENS_MAX else None
+
+
+def _decoded(piece: re.Match[str]) -> str:
+    """``$'a\\tb'`` as a plain string (bash(1), QUOTING); other pieces of a word as they are."""
+    signs = {"\\t": "\t", "\\n": "\n", "\\\\": "\\"}
+    return re.sub(r"\\[tn\\]", lambda sign: signs[sign.group()], piece.group()[1:]) if piece["ansi"] else piece.group()
 
 
 def _is_odd(token: re.Match[str], before: str, is_here: bool) -> bool:

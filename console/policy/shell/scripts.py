@@ -15,9 +15,14 @@ _AWK_WORDS = re.compile(
 )
 
 
+_COMPARED = re.compile(r"\s*(?:!?\$?\w+\s*[<>=!]=?\s*\d+(?:\s*&&\s*)?)+(?=\s*(?:\{|\Z))", re.ASCII)
+"""Numbers that are compared before the first action: nothing is written there (POSIX awk, Patterns)."""
+
+
 def awk_trouble(script: str) -> str:
     """Why an awk program is not certain to be harmless; empty when it is (POSIX awk, gawk, mawk: programs, files and pipes)."""
-    if found := _AWK_WORDS.search(_without_comparisons(script)):
+    compared = _COMPARED.match(script)
+    if found := _AWK_WORDS.search(_without_comparisons(script[compared.end() :] if compared else script)):
         return f"the awk program holds {found.group()!r}, which may run a program or reach a file"
     return ""
 

@@ -46,7 +46,7 @@ def test_what_stays_in_the_workspace_starts_nothing_else(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["npm isntall", "npm --foo run install", "yarn", "npm config set a", "uv run --with a b", "deno run npm:x", "uv pip list"]
+    "line", ["npm isntall", "npm --foo run install", "yarn", "npm config set a", "uv run --with a b", "deno run npm:x", "uv pip sync x"]
 )
 def test_what_may_reach_a_registry_or_is_not_certain_asks(line: str) -> None:
     assert read(line).asks
