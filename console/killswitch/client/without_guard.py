@@ -23,7 +23,7 @@ from console.killswitch.kernel.cgroups import Mounts, Tree, find_mounts, tree_pl
 from console.killswitch.kernel.engine import Engine
 from console.killswitch.kill.receipt import UNHELD_FILE, Unheld, write_receipt
 from console.killswitch.kill.request import RECORD_S, in_thread
-from console.killswitch.kill.respawners import Respawners, own_line
+from console.killswitch.kill.respawners import Respawners
 from console.killswitch.kill.scan import agents_of
 from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents
@@ -196,7 +196,7 @@ class WithoutGuard:
             lambda kind, **line: self.journal.append(kind, **line),
             lambda kill, words: self.write_receipt(kill),
             {},
-            lambda: own_line(os.getppid()),
+            lambda: processes.own_line(os.getppid()),
             lambda: agents_of(self.registry, 0),
         )
         self.respawners.known.load()

@@ -24,7 +24,7 @@ from console.domain.words import counted
 from console.killswitch.guard.freeze import Freezing
 from console.killswitch.guard.state import Guard
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.cgroups import Leaf, Mount, Refused, container_folder
+from console.killswitch.kernel.cgroups import Leaf, Mount, Refused, container_folder, place_of
 from console.killswitch.kernel.engine import CONTAINER_ID
 from console.killswitch.kernel.peers import is_among
 from console.killswitch.kernel.processes import Handle
@@ -188,11 +188,9 @@ class Launches:
         own = processes.pid_namespace("self")
         namespace = init.namespace if init.namespace is not None and init.namespace != own else 0
         entry = replace(held.entry, confirmed=True, pid=init.pid, start_ticks=init.start_ticks, pid_namespace=namespace)
-        mount = self._guard.mounts.v2
         if entry.kind == "container":
             return self._identify_container(entry, init.pid, container_id)
-        line = processes.cgroup_line(init.pid)
-        where = mount.locate(line) if mount and line is not None else None
+        where = place_of(init.pid, self._guard.mounts.v2)
         if held.leaf is not None and not is_among(where, (held.leaf.path,)):
             raise Denied(f"Process {init.pid} is not in the leaf of its ticket.", "Enter the leaf before confirming; abort this launch.")
         return replace(entry, can_leave=held.leaf is not None and not namespace and can_leave(init.pid, held.leaf)), None
@@ -351,9 +349,7 @@ class Calls:
         generation, pid, ticks = (whole(message, name) for name in ("generation", "pid", "start_ticks"))
         self._launches.refuse_if_changed(generation)
         self._refuse_if_frozen(place.held)
-        mount = self._guard.mounts.v2
-        line = processes.cgroup_line(pid)
-        where = mount.locate(line) if mount and line is not None else None
+        where = place_of(pid, self._guard.mounts.v2)
         if processes.start_ticks(pid) != ticks or not is_among(where, (place.folder,)):
             raise Denied(f"Process {pid} is not in the group of this call.", "Abort it.")
         # Whoever is killed from here on is killed with this process in it: it is inside, and stays behind its gate until we have answered.

@@ -78,7 +78,8 @@ def end_suspects(guard: Guard, message: dict[str, Any], peer: int) -> dict[str, 
     kill_id, by = text(message, "kill_id", limit=60), text(message, "by", "", 100)
     kill, receipt = _receipt(guard, kill_id)
     suspects = chosen(receipt, whole_list(message, "pids", MOST_SUSPECTS))
-    done = end(receipt, suspects, _spared(guard, peer) | {one.pid for one in suspects if _is_own(guard, one.pid)})
+    spared = processes.own_line(guard.supervisor_pid, peer, *guard.connected())
+    done = end(receipt, suspects, spared | {one.pid for one in suspects if _is_own(guard, one.pid)})
     words = [f"suspect process {one.pid}: {one.words}" + (f", as {by} asked" if by else "") for one in done]
     if kill is not None:
         kill.amended = [*kill.amended, *words][-50:]
@@ -98,12 +99,6 @@ def _receipt(guard: Guard, kill_id: str) -> tuple[KillSession | None, Receipt]:
     if receipt is None:
         raise NotFound(f"There is no kill {kill_id[:60]!r}: nothing was killed.", "watchfloor receipt list shows the kills.")
     return None, receipt
-
-
-def _spared(guard: Guard, peer: int) -> frozenset[int]:
-    """The guard, the supervisor, the caller and every console that is connected, with their ancestors."""
-    pids = {os.getpid(), guard.supervisor_pid, peer, *guard.connected()}
-    return frozenset().union(*(processes.ancestors(pid) for pid in pids if pid > 1))
 
 
 def _is_own(guard: Guard, pid: int) -> bool:

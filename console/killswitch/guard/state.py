@@ -32,7 +32,7 @@ from console.killswitch.kill.orders import sweep_claims, unfinished
 from console.killswitch.kill.receipt import UNHELD_FILE, Afterwards, Unheld, new_kill_id, read_receipt, write_receipt
 from console.killswitch.kill.records import Looks
 from console.killswitch.kill.request import carry_out
-from console.killswitch.kill.respawners import Respawners, own_line
+from console.killswitch.kill.respawners import Respawners
 from console.killswitch.kill.scan import agents_of
 from console.killswitch.kill.session import KillSession
 from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents, kill_listed, strike_descendants, strike_leaderless
@@ -152,7 +152,7 @@ class Guard:
             lambda kind, **line: self.journal.append(kind, **line),
             self._amended,
             self.kills,
-            lambda: own_line(self.supervisor_pid, *self.connected()),
+            lambda: processes.own_line(self.supervisor_pid, *self.connected()),
             lambda: agents_of(self.registry, self.supervisor_pid),
         )
         self.owed: list[tuple[str, Callable[[], object]]] = []
@@ -321,7 +321,7 @@ class Guard:
             strike_descendants(risen, self._spared)  # under the lock: nobody is retired, and closed, meanwhile
 
     def _spared(self) -> frozenset[int]:
-        return frozenset().union(*(processes.ancestors(pid) for pid in (os.getpid(), self.supervisor_pid) if pid > 1))
+        return processes.own_line(self.supervisor_pid)
 
     def agent_places(self) -> AgentPlaces:
         """Where a peer must not come from."""

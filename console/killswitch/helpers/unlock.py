@@ -5,7 +5,6 @@ It decides nothing of the latch. The guard keeps what binds an answer to one kil
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ def in_environments(request: dict[str, Any]) -> list[str]:
     newest = text(request, "newest")
     if not request["incomplete"] and newest and _was_looked_over(Path(text(request, "folder", limit=LONGEST_PATH)), newest):
         return []
-    spared = frozenset().union(*(processes.ancestors(pid) for pid in (os.getpid(), *whole_list(request, "spared")) if pid > 1))
+    spared = processes.own_line(*whole_list(request, "spared"))
     try:
         run_dir = Path(text(request, "run_dir", limit=LONGEST_PATH))
         marked = [m for m in processes.find_marked(text(request, "instance"), run_dir) if m.pid not in spared]

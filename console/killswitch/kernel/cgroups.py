@@ -163,6 +163,12 @@ def find_mounts(mountinfo: str | None = None) -> Mounts:
     return Mounts(v2, v1)
 
 
+def place_of(pid: int | str, mount: Mount | None) -> Path | None:
+    """The folder of a process's cgroup v2; None when that cannot be told, or lies outside this mount."""
+    line = cgroup_line(pid) if mount is not None else None
+    return mount.locate(line) if mount is not None and line is not None else None
+
+
 def _plain(word: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), word)
 
@@ -220,8 +226,7 @@ class Leaf:
         if below is not None and below not in self.path.parents and self.path != below:
             raise Refused(f"{self.path} is not under {below}.")
         for pid in ("self", os.getppid(), 1):
-            line = cgroup_line(pid) if pid else None
-            where = mount.locate(line) if mount and line is not None else None
+            where = place_of(pid, mount)
             if where is not None and (where == self.path or self.path in where.parents):
                 raise Refused(f"{self.path} holds process {pid}, which is never signalled.")
 
@@ -464,8 +469,7 @@ def tree_places(instance_id: str, mounts: Mounts, recorded: str) -> list[Path]:
     found = [Path(recorded)] if recorded and Path(recorded).name == name and mounts.v2.point in Path(recorded).parents else []
     if os.geteuid() == 0:
         found.append(mounts.v2.point / name)
-    line = cgroup_line("self")
-    own = mounts.v2.locate(line) if line is not None else None
+    own = place_of("self", mounts.v2)
     if own is not None:
         while own.name == "control" or name in own.parts:
             own = own.parent
@@ -487,8 +491,7 @@ def _delegate_limits(root: Path) -> None:
 
 def container_folder(pid: int, container_id: str, mount: Mount) -> Path:
     """The cgroup of a container, through its init. Refused when the path does not name that container."""
-    line = cgroup_line(pid)
-    folder = mount.locate(line) if line is not None else None
+    folder = place_of(pid, mount)
     # The engine's word alone does not count: a pid that was reused meanwhile would put another program's cgroup into the registry.
     if folder is None or folder == mount.point or not any(container_id in part for part in folder.parts[-2:]):
         raise Refused(f"Process {pid} is not in a cgroup of container {container_id[:12]}.")

@@ -173,7 +173,7 @@ class Closure:
         """SIGKILL to all but the keeper, which is asked to do the same: how many it was sent to."""
         found = [one for one in self.look(table) if one[0] not in spared]
         self._init.send(signal.SIGTERM)
-        return sum(_kill(pid, ticks) for pid, ticks in found)
+        return sum(not processes.send_once(pid, ticks, signal.SIGKILL) for pid, ticks in found)
 
     def end(self) -> None:
         """The keeper goes last: while it lives, orphans come to it and stay in sight."""
@@ -217,14 +217,3 @@ def strike(closures: Sequence[Closure], spared: frozenset[int] = frozenset()) ->
     for one in sent:
         one.end()
     return [words[one] or f"SIGKILL to {sent[one]} descendants" for one in closures]
-
-
-def _kill(pid: int, ticks: int) -> int:
-    try:
-        handle = Handle(pid, ticks)
-    except OSError:
-        return 0
-    try:
-        return int(handle.send(signal.SIGKILL) == "sent")
-    finally:
-        handle.close()

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from console.domain.guard import AGENT_SOCKET_VARIABLE, AGENT_VARIABLE, INSTANCE_VARIABLE
 
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 _GONE = (errno.ENOENT, errno.ESRCH)
 _CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ETIMEDOUT)
@@ -101,6 +102,11 @@ def stat_fields(pid: int) -> list[bytes]:
     return _stat(pid)
 
 
+def ticks_now() -> int:
+    """Now, as field 22 of /proc/PID/stat counts."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * CLOCK_TICKS)
+
+
 def start_ticks(pid: int) -> int | None:
     """Field 22; None when the process is gone, or when it cannot be read: that alone says nothing of its end."""
     fields = _stat(pid)
@@ -126,6 +132,11 @@ def ancestors(pid: int) -> set[int]:
         line.add(pid)
         pid = parent(pid)
     return line
+
+
+def own_line(*pids: int) -> frozenset[int]:
+    """These processes, this one, and everything above them."""
+    return frozenset().union(*(ancestors(pid) for pid in (os.getpid(), *pids) if pid > 1))
 
 
 def raise_descriptors() -> None:
@@ -374,6 +385,19 @@ def environment(pid: int) -> bytes:
         if error.errno in _CANNOT_LOOK:
             raise
         return b""
+
+
+def send_once(pid: int, ticks: int, number: int) -> str:
+    """Sends a signal to the process with that start time: empty when it was sent, else why not. Never raises."""
+    try:
+        handle = Handle(pid, ticks)
+    except OSError as error:
+        return "it has ended" if isinstance(error, ProcessLookupError) else f"it could not be opened: {error.strerror or error}"
+    try:
+        said = handle.send(number)
+    finally:
+        handle.close()
+    return "" if said == "sent" else said
 
 
 class Handle:

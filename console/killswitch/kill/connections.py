@@ -21,8 +21,9 @@ from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Tree
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.peers import is_among
+from console.killswitch.kernel.processes import CLOCK_TICKS, ticks_now
 from console.killswitch.kernel.socket_lists import ESTABLISHED, Dump, address_words
-from console.killswitch.kill.records import CLOCK_TICKS, MOST_KEPT, Examined, Kept, Looks, Record, identity, keep, ticks_now
+from console.killswitch.kill.records import MOST_KEPT, Examined, Kept, Looks, Record, identity, keep
 from console.killswitch.kill.snapshot import (
     Far,
     Process,

@@ -21,7 +21,6 @@ from console.domain.ids import AGENT_ID
 from console.domain.kill import Daemon
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.descendants import recent_look
-from console.killswitch.kernel.processes import Handle
 from console.killswitch.store.atomic_file import write_whole
 
 KNOWN_FILE, FROZEN_FILE = "daemons.json", "daemons-frozen.json"
@@ -225,7 +224,7 @@ class Holds:
                 if len(held) == 1:
                     self._save()
                     self._journal("daemon_freeze", pid=pid, start_ticks=ticks, kill_id=kill_id)
-                return _signal(pid, ticks, signal.SIGSTOP)
+                return processes.send_once(pid, ticks, signal.SIGSTOP)
             except OSError as error:
                 held.discard(kill_id)
                 return f"a freeze is recorded first, and that failed: {error.strerror or error}"
@@ -253,7 +252,7 @@ class Holds:
 
     def _let_go(self, several: Iterable[tuple[int, int]], kill_id: str) -> None:
         for pid, ticks in several:
-            said = _signal(pid, ticks, signal.SIGCONT)
+            said = processes.send_once(pid, ticks, signal.SIGCONT)
             try:
                 self._journal("daemon_thaw", pid=pid, start_ticks=ticks, kill_id=kill_id, said=said or "sent")
                 self._save()
@@ -319,7 +318,7 @@ class Struck:
         if why := daemon.refused or why_not(daemon, self._spared()):
             return "named", why
         left = _left(daemon, self._agents)
-        if not left and not (why := _signal(daemon.pid, daemon.start_ticks, signal.SIGKILL)):
+        if not left and not (why := processes.send_once(daemon.pid, daemon.start_ticks, signal.SIGKILL)):
             return "killed", "every session that it hosts was a target"
         why = self._holds.freeze(daemon.pid, daemon.start_ticks, self._kill_id)
         if why:
@@ -353,7 +352,7 @@ def _left(daemon: KnownDaemon, agents: frozenset[str]) -> str:
         return f"its children could not be looked at: {error.strerror}"
     known = {(pid, ticks): agent for pid, ticks, agent in daemon.hosts}
     waiting = {(pid, ticks): sign for pid, ticks, sign in daemon.idle}
-    bound = bound_sockets(daemon.pid) if waiting else frozenset()
+    bound = bound_sockets(daemon.pid) if waiting else {}
     for pid, row in rows.items():
         if row.parent != daemon.pid or not row.is_alive:
             continue
@@ -363,27 +362,17 @@ def _left(daemon: KnownDaemon, agents: frozenset[str]) -> str:
     return ""
 
 
-def bound_sockets(pid: int | str = "self") -> frozenset[str]:
-    """Paths of the unix sockets that are listened on, as they were bound; none when they cannot be read."""
+def bound_sockets(pid: int | str = "self") -> dict[str, set[str]]:
+    """Unix sockets that are listened on, by path as it was bound: what /proc/PID/fd calls each. None when they cannot be read."""
     try:
         lines = Path(f"/proc/{pid}/net/unix").read_text(errors="replace").splitlines()[1:]
     except OSError:
-        return frozenset()
-    words = [line.split(None, 7) for line in lines]
-    return frozenset(w[7] for w in words if len(w) == 8 and int(w[3], 16) & _ACCEPTS)
-
-
-def _signal(pid: int, ticks: int, number: int) -> str:
-    """Through a pidfd, start time checked: empty when it was sent, else why not."""
-    try:
-        handle = Handle(pid, ticks)
-    except OSError as error:
-        return "it has ended" if isinstance(error, ProcessLookupError) else f"it could not be opened: {error.strerror or error}"
-    try:
-        said = handle.send(number)
-    finally:
-        handle.close()
-    return "" if said == "sent" else said
+        return {}
+    found = dict[str, set[str]]()
+    for words in (line.split(None, 7) for line in lines):
+        if len(words) == 8 and int(words[3], 16) & _ACCEPTS:
+            found.setdefault(words[7], set()).add(f"socket:[{words[6]}]")
+    return found
 
 
 def _row(daemon: KnownDaemon, agents: frozenset[str], action: str, reason: str) -> Daemon:

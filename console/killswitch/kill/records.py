@@ -15,6 +15,7 @@ from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from console.killswitch.kernel.processes import CLOCK_TICKS, ticks_now
 from console.killswitch.kill.snapshot import Far, Process
 from console.killswitch.kill.uncounted import AgentEnd
 from console.killswitch.store.atomic_file import write_all
@@ -31,13 +32,7 @@ LATE_S = 5.0
 """An agent that no guard looked at for longer than this, at its start or while one took over, may have had connections meanwhile."""
 STALLED_S = 10.0
 """Looks that are further apart may have missed connections: one of them hung, on a busy host it takes seconds at most."""
-CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 UNREAD = "the other end of a connection may be in a network namespace that was not read in time"
-
-
-def ticks_now() -> int:
-    """Now, as field 22 of /proc/PID/stat counts."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * CLOCK_TICKS)
 
 
 @dataclass(slots=True)

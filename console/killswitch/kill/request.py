@@ -122,7 +122,7 @@ def _field(keeper: Keeper, spare: tuple[int, ...]) -> Field:
         keeper.tree,
         keeper.engine,
         registry.containers_ever,
-        lambda: frozenset().union(*(processes.ancestors(pid) for pid in spare if pid > 1)),
+        lambda: processes.own_line(*spare),
         registry.incomplete,
         registry.other_uids(),
     )

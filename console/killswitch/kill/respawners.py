@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -17,7 +16,7 @@ from console.killswitch.kernel import processes
 from console.killswitch.kill.daemons import KNOWN_FILE, Holds, Known, KnownSession, Struck
 from console.killswitch.kill.receipt import read_receipt, write_receipt
 from console.killswitch.kill.return_watch import MOST, ReturnWatch, Watched
-from console.killswitch.kill.scan import Registered, ticks_now
+from console.killswitch.kill.scan import Registered
 from console.killswitch.kill.session import KillSession
 
 MOST_TOLD = 4 * MOST
@@ -67,7 +66,7 @@ class Respawners:
         struck.start()
         # As it was told at the kill: a second later the supervisor tells of the living alone.
         self._sessions[kill.order.kill_id] = tuple(one for agent_id in agents for one in self._sessions_of(agent_id))
-        kill.began_ticks = ticks_now() + 1  # what began in this very tick may have been there before
+        kill.began_ticks = processes.ticks_now() + 1  # what began in this very tick may have been there before
         if self._watch_s > 0 and not kill.is_canary:
             kill.watch_until = kill.pressed_at + self._watch_s
             if self._sessions[kill.order.kill_id]:  # a marker alone is inherited, and needs no look at what ran before
@@ -143,8 +142,3 @@ def words(row: Return | Unwatched) -> str:
     if row.killed and row.proven:
         return f"{row.agent_id} ran again: {what}; killed, confirmed dead"
     return f"{row.agent_id} ran again: {what}; {'killed, not confirmed dead' if row.killed else 'NOT killed'}"
-
-
-def own_line(*pids: int) -> frozenset[int]:
-    """These processes, this one, and everything above them."""
-    return frozenset().union(*(processes.ancestors(pid) for pid in (os.getpid(), *pids) if pid > 1))

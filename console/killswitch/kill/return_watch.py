@@ -388,7 +388,7 @@ def _listener(session: KnownSession) -> Process | None:
         rows = read_table()
     except OSError:
         return None
-    inodes = _inodes(session)
+    inodes = bound_sockets(session.daemon).get(session.sign, set())
     for pid in _below(session.daemon, {pid: row.parent for pid, row in rows.items()}):
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
@@ -396,15 +396,6 @@ def _listener(session: KnownSession) -> Process | None:
                     if os.readlink(f"/proc/{pid}/fd/{name}") in inodes and (found := look_at(pid, processes.arguments(pid))) is not None:  # noqa: PTH115
                         return found
     return None
-
-
-def _inodes(session: KnownSession) -> set[str]:
-    try:
-        lines = Path(f"/proc/{session.daemon}/net/unix").read_text(errors="replace").splitlines()[1:]
-    except OSError:
-        return set()
-    words = [line.split(None, 7) for line in lines]
-    return {f"socket:[{w[6]}]" for w in words if len(w) == 8 and w[7] == session.sign and int(w[3], 16) & 0x10000}
 
 
 def _below(pid: int, parents: dict[int, int]) -> list[int]:

@@ -19,7 +19,6 @@ AGAIN_S = 2.0
 SIGNS_S = 1.0
 YOUNG_LOOKS = 8
 """A process that has just begun is looked at this often before it counts as settled."""
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,6 @@ class _Mark(NamedTuple):
 def _mark(pid: int) -> _Mark | None:
     fields = processes.stat_fields(pid)
     return _Mark(int(fields[19]), tuple(map(int, fields[23:26]))) if len(fields) > 25 and fields[0] not in (b"Z", b"X") else None
-
-
-def ticks_now() -> int:
-    """Now, as field 22 of /proc/PID/stat counts."""
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
 
 @dataclass(slots=True)
@@ -118,7 +112,7 @@ class Scan:
             self.began.pop(pid, None)
             return mark.ticks
         if before is not None and before.ticks == mark.ticks and before != mark and any(before.program) and any(mark.program):
-            self.began[pid] = ticks_now()
+            self.began[pid] = processes.ticks_now()
         if pid in self.began:
             return mark.ticks
         self._old[pid] = mark

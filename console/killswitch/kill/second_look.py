@@ -15,6 +15,7 @@ from typing import Protocol
 from console.domain.kill import Outcome, StepStatus, Survivor, Suspect
 from console.domain.words import counted
 from console.killswitch.kernel import processes
+from console.killswitch.kernel.cgroups import place_of
 from console.killswitch.kernel.engine import EngineSilent
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.peers import is_among
@@ -196,8 +197,7 @@ class SecondLook:
     def _is_at_home(self, pid: int) -> bool:
         """In a cgroup that the kill has struck: proven, or not, by that cgroup."""
         kill, tree = self._kill, self._kill.field_.tree
-        line = processes.cgroup_line(pid)
-        where = tree.mount.locate(line) if tree and line is not None else None
+        where = place_of(pid, tree.mount if tree else None)
         folders = [tree.agents.path] if tree and kill.order.is_all else []
         folders += [leaf.path for a in kill.aims if a.held for leaf in (a.held.leaf, a.held.container) if leaf is not None]
         return is_among(where, folders)

@@ -166,11 +166,12 @@ def test_the_keeper_goes_last_but_not_never(
 ) -> None:
     killed: list[tuple[int, int]] = []
 
-    def kill(pid: int, ticks: int) -> int:
+    def kill(pid: int, ticks: int, number: int) -> str:
+        assert number == signal.SIGKILL
         killed.append((pid, ticks))
-        return 1
+        return ""
 
-    monkeypatch.setattr(descendants, "_kill", kill)
+    monkeypatch.setattr(processes, "send_once", kill)
     table |= {INIT + 1: Row(INIT, INIT, 51, True)}
     strike(followed)
     assert (INIT + 1, 51) in killed and set(keeper.got) == {signal.SIGTERM}
@@ -196,11 +197,11 @@ def test_the_same_looks_serve_all_who_are_struck_and_asked(monkeypatch: pytest.M
 
     monkeypatch.setattr(descendants, "read_table", look)
 
-    def kill(pid: int, ticks: int) -> int:
+    def kill(pid: int, ticks: int, number: int) -> str:
         killed.append(pid)
-        return 1
+        return ""
 
-    monkeypatch.setattr(descendants, "_kill", kill)
+    monkeypatch.setattr(processes, "send_once", kill)
     monkeypatch.setattr(descendants, "_newest", None)
     monkeypatch.setattr(descendants, "APART_S", 60.0)  # however slow the machine is: one look is recent for all of them
     everybody = [Closure(keeper) for keeper in keepers]  # type: ignore[arg-type]

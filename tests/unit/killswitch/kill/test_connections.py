@@ -15,11 +15,12 @@ import pytest
 
 from console.domain.errors import NotFound
 from console.killswitch.kernel import processes
+from console.killswitch.kernel.processes import ticks_now
 from console.killswitch.kernel.socket_lists import ESTABLISHED, Raw, Reader, Tcp
 from console.killswitch.kill import connections as module
 from console.killswitch.kill import records, snapshot
 from console.killswitch.kill.connections import of_agent, overview, why_reaches
-from console.killswitch.kill.records import Kept, Record, keep, ticks_now
+from console.killswitch.kill.records import Kept, Record, keep
 from console.killswitch.kill.snapshot import Far, Process
 from tests.fakes.guard_world import until
 from tests.fakes.instance import free_port

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch.kernel.processes import start_ticks
+from console.killswitch.kernel.processes import CLOCK_TICKS, start_ticks, ticks_now
 from console.killswitch.kill import records
-from console.killswitch.kill.records import CLOCK_TICKS, FILE, Looks, Record, identity, ticks_now
+from console.killswitch.kill.records import FILE, Looks, Record, identity
 from console.killswitch.store.registry import Entry
 
 ME = start_ticks(os.getpid()) or 0

@@ -17,9 +17,10 @@ import pytest
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.kill import Return, Unwatched
 from console.killswitch.kernel import processes
+from console.killswitch.kernel.processes import ticks_now
 from console.killswitch.kill.daemons import KnownSession
 from console.killswitch.kill.return_watch import SETTLED_S, WATCH_FILE, ReturnWatch, Watched, carries, unwatched
-from console.killswitch.kill.scan import Registered, ticks_now
+from console.killswitch.kill.scan import Registered
 from tests.fakes.claude_stage import Stage
 from tests.fakes.instance import until
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from console.killswitch.kill.scan import AGAIN_S, Scan, ticks_now
+from console.killswitch.kernel.processes import ticks_now
+from console.killswitch.kill.scan import AGAIN_S, Scan
 from tests.fakes.instance import until
 
 WAITS = "import os, sys\ninput()\nos.execv(sys.executable, [sys.executable, '-S', '-c', 'input()', 'become'])"

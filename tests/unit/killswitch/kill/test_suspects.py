@@ -15,9 +15,9 @@ import pytest
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.kill import Connection, Outcome, Receipt, Suspect, Target
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.processes import Handle
+from console.killswitch.kernel.processes import Handle, ticks_now
 from console.killswitch.kill import suspects as module
-from console.killswitch.kill.records import Kept, Record, ticks_now
+from console.killswitch.kill.records import Kept, Record
 from console.killswitch.kill.snapshot import Process, find_process
 from console.killswitch.kill.suspects import chosen, end, find, why_not
 from tests.fakes.guard_world import until
