@@ -18,6 +18,7 @@ from console.services.hooks.program_hooks import own_servers
 from console.services.launch.program_reach import Outlooks
 from console.services.policy.dangerous_operations import DangerDesk
 from console.services.routes.launch_body import request_from
+from console.sources.kind import Lacks
 
 COMMAND = "command"
 WORDS = 300
@@ -36,7 +37,7 @@ async def preview_command(
         measurable.check(request, await asyncio.to_thread(measurable.why_unmeasured, request))
         shaped = outlooks.core.admitted(request)
         seen = await asyncio.to_thread(outlooks.of, shaped, _line(request))
-        servers = await asyncio.to_thread(servers_of, request)
+        _, servers = await asyncio.to_thread(as_command, request)
         named = await asyncio.to_thread(dangers.of_launch, shaped) if dangers is not None else ()
     except ConsoleError as error:
         return pm.ProgramPreview(agent=COMMAND, why_not=error.what, remedy=error.remedy, exit_code=int(error.exit_code))
@@ -51,10 +52,17 @@ async def preview_command(
     )
 
 
-def servers_of(request: LaunchRequest) -> str:
-    """That a known program starts MCP servers of its own choice, or empty. Blocks."""
+def as_command(request: LaunchRequest) -> tuple[str, str]:
+    """What a known program lacks that is started as a command: (a way to talk to it, a list of its MCP servers); else empty. Blocks."""
     kind = measurable.kind_of(request.argv, looks_here=request.sandbox in (SandboxKind.NONE, SandboxKind.BUBBLEWRAP))
-    return own_servers(kind) if kind is not None else ""
+    if kind is None:
+        return "", ""
+    told = (
+        ""
+        if isinstance(kind.start, Lacks)
+        else f"it has no terminal and no input; run --agent {kind.start.name} -- PROMPT tells it what to do"
+    )
+    return told, own_servers(kind)
 
 
 def _line(request: LaunchRequest) -> pm.ReachView:

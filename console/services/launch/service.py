@@ -31,7 +31,7 @@ from console.services.budgets import measurable
 from console.services.conversation.messaging import Conversations
 from console.services.fleet.core import Core, now
 from console.services.hooks.service import HookDesk
-from console.services.launch.command_reach import servers_of
+from console.services.launch.command_reach import as_command
 from console.services.launch.effective_limits import Bounding
 from console.services.launch.environments import Environments
 from console.services.launch.tool_offers import offer_tools, withdraw_tools
@@ -282,8 +282,8 @@ class Launcher:
         if command.request.unmeasured:
             self.talk.hearing.unmeasured.add(agent.agent_id)
         unmeasured = await asyncio.to_thread(measurable.note, command.request)
-        servers = await asyncio.to_thread(servers_of, command.request)
-        self.said[agent.agent_id] = "; ".join(filter(None, (tools.words, unmeasured, servers)))
+        without = await asyncio.to_thread(as_command, command.request)
+        self.said[agent.agent_id] = "; ".join(filter(None, (tools.words, unmeasured, *without)))
         while len(self.said) > SAID_MAX:
             del self.said[next(iter(self.said))]
         token = await secret_call(self._tokens.issue, "agent-service", agent.agent_id, TOKEN_S, agent_id=agent.agent_id)

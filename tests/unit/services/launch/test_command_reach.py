@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from console.api.messages import LaunchBody
+from console.domain.agent import LaunchRequest
 from console.sandbox.interface import Availability
-from console.services.launch.command_reach import preview_command
+from console.services.launch.command_reach import as_command, preview_command
 from tests.fakes.program_stage import Stage
 
 
@@ -28,6 +29,13 @@ async def test_a_commands_worst_case_is_said_and_nothing_is_started(tmp_path: Pa
     known = await preview_command(stage.outlooks(), stage.parts.sandboxes, LaunchBody(argv=["gemini", "-p", "x"]))
     (servers,) = [line for line in known.reach if line.what == "servers"]
     assert servers.amber and "programs.mcp holds for run --agent alone" in servers.words
+
+
+def test_a_known_program_that_is_started_as_a_command_is_said_to_have_no_terminal() -> None:
+    told, servers = as_command(LaunchRequest(("claude",)))
+    assert told == "it has no terminal and no input; run --agent claude-code -- PROMPT tells it what to do" and servers
+    assert as_command(LaunchRequest(("aider",)))[0] == "", "it cannot be started by its name"
+    assert as_command(LaunchRequest(("sleep", "9"))) == ("", "")
 
 
 async def test_a_refusal_is_told_with_its_remedy(tmp_path: Path) -> None:
