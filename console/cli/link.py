@@ -19,10 +19,17 @@ _CHOICES = "Input should be '"
 """How a message names the words that a field takes."""
 
 
-def connect(state_dir: str | None, timeout_s: float = 10) -> ApiClient:
-    """A client of the instance. Raises NotFound when there is none; the first request tells whether it answers."""
+def connect(state_dir: str | None, timeout_s: float = 10, *, starts: bool = False) -> ApiClient:
+    """A client of the instance. Raises NotFound when there is none; the first request tells whether it answers.
+
+    ``starts``: for a verb that sets something up. Before the first agent, it starts the account's own supervisor.
+    """
     from console.api.client.api_client import ApiClient
 
+    if starts:
+        from console.cli.embedded import start_own
+
+        start_own(state_dir)
     return ApiClient(_served(state_dir), timeout_s)
 
 

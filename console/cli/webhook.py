@@ -40,7 +40,7 @@ def set_(
         secret = read_passphrase("", secret_fd, secret_file)
         if not secret:
             raise UsageProblem("The secret is empty.", "Write whsec_ and base64 of 24 to 64 bytes there, or give no secret.")
-    with connect(state_dir) as client:
+    with connect(state_dir, starts=True) as client:
         view = client.set_webhook(build(WebhookBody, url=url, secret=secret))
     if as_json:
         out.emit_view(view)

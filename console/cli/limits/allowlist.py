@@ -87,7 +87,7 @@ def add(
     )
     scheme = "https" if port == TLS_PORT else "http"
     probe = build(UrlTestBody, url=f"{scheme}://{host.replace('*', 'probe', 1)}:{port}{(path or ['/'])[0]}"[:2000], entry=body)
-    with connect(state_dir) as client:
+    with connect(state_dir, starts=True) as client:
         # What a reviewer should know comes first: a warning about what is live already is too late.
         marks = [f"{'DANGER' if mark.danger else 'note'}: {plain(mark.words, 200)}" for mark in client.test_url(probe).marks]
         for words in marks:

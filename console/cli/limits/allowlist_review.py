@@ -163,7 +163,7 @@ def take_file(
             text = source.read(FILE_MAX + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise NotFound(f"{file} cannot be read: {error}.", "Name a YAML file as allowlist export writes it.") from error
-    with connect(state_dir) as client:
+    with connect(state_dir, starts=True) as client:
         done = client.import_allowlist(build(ImportBody, text=text, reason=reason, replace=replace, dry_run=dry_run, days=days))
     if as_json:
         out.emit_view(done)

@@ -157,7 +157,7 @@ def _whole(session: str, state_dir: str | None) -> str:
 
 def _ask_before_a_halt(body: b.BudgetBody, state_dir: str | None) -> None:
     """Raises UsageProblem where it would halt agents and no person is there to be asked, KeyboardInterrupt for any answer but yes."""
-    with connect(state_dir) as client:
+    with connect(state_dir, starts=True) as client:
         halted = client.change_budget(body.replaced(dry_run=True)).halted
         if not halted:
             return
@@ -174,7 +174,7 @@ def _ask_before_a_halt(body: b.BudgetBody, state_dir: str | None) -> None:
 
 
 def _change(body: b.BudgetBody, state_dir: str | None, as_json: bool) -> int:
-    with connect(state_dir) as client:
+    with connect(state_dir, starts=True) as client:
         done = client.change_budget(body)
     if as_json:
         out.emit_view(done)

@@ -84,7 +84,7 @@ def profile(
         raise UsageProblem(
             "A profile is chosen for a type of agents, with a reason.", f"policy profile {name} --type {EXAMPLE} --reason WHY"
         )
-    with connect(state_dir) as client:
+    with connect(state_dir, starts=True) as client:
         if name is None:
             view = client.profiles()
         else:
@@ -152,7 +152,7 @@ def save(
     as_json: Json = False,
 ) -> int:
     """Put a change in force, on record first. What it would have decided otherwise is shown."""
-    with connect(state_dir) as client:
+    with connect(state_dir, starts=True) as client:
         now = client.policy()
         tried = client.try_policy(_body(file, {"allow": allow, "ask": ask, "deny": deny}, DAYS))
         view = client.save_policy(build(PolicySaveBody, text=tried.text, base_sha256=now.sha256, reason=reason))

@@ -34,7 +34,7 @@ def set_(
     as_json: Json = False,
 ) -> int:
     """Set the passphrase, or change it. A change needs the old passphrase."""
-    with connect(state_dir) as client:
+    with connect(state_dir, starts=True) as client:
         old = ""
         if client.passphrase().passphrase == "set":
             old = _old(old_fd, old_file)

@@ -195,6 +195,26 @@ def test_without_an_instance_every_verb_says_so_in_the_same_words_and_makes_noth
         assert list(state_dir.iterdir()) == []  # looking makes nothing
 
 
+@pytest.mark.parametrize(
+    ("words", "starts"),
+    [
+        (("allowlist", "add", "api.example.com", "--reason", "r", "--owner", "me"), True),
+        (("budget", "set", "cost=5", "--day", "--reason", "r"), True),
+        (("policy", "profile", "coding", "--type", "codex", "--reason", "r"), True),
+        (("webhook", "set", "https://alerts.example.com/x"), True),
+        (("allowlist", "list"), False),
+        (("budget", "list"), False),
+    ],
+)
+def test_what_sets_something_up_before_the_first_agent_starts_the_accounts_own_supervisor(
+    words: tuple[str, ...], starts: bool, watchfloor: Watchfloor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+    monkeypatch.setattr("console.cli.embedded.start_own", asked.append)
+    assert watchfloor(*words).code == 3, "none was started for this test"
+    assert bool(asked) is starts
+
+
 def test_with_json_an_error_is_json_too(watchfloor: Watchfloor) -> None:
     said = watchfloor("fleet", "--json")
     assert said.json == {
