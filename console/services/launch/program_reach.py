@@ -93,7 +93,7 @@ class Outlooks:
             names = [f"{entry.host}:{entry.port}" for entry in self.ledger.allowlist().entries]
             listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
             nothing = ", so no host and no model: watchfloor allowlist add HOST --owner NAME --reason WHY"
-            words = f"PROXIED: {len(names)} allowlist entries" + (f": {listed}" if names else nothing)
+            words = f"PROXIED: {counted(len(names), 'allowlist entry', 'allowlist entries')}" + (f": {listed}" if names else nothing)
             return ReachView(what="hosts", words=words, amber=not names)
         asked = "" if not mode.is_restricted else f"{mode} was asked for and cannot be enforced here; "
         return ReachView(what="hosts", words=f"{asked}FULL: every host that this machine reaches, its own services included", amber=True)
