@@ -73,3 +73,11 @@ def test_what_cannot_be_read_is_forgotten(make_house: Make, open_window: Open, t
     before = filters(window)
     Remembered(tmp_path / "window.ini").restore(window)
     assert filters(window) == before
+
+
+def test_a_window_is_no_larger_than_the_screen(make_house: Make, open_window: Open, tmp_path: Path) -> None:
+    make_house("1")
+    window = open_window("fleet", (3000, 2000))
+    Remembered(tmp_path / "window.ini").restore(window)
+    room = window.screen().availableSize()
+    assert window.width() <= room.width() and window.height() < room.height()

@@ -111,6 +111,7 @@ def restored(window: Window, tmp_path: Path, kept: str) -> Split:
     settings.setValue("pages/fleet.line0", kept)
     settings.sync()
     Remembered(file).restore(window)
+    window.resize(1440, 900)  # the screen of this test is smaller
     QApplication.processEvents()
     return fleet_of(window)[1]
 

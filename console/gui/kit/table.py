@@ -35,7 +35,7 @@ class Cell(Column, Generic[R]):
     """The colour of the text."""
     mono: bool | Callable[[R], bool] = False
     size: int = 12
-    weight: int = fonts.REGULAR
+    weight: int | Callable[[R], int] = fonts.REGULAR
     shape: Callable[[R], Shape] | None = None
     """A mark and a word, in place of the text."""
     quiet: str = ""
@@ -54,7 +54,8 @@ class Cell(Column, Generic[R]):
         else:
             role = self.role if isinstance(self.role, str) else self.role(row)
             mono = self.mono if isinstance(self.mono, bool) else self.mono(row)
-            canvas.text(self.key, (self.text or self.words)(row), role, size=self.size, weight=self.weight, mono=mono, right=self.right)
+            weight = self.weight if isinstance(self.weight, int) else self.weight(row)
+            canvas.text(self.key, (self.text or self.words)(row), role, size=self.size, weight=weight, mono=mono, right=self.right)
 
 
 def words_of(cells: Sequence[Cell[Any]]) -> Callable[[Any, str], str]:
@@ -119,7 +120,7 @@ def paint_shape(canvas: Canvas, key: str, shape: Shape, quiet: str = "", weight:
         draw_mark(canvas.painter, mark, QRectF(cell.x() + 1, cell.center().y() - 4, 9, 9), getattr(canvas.ink, role))
     face = fonts.ui(12, weight or (fonts.SEMIBOLD if loud else fonts.REGULAR))
     colour = getattr(canvas.ink, role if loud or not quiet else quiet)
-    draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), safe_text(word, 60), face, colour)
+    draw_text(canvas.painter, cell.adjusted(17, 0, 8, 0), safe_text(word, 200), face, colour)
 
 
 def paint_icon(canvas: Canvas, key: str, icon: str, words: str, role: str, *, icon_role: str = "", weight: int = fonts.REGULAR) -> None:

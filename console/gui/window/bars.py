@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
+from console.gui.kit.layout import STRETCH, row
 from console.gui.notices import Notice
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -86,18 +87,9 @@ class TopBar(QWidget):
         self.brand = Brand(self)
         self.search = SearchButton(self)
         self.light = ArmedLight(self)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 0, 13, 0)
-        row.setSpacing(0)
-        row.addWidget(self.brand)
-        self._gap = row
-        row.addSpacing(68)
-        row.addWidget(self.search, 20)
-        row.addSpacing(21)
-        row.addWidget(self.light)  # as wide as its words: how fresh they are stands at their end
-        row.addStretch(1)
-        row.addSpacing(12)
-        row.addWidget(plate)
+        # The light is as wide as its words: how fresh they are stands at their end.
+        parts = (self.brand, 68, (self.search, 20), 21, self.light, STRETCH, 12, plate)
+        self._gap = row(*parts, margins=(16, 0, 13, 0), on=self)
         self.banner = KillBanner(self)
         self.banner.changed.connect(self._place_banner)
         self.light.installEventFilter(self)
@@ -141,15 +133,11 @@ class NoticeStrip(QWidget):
         super().__init__(parent)
         self._notice: Notice | None = None
         self.setFixedHeight(STATUS_BAR)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 2, 10, 2)
-        row.addStretch(1)
         self._receipt = Button("Open receipt", small=True, parent=self)
         self._receipt.clicked.connect(lambda: self.receipt_asked.emit(self._notice.receipt if self._notice else ""))
         self._close = Button("Dismiss", small=True, parent=self)
         self._close.clicked.connect(self.dismiss)
-        row.addWidget(self._receipt)
-        row.addWidget(self._close)
+        row(STRETCH, self._receipt, self._close, margins=(16, 2, 10, 2), spacing=-1, on=self)
         self.hide()
 
     @property

@@ -9,10 +9,11 @@ from itertools import cycle
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QShowEvent, QTextBlockFormat, QTextCharFormat, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QTextEdit, QWidget
 
 from console.domain.errors import ConsoleError
 from console.domain.process.assets import documents
+from console.gui.kit.layout import column, row
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button, SearchField
@@ -90,14 +91,8 @@ class HelpDialog(QDialog):
         self.text.setAcceptRichText(False)
         self.text.setAccessibleName("Text of the document")
         close = Button("Close", keys="Esc", small=True, parent=self)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        for widget, stretch in ((self.choice, 2), (self.search, 1), (close, 0)):
-            row.addWidget(widget, stretch)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 14, 16, 14)
-        column.addLayout(row)
-        column.addWidget(self.text, 1)
+        head = row((self.choice, 2), (self.search, 1), close, spacing=8)
+        column(head, (self.text, 1), margins=(16, 14, 16, 14), spacing=-1, on=self)
         self.choice.addItems(list(self.files))
         self.choice.currentTextChanged.connect(self._show)
         self.search.textChanged.connect(lambda _text: self._search(again=False))

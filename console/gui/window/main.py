@@ -9,10 +9,11 @@ from time import time
 import shiboken6
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from console.gui.actions import ActionSpec
 from console.gui.actions.catalogue import why_not_by_role
+from console.gui.kit.layout import column, row
 from console.gui.link.events import Events
 from console.gui.link.http import Link
 from console.gui.models.fleet import Fleet
@@ -110,16 +111,7 @@ class Window(QWidget):
         self.stack = QStackedWidget(self)
         for page in self.pages.values():
             self.stack.addWidget(page)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        body = QHBoxLayout()
-        body.setSpacing(0)
-        body.addWidget(self.nav)
-        body.addWidget(self.stack, 1)
-        column.addWidget(self.top)
-        column.addLayout(body, 1)
-        column.addWidget(self.foot)
+        column(self.top, (row(self.nav, (self.stack, 1)), 1), self.foot, on=self)
 
     def _connect(self) -> None:
         self.nav.chosen.connect(lambda name: self.goto(name, ""))

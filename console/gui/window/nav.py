@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
+from console.gui.kit.layout import STRETCH, column
 from console.gui.pages.interface import Badge, PageSpec
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
@@ -147,13 +148,7 @@ class Nav(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.items: dict[str, NavItem] = {}
         self._captions: list[_Caption] = []
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 10, 0, 0)
-        column.setSpacing(4)
-        inner = QVBoxLayout()
-        inner.setContentsMargins(8, 0, 8, 0)
-        inner.setSpacing(4)
-        column.addLayout(inner)
+        inner = column(margins=(8, 0, 8, 0), spacing=4)
         group = ""
         for spec in specs:
             if spec.group != group:
@@ -165,9 +160,8 @@ class Nav(QWidget):
             item.clicked.connect(lambda _on=False, name=spec.name: self.chosen.emit(name))
             inner.addWidget(item)
             self.items[spec.name] = item
-        column.addStretch(1)
         self.person = _Person(self)
-        column.addWidget(self.person)
+        column(inner, STRETCH, self.person, margins=(0, 10, 0, 0), spacing=4, on=self)
         self.set_rail(False)
 
     def set_rail(self, rail: bool) -> None:

@@ -9,9 +9,10 @@ from itertools import islice
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QDialog, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from console.gui.actions import ActionSpec, search
+from console.gui.kit.layout import Part, column, scrolled
 from console.gui.models.fleet import Fleet
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import SearchField
@@ -72,10 +73,7 @@ class Palette(QDialog):
         self.view.header().hide()
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.nothing = empty_note(self.view, "")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(10, 10, 10, 10)
-        column.addWidget(self.field)
-        column.addWidget(self.view)
+        column(self.field, self.view, margins=(10, 10, 10, 10), spacing=-1, on=self)
         self.setFixedSize(min(640, parent.width() - 40), min(460, parent.height() - 40))
         self.move(parent.mapToGlobal(parent.rect().center()) - self.rect().center())
         self.field.textChanged.connect(self._search)
@@ -125,19 +123,13 @@ class KeySheet(Dialog):
         super().__init__("Keys", "Close", "plain", parent, width=560)
         self.cancel.hide()
         self.main.clicked.connect(self.accept)
-        scroll = QScrollArea(self)
-        scroll.setWidgetResizable(True)
-        scroll.setMinimumHeight(min(480, parent.height() - 200))
-        inner = QWidget(scroll)
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 10, 0)
+        parts: list[Part] = []
         for title, verbs in groups:
-            column.addWidget(Text(title, 12, fonts.SEMIBOLD, "text2"))
             facts = Facts(26, ruled=True)
             facts.say([Fact(a.title, a.shown_key, right_role="text") for a in verbs if a.shown_key])
-            column.addWidget(facts)
-            column.addSpacing(10)
-        column.addStretch(1)
-        scroll.setWidget(inner)
+            parts += [Text(title, 12, fonts.SEMIBOLD, "text2"), facts, 10]
+        scroll = scrolled(self, *parts, margins=(0, 0, 10, 0), spacing=-1)
+        scroll.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        scroll.setMinimumHeight(min(480, parent.height() - 200))
         self.body.addWidget(scroll)
         self.main.setFocus()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+from PySide6.QtCore import QByteArray, QSettings, QSize, QStandardPaths
 
 from console.gui.pages.interface import Memory, Page
 from console.gui.theme.style import Choice
@@ -14,6 +14,8 @@ from console.gui.widgets.rows import RowView
 from console.gui.widgets.split import Split
 from console.gui.window.main import Window
 
+_TITLE = 40
+"""Pixels that the desktop may put above a window."""
 _LONGEST = 100_000
 """Characters of what one page may remember; more is forgotten."""
 
@@ -51,6 +53,9 @@ class Remembered:
         geometry = self._kept.value("window/geometry")
         if isinstance(geometry, QByteArray):
             window.restoreGeometry(geometry)  # Qt brings it onto a screen that is there
+        # Qt restores nothing where the screen is another, or its text larger: Panic stands at the right, and has to be on the screen.
+        room = window.screen().availableSize()
+        window.resize(window.size().boundedTo(QSize(room.width(), room.height() - _TITLE)))
         for name, part in _parts(window):
             try:
                 found = json.loads(str(self._kept.value(f"pages/{name}", "{}")))

@@ -6,10 +6,11 @@ import pytest
 
 from console.api.messages import AgentView
 from console.api.network import ModeHistoryView
+from console.gui.kit.table import words_of
 from console.gui.models.fleet import Row
 from console.gui.models.modes import is_open, moments, network_chip, oldest_first, segments, spoken
 from console.gui.pages.fleet.modes import line_of, more_words, parts_of
-from console.gui.pages.network.sandboxes import cell_words, holds, matches, why_not_stricter, why_words
+from console.gui.pages.network.sandboxes import COLUMNS, holds, matches, why_not_stricter, why_words
 from tests.fakes.sandbox_routes import change, history
 
 NOW = 10_000.0
@@ -59,7 +60,7 @@ def test_each_mode_has_words_and_whether_it_can_be_stricter(fields: dict[str, ob
 def test_all_typed_words_are_looked_for_in_everything_a_row_says() -> None:
     row = Row(agent(network_mode="PROXIED", network_asked="PROXIED", network_enforced=True, network_why="its session holds SECRET data"))
     assert matches(row, "docker proxied secret enforced") and not matches(row, "docker gvisor") and matches(row, "")
-    assert "since" in cell_words(row, "since")
+    assert "since" in words_of(COLUMNS)(row, "since")
 
 
 def test_the_strip_is_whole_from_the_start_to_now() -> None:

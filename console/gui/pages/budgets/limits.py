@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QGridLayout, QLayout, QLineEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.budgets import BudgetBody, BudgetChange, BudgetNodeView, BudgetRow, BudgetScope, BudgetSetView
 from console.domain.errors import ConsoleError, UsageProblem
+from console.gui.kit.layout import STRETCH, fill, row
 from console.gui.pages.budgets.words import UNITS, cap_words, read_cap, typed_cap
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
@@ -112,13 +113,7 @@ class LimitsDialog(Dialog):
         self.named.setMaxLength(400)
         self.named.setPlaceholderText("its name; it may start later")
         self.named.setAccessibleName("Name")
-        for parts in ((self.pills,), (self.kinds, self.named)):
-            row = QHBoxLayout()
-            for part in parts:
-                row.addWidget(part)
-            if len(parts) == 1:
-                row.addStretch(1)
-            self.body.addLayout(row)
+        fill(self.body, row(self.pills, STRETCH, spacing=-1), row(self.kinds, self.named, spacing=-1))
         self.pills.changed.connect(lambda _key: self._retarget())
         self.kinds.changed.connect(lambda _key: self._retarget())
         self.named.editingFinished.connect(self._retarget)

@@ -7,11 +7,12 @@ import sys
 
 from PySide6.QtCore import QObject, QProcess, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.first_run import HookPreview
 from console.domain.errors import ConsoleError
+from console.gui.kit.layout import row
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.timers import once
@@ -85,11 +86,7 @@ class HookDialog(Dialog):
         self.command_line = Text("", 12, fonts.REGULAR, "text2", mono=True)
         self.copy_command = Button("Copy the command", "copy", small=True, parent=self)
         self.copy_command.clicked.connect(self.copy)
-        row = QHBoxLayout()
-        for part in (self.other, self.copy_command):
-            row.addWidget(part)
-        row.addWidget(self.command_line, 1)
-        self.body.addLayout(row)
+        self.body.addLayout(row(self.other, self.copy_command, (self.command_line, 1), spacing=-1))
         self.cancel.setText("Close")
         self.main.clicked.connect(self.act)
         self.look(program)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from console.api import budgets as b
 from console.api import endpoints as ep
@@ -14,6 +14,7 @@ from console.api.messages import SourceView
 from console.api.policy import rules as p
 from console.domain.errors import ConsoleError, UsageProblem
 from console.domain.profile import CODING, STRICT
+from console.gui.kit.layout import STRETCH, column, fill, row, scrolled
 from console.gui.pages.budgets.words import read_cap, typed_cap
 from console.gui.pages.first_run.sources import INSTALLED, now_words
 from console.gui.pages.interface import Desk
@@ -39,9 +40,7 @@ class Step(QWidget):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.desk = desk
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(8)
+        self.column = column(spacing=8, on=self)
         self.said = Text("", 12, fonts.MEDIUM, "text2", wrap=True)
 
     def enter(self) -> None:
@@ -53,8 +52,7 @@ class Step(QWidget):
 
     def end(self) -> None:
         """What it says last, and the rest of the room."""
-        self.column.addWidget(self.said)
-        self.column.addStretch(1)
+        fill(self.column, self.said, STRETCH)
 
     def refused(self, error: ConsoleError) -> None:
         """In the refuser's words."""
@@ -68,21 +66,16 @@ class ProgramRow(Card):
 
     def __init__(self, found: FoundProgram, seen: str, stopped: str, hook: SourceView | None, parent: QWidget | None = None) -> None:
         super().__init__(parent=parent)
-        head = QHBoxLayout()
-        head.addWidget(Text(safe_text(found.title, 60), 13, fonts.SEMIBOLD))
-        head.addWidget(Text(safe_text(found.path or f"its files in {found.wrote}", 200), 12, role="text2", right=True), 1)
-        self.column.addLayout(head)
-        for words in (f"Seen: {seen}", f"Stopped: {stopped}"):
-            self.column.addWidget(Text(safe_text(words, 400), 12, fonts.REGULAR, "text2", wrap=True))
-        foot = QHBoxLayout()
-        foot.addWidget(Text(self._hook_words(hook), 12, fonts.REGULAR, "text2", wrap=True), 1)
+        where = Text(safe_text(found.path or f"its files in {found.wrote}", 200), 12, role="text2", right=True)
+        head = row(Text(safe_text(found.title, 60), 13, fonts.SEMIBOLD), (where, 1), spacing=-1)
+        says = [Text(safe_text(words, 400), 12, fonts.REGULAR, "text2", wrap=True) for words in (f"Seen: {seen}", f"Stopped: {stopped}")]
         self.button = Button(
             "Take the hook out…" if hook is not None and hook.state in INSTALLED else "Add a hook…", small=True, parent=self
         )
         self.button.setVisible(found.kind in PLACES)
         self.button.clicked.connect(lambda: self.hook_asked.emit(found.kind))
-        foot.addWidget(self.button)
-        self.column.addLayout(foot)
+        of_hook = Text(self._hook_words(hook), 12, fonts.REGULAR, "text2", wrap=True)
+        fill(self.column, head, *says, row((of_hook, 1), self.button, spacing=-1))
 
     def _hook_words(self, hook: SourceView | None) -> str:
         if hook is None:
@@ -101,16 +94,10 @@ class FoundStep(Step):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.paragraph("Agents of these programs appear in the fleet by themselves. Nothing has been changed in any of them.")
-        area = QScrollArea(self)
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        inner = QWidget(area)
-        self._rows = QVBoxLayout(inner)
-        self._rows.setContentsMargins(0, 0, 6, 0)
-        self._rows.addStretch(1)
-        area.setWidget(inner)
-        self.column.addWidget(area, 1)
-        self.column.addWidget(self.said)
+        self._rows = column(STRETCH, margins=(0, 0, 6, 0), spacing=-1)
+        area = scrolled(self, self._rows, fills=True)
+        area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        fill(self.column, (area, 1), self.said)
         self._told = FirstRunView()
         self._shown: list[ProgramRow] = []
 
@@ -218,18 +205,14 @@ class LimitStep(Step):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
         self.paragraph("At this sum every agent that Watchfloor started or adopted is halted until the next day, or until you raise it.")
-        row = QHBoxLayout()
-        row.addWidget(Text("US dollars a day", 12, fonts.MEDIUM, "text2"))
         self.field = QLineEdit(self)
         self.field.setMaxLength(20)
         self.field.setMaximumWidth(140)
         self.field.setPlaceholderText("no limit")
         self.field.setAccessibleName("Limit for the day in US dollars")
-        row.addWidget(self.field)
         self.set = Button("Set the limit", kind="primary", parent=self)
-        row.addWidget(self.set)
-        row.addStretch(1)
-        self.column.addLayout(row)
+        title = Text("US dollars a day", 12, fonts.MEDIUM, "text2")
+        self.column.addLayout(row(title, self.field, self.set, STRETCH, spacing=-1))
         self.end()
         self._cap: float | None = None
         self._confirmed: float | None = None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QPlainTextEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.policy.dry_run import DryRunBody, DryRunView, PlanBody, PlanCallView, PlanDecidedView, PlansView, PlanView
 from console.domain.errors import ConsoleError
-from console.gui.kit.layout import column
+from console.gui.kit.layout import STRETCH, column, fill, row
 from console.gui.models.operators import person
 from console.gui.pages.approvals.hostile import visible
 from console.gui.pages.interface import Desk
@@ -92,24 +92,18 @@ class PlanDialog(Dialog):
         self.text.setAccessibleName("Plan")
         self.text.setFont(fonts.mono(12))
         self.text.setFixedHeight(max(160, min(420, parent.height() - 380)))
-        self.body.addWidget(self.text)
         self.sha = Text("", 11, fonts.REGULAR, "text2", mono=True)
-        self.body.addWidget(self.sha)
-        self.body.addWidget(Text("Reason; recorded", 11, fonts.MEDIUM, "text2"))
         self.reason = QLineEdit(self)
         self.reason.setMaxLength(REASON_MAX)
         self.reason.setAccessibleName("Reason")
         self.reason.textChanged.connect(lambda _text: self._allow())
-        self.body.addWidget(self.reason)
-        row = QHBoxLayout()
         self.discard = Button("Throw the plan away", parent=self)
         self.change = Button("Leave dry-run" if self._is_dry else "Put it into dry-run", kind="danger" if self._is_dry else "", parent=self)
         self.again = Button("Look again", parent=self)
         for button, act in ((self.discard, self._discard), (self.change, self._change), (self.again, self.look)):
             button.clicked.connect(act)
-            row.addWidget(button)
-        row.addStretch(1)
-        self.body.addLayout(row)
+        buttons = row(self.discard, self.change, self.again, STRETCH, spacing=-1)
+        fill(self.body, self.text, self.sha, Text("Reason; recorded", 11, fonts.MEDIUM, "text2"), self.reason, buttons)
         self.main.clicked.connect(self._approve)
         self._allow()
         self.look()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 from console.api import endpoints as ep
 from console.api.agents.programs import ProgramPreview, ProgramPreviews, ProgramsBody, ProgramsStarted, ProgramsView
 from console.api.agents.sessions import ContextsView
 from console.api.messages import LaunchBody, LaunchedView
 from console.domain.errors import ConsoleError, Denied
+from console.gui.kit.layout import row
 from console.gui.pages.fleet.agent_form import AgentForm, hidden_words
 from console.gui.pages.fleet.dangers import DangerBox
 from console.gui.pages.fleet.reach import UNKNOWN, ReachPane
@@ -38,13 +39,9 @@ class NewAgentDialog(Dialog):
         self._shown = ""
         """Why what is shown may not be started; empty: it may."""
         self._sent = False
-        row = QHBoxLayout()
-        row.setSpacing(20)
         self._room = parent.height() - 200
         self._areas = [_scrolled(part, max(240, min(540, self._room))) for part in (self.form, self.reach)]
-        for area, share in zip(self._areas, (55, 45), strict=True):
-            row.addWidget(area, share)
-        self.body.addLayout(row)
+        self.body.addLayout(row(*zip(self._areas, (55, 45), strict=True), spacing=20))
         self.hidden = self.paragraph("", "warn", "triangle")
         self.hidden.hide()
         self.dangers = DangerBox(self)

@@ -12,23 +12,13 @@ from console.api.secrets import RotationView
 from console.domain.words import listed
 from console.gui.actions import ActionSpec
 from console.gui.kit.layout import STRETCH, column, fill, row, scrolled
+from console.gui.kit.table import listing
 from console.gui.models.operators import person
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Badge, Desk, Page, PageSpec
 from console.gui.pages.kill_switch.cards import PathCard, PressTable, SwitchHead
 from console.gui.pages.kill_switch.ladder import Ladder, titled
-from console.gui.pages.kill_switch.lists import (
-    HOST_SORTS,
-    HOSTS,
-    RECEIPT_SORTS,
-    RECEIPTS,
-    confirmed_after,
-    host_words,
-    hosts_note,
-    paint_host,
-    paint_receipt,
-    receipt_words,
-)
+from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, confirmed_after, hosts_note
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.kill_switch.rotation import RotationDialog, card_fact
@@ -38,7 +28,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import NARROW, ROW
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Card
-from console.gui.widgets.rows import ManyRowView, RowModel, RowView
+from console.gui.widgets.rows import ManyRowView, RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 
@@ -78,12 +68,8 @@ class KillSwitchPage(Page):
         self.rearm.clicked.connect(lambda: self.do("switch.rearm"))
         self.cards = {name: PathCard(name, self) for name in ("local", "engine", "remote", "secrets")}
         self.press = PressTable(self)
-        self.receipts = RowModel(RECEIPTS, receipt_words, self)
-        self.receipt_view = ManyRowView(self.receipts, paint_receipt, lambda row: str(row.kill_id), self, sorts=RECEIPT_SORTS)
-        self.receipt_view.setAccessibleName("Earlier kills")
-        self.hosts = RowModel(HOSTS, host_words, self)
-        self.host_view = ManyRowView(self.hosts, paint_host, lambda row: str(row.host), self, sorts=HOST_SORTS)
-        self.host_view.setAccessibleName("Other hosts")
+        self.receipt_view = listing("Earlier kills", RECEIPTS, lambda row: str(row.kill_id), self, ManyRowView)
+        self.host_view = listing("Other hosts", HOSTS, lambda row: str(row.host), self, ManyRowView)
         self.ladder = Ladder(desk, self)
         self._build()
         self.receipt_view.opened.connect(lambda _row: self.do("switch.receipt"))

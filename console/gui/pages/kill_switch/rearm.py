@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import KillSwitchBody, KillSwitchView, LaunchedView
@@ -10,6 +10,7 @@ from console.api.rearm import AgainView, KilledView, RearmProof, RearmView
 from console.domain.errors import ConsoleError
 from console.domain.headline import headline_of
 from console.domain.verdict import verdict
+from console.gui.kit.layout import row
 from console.gui.models.operators import person
 from console.gui.models.switch import Switch
 from console.gui.pages.interface import Desk
@@ -232,14 +233,10 @@ class AgainDialog(Dialog):
         self.main.clicked.connect(self.accept)
 
     def _row(self, agent: AgainView) -> None:
-        row = QHBoxLayout()
-        row.addWidget(Text(f"{agent.name or agent.id}", 13, fonts.MEDIUM), 1)
         state = Text(agent.id, 11, fonts.REGULAR, "text2", mono=True)
-        row.addWidget(state)
         button = Button("Start again", parent=self)
         button.clicked.connect(lambda: self._start(agent.id))
-        row.addWidget(button)
-        self.body.addLayout(row)
+        self.body.addLayout(row((Text(agent.name or agent.id, 13, fonts.MEDIUM), 1), state, button, spacing=-1))
         self.buttons[agent.id], self.states[agent.id] = button, state
 
     def _start(self, agent_id: str) -> None:

@@ -12,13 +12,13 @@ from PySide6.QtWidgets import QWidget
 
 from console.api.messages import EgressView
 from console.gui.kit.layout import STRETCH, bar, column
-from console.gui.kit.table import is_in, paint_shape
+from console.gui.kit.table import Cell, Shape, is_in, listing
 from console.gui.pages.network.draft import Offer, offer
 from console.gui.theme import fonts
 from console.gui.timers import every
 from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, ManyRowView, RowModel, Sorts, by_words
+from console.gui.widgets.rows import ManyRowView
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import clock, count
@@ -28,16 +28,6 @@ KEPT = 2000
 FLUSH_MS = 200
 _RATE_S = 10.0
 SLICES = 24
-COLUMNS = (
-    Column("time", "Time", 96),
-    Column("agent", "Agent", share=3),
-    Column("method", "Method", 74, hide_below=620),
-    Column("to", "Destination", share=6),
-    Column("bytes", "Bytes", 66, right=True, hide_below=560),
-    Column("verdict", "Verdict", 92),
-    Column("rule", "Rule", share=4, hide_below=680),
-    Column("act", "", 92),
-)
 EMPTY = (
     "No requests yet. Every request of an agent with a proxied network appears here, with the entry that allowed it or why it was blocked."
 )
@@ -58,6 +48,11 @@ class Line:
     def is_error(self) -> bool:
         """Let through, but it did not arrive."""
         return self.view.allowed and (self.view.status >= 500 or self.view.status == 0)
+
+    @property
+    def bytes(self) -> int:
+        """Up and down."""
+        return self.view.bytes_up + self.view.bytes_down
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -114,64 +109,16 @@ class EgressBook:
         return out
 
 
-def cell_words(line: Line, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    view = line.view
-    match key:
-        case "time":
-            return moment(view.at)
-        case "agent":
-            return f"{view.agent_name} ({view.agent_id})" if view.agent_name else view.agent_id
-        case "method":
-            return view.method
-        case "to":
-            return f"{view.method} {view.host}{view.path}"
-        case "bytes":
-            return f"{view.bytes_up:,} up, {view.bytes_down:,} down"
-        case "verdict":
-            return verdict(line)[0] + f", HTTP {view.status}"
-        case "rule":
-            return view.rule
-    return {"allow": "Allow this…", "never": f"Never. {line.offer.why}"}.get(line.offer.kind, line.offer.why)
-
-
 def moment(at: float) -> str:
     """``14:02:11.2``."""
     return f"{clock(at)}.{int(at * 10) % 10}"
 
 
-def verdict(line: Line) -> tuple[str, str, str]:
+def verdict(line: Line) -> Shape:
     """(word, shape, colour)."""
     if not line.view.allowed:
         return "Blocked", "ban", "danger"
     return ("Failed", "triangle", "warn") if line.is_error else ("Allowed", "check", "text2")
-
-
-_SORTS: Sorts = {
-    **by_words(cell_words, "agent", "method", "rule"),
-    "time": lambda line: line.view.at,
-    "to": lambda line: f"{line.view.host}{line.view.path}",
-    "bytes": lambda line: line.view.bytes_up + line.view.bytes_down,
-    "verdict": lambda line: verdict(line)[0],
-}
-
-
-def paint_line(canvas: Canvas, line: Line) -> None:
-    """One row."""
-    view = line.view
-    canvas.text("time", moment(view.at), "text3", mono=True)
-    canvas.text("agent", view.agent_name or view.agent_id or "unknown", weight=fonts.MEDIUM)
-    canvas.text("method", view.method or "—", "text2", mono=True)
-    path = "" if view.method == "CONNECT" else view.path
-    canvas.text("to", f"{view.host}{path}", mono=True)
-    total = view.bytes_up + view.bytes_down
-    canvas.text("bytes", _bytes(total), "text2" if total else "text3", right=True)
-    paint_shape(canvas, "verdict", verdict(line))
-    canvas.text("rule", short_rule(view.rule), "text2")
-    if line.offer.kind == "allow":
-        canvas.text("act", "Allow this…", "accent", weight=fonts.MEDIUM, right=True)
-    elif line.offer.kind == "never":
-        canvas.text("act", "Never", "text3", right=True)
 
 
 def short_rule(rule: str) -> str:
@@ -186,6 +133,85 @@ def _bytes(number: int) -> str:
     if number < 1000:
         return str(number)
     return f"{number / 1000:.1f} k" if number < 1_000_000 else count(number)
+
+
+def _agent_words(line: Line) -> str:
+    view = line.view
+    return f"{view.agent_name} ({view.agent_id})" if view.agent_name else view.agent_id
+
+
+_ACTS = {"allow": "Allow this…", "never": "Never"}
+COLUMNS: tuple[Cell[Line], ...] = (
+    Cell("time", "Time", 96, words=lambda line: moment(line.view.at), role="text3", mono=True, sort=lambda line: line.view.at),
+    Cell(
+        "agent",
+        "Agent",
+        share=3,
+        words=_agent_words,
+        text=lambda line: line.view.agent_name or line.view.agent_id or "unknown",
+        weight=fonts.MEDIUM,
+        sort="words",
+    ),
+    Cell(
+        "method",
+        "Method",
+        74,
+        hide_below=620,
+        words=lambda line: line.view.method,
+        text=lambda line: line.view.method or "—",
+        role="text2",
+        mono=True,
+        sort="words",
+    ),
+    Cell(
+        "to",
+        "Destination",
+        share=6,
+        words=lambda line: f"{line.view.method} {line.view.host}{line.view.path}",
+        text=lambda line: f"{line.view.host}{'' if line.view.method == 'CONNECT' else line.view.path}",
+        mono=True,
+        sort=lambda line: f"{line.view.host}{line.view.path}",
+    ),
+    Cell(
+        "bytes",
+        "Bytes",
+        66,
+        right=True,
+        hide_below=560,
+        words=lambda line: f"{line.view.bytes_up:,} up, {line.view.bytes_down:,} down",
+        text=lambda line: _bytes(line.bytes),
+        role=lambda line: "text2" if line.bytes else "text3",
+        sort=lambda line: line.bytes,
+    ),
+    Cell(
+        "verdict",
+        "Verdict",
+        92,
+        words=lambda line: f"{verdict(line)[0]}, HTTP {line.view.status}",
+        shape=verdict,
+        sort=lambda line: verdict(line)[0],
+    ),
+    Cell(
+        "rule",
+        "Rule",
+        share=4,
+        hide_below=680,
+        words=lambda line: line.view.rule,
+        text=lambda line: short_rule(line.view.rule),
+        role="text2",
+        sort="words",
+    ),
+    Cell(
+        "act",
+        "",
+        92,
+        right=True,
+        words=lambda line: {"allow": "Allow this…", "never": f"Never. {line.offer.why}"}.get(line.offer.kind, line.offer.why),
+        text=lambda line: _ACTS.get(line.offer.kind, ""),
+        role=lambda line: "accent" if line.offer.kind == "allow" else "text3",
+        weight=lambda line: fonts.MEDIUM if line.offer.kind == "allow" else fonts.REGULAR,
+    ),
+)
 
 
 class EgressLog(Ground):
@@ -208,9 +234,8 @@ class EgressLog(Ground):
         self.newer.hide()
         self.pills = Pills({"all": "All", "blocked": "Blocked", "errors": "Errors"}, self, kept="decided")
         self.pills.changed.connect(lambda _key: self._show())
-        self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = ManyRowView(self.model, paint_line, lambda line: str(line.serial), self, sorts=_SORTS)
-        self.view.setAccessibleName("Egress log")
+        self.view = listing("Egress log", COLUMNS, lambda line: str(line.serial), self, ManyRowView)
+        self.model = self.view.row_model
         self.empty = empty_note(self.view, EMPTY)
         self.view.pressed_at.connect(self._pressed)
         self.view.verticalScrollBar().valueChanged.connect(lambda _value: self._scrolled())

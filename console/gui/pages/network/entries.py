@@ -10,26 +10,15 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor
 
 from console.api.messages import AllowlistEntryView, MarkView
-from console.gui.kit.table import matches
+from console.gui.kit.table import Cell, matches
 from console.gui.pages.network.draft import TLS_PORT
 from console.gui.theme import fonts
 from console.gui.widgets.facts import ChipSpec
 from console.gui.widgets.marks import chip_width, draw_chip, draw_text
-from console.gui.widgets.rows import Canvas, Column, Sorts, by_words
+from console.gui.widgets.rows import Canvas
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import age, count, span
 
-COLUMNS = (
-    Column("host", "Host", share=8),
-    Column("port", "Port", 52),
-    Column("methods", "Methods", 86, hide_below=760),
-    Column("paths", "Paths", share=4),
-    Column("may", "Data allowed", 116, hide_below=620),
-    Column("owner", "Owner", 84, hide_below=760),
-    Column("reason", "Reason and warnings", share=7),
-    Column("used", "Used", 58, right=True, hide_below=520),
-    Column("hits", "Hits 7 d", 66, right=True, hide_below=480),
-)
 LEVELS = {"PUBLIC": "Public", "INTERNAL": "Internal", "CONFIDENTIAL": "Confidential", "SECRET": "Secret"}
 
 SHORT = {
@@ -71,42 +60,23 @@ def paths_words(view: AllowlistEntryView) -> str:
     return " ".join(view.paths) or "any"
 
 
-def cell_words(row: EntryRow, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
+def _paths_in_full(row: EntryRow) -> str:
     view = row.view
-    match key:
-        case "host":
-            return f"{view.host}:{view.port} (entry {view.entry_id})"
-        case "port":
-            return str(view.port)
-        case "methods":
-            return methods_words(view)
-        case "paths":
-            if view.port == TLS_PORT and view.paths:
-                return f"HTTPS is not decrypted, so only host and port are checked. Noted: {' '.join(view.paths)}"
-            return paths_words(view)
-        case "may":
-            return f"Most sensitive data allowed: {LEVELS.get(view.may_receive, view.may_receive)}"
-        case "owner":
-            return view.owner
-        case "used":
-            return f"Last used {age(view.last_used, time.time())}"
-        case "hits":
-            return f"{view.hits_7d:,} requests in 7 days"
+    if view.port == TLS_PORT and view.paths:
+        return f"HTTPS is not decrypted, so only host and port are checked. Noted: {' '.join(view.paths)}"
+    return paths_words(view)
+
+
+def _reason_in_full(row: EntryRow) -> str:
+    view = row.view
     extra = f" · private: {', '.join(view.private_networks)}" if view.private_networks else ""
     due = f" · review by {view.review_by}" if view.review_by else ""
     marks = f"{mark_words(view.marks)} · " if view.marks else ""
     return f"{marks}{view.reason}{extra}{due}"
 
 
-_RISING = list(LEVELS)
-SORTS: Sorts = {
-    **by_words(cell_words, "host", "methods", "paths", "owner", "reason"),
-    "port": lambda row: row.view.port,
-    "may": lambda row: _RISING.index(row.view.may_receive) if row.view.may_receive in LEVELS else None,
-    "used": lambda row: row.view.last_used,
-    "hits": lambda row: row.view.hits_7d,
-}
+def _used_words(row: EntryRow) -> str:
+    return "never" if row.view.last_used is None else span(time.time() - (row.view.last_used or 0))
 
 
 def chip_of(mark: MarkView) -> ChipSpec:
@@ -135,26 +105,8 @@ def keeps(view: AllowlistEntryView, text: str) -> bool:
     return matches(text, view.host, str(view.port), *listed, view.owner, view.reason, view.entry_id, mark_words(view.marks))
 
 
-def paint_entry(canvas: Canvas, row: EntryRow) -> None:
-    """One row."""
-    view = row.view
-    canvas.text("host", view.host, mono=True, size=13)
-    canvas.text("port", str(view.port), "text2", mono=True)
-    canvas.text("methods", methods_words(view), "text2", mono=True)
-    quiet = view.port == TLS_PORT
-    canvas.text("paths", paths_words(view), "text3" if quiet else "text2", mono=not quiet)
-    _paint_pips(canvas, view.may_receive)
-    canvas.text("owner", view.owner, "text2")
-    _paint_reason(canvas, row)
-    never = view.last_used is None
-    canvas.text("used", "never" if never else span(time.time() - (view.last_used or 0)), "text3" if never else "text", right=True)
-    canvas.text("hits", count(view.hits_7d), "text" if view.hits_7d else "text3", weight=fonts.MEDIUM, right=True)
-
-
-def _paint_pips(canvas: Canvas, level: str) -> None:
-    cell = canvas.cells.get("may")
-    if cell is None:
-        return
+def _paint_pips(canvas: Canvas, row: EntryRow) -> None:
+    cell, level = canvas.cells["may"], row.view.may_receive
     filled = list(LEVELS).index(level) + 1 if level in LEVELS else 4
     for at in range(4):
         colour = canvas.ink.text2 if at < filled else canvas.ink.track
@@ -164,10 +116,7 @@ def _paint_pips(canvas: Canvas, level: str) -> None:
 
 
 def _paint_reason(canvas: Canvas, row: EntryRow) -> None:
-    cell = canvas.cells.get("reason")
-    if cell is None:
-        return
-    left = 0.0
+    cell, left = canvas.cells["reason"], 0.0
     if row.editing:
         left = chip_width("Editing", True) + 8
         draw_chip(canvas.painter, QRectF(cell.x(), cell.y() + 4.5, left - 8, 20), "Editing", "pencil", "accent", canvas.ink)
@@ -179,3 +128,64 @@ def _paint_reason(canvas: Canvas, row: EntryRow) -> None:
         left += wide + 8
     words = safe_text(row.view.reason)
     draw_text(canvas.painter, cell.adjusted(left, 0, 0, 0), words, fonts.ui(12), canvas.ink.text)
+
+
+_RISING = list(LEVELS)
+COLUMNS: tuple[Cell[EntryRow], ...] = (
+    Cell(
+        "host",
+        "Host",
+        share=8,
+        words=lambda row: f"{row.view.host}:{row.view.port} (entry {row.view.entry_id})",
+        text=lambda row: row.view.host,
+        mono=True,
+        size=13,
+        sort="words",
+    ),
+    Cell("port", "Port", 52, words=lambda row: str(row.view.port), role="text2", mono=True, sort=lambda row: row.view.port),
+    Cell("methods", "Methods", 86, hide_below=760, words=lambda row: methods_words(row.view), role="text2", mono=True, sort="words"),
+    Cell(
+        "paths",
+        "Paths",
+        share=4,
+        words=_paths_in_full,
+        text=lambda row: paths_words(row.view),
+        role=lambda row: "text3" if row.view.port == TLS_PORT else "text2",
+        mono=lambda row: row.view.port != TLS_PORT,
+        sort="words",
+    ),
+    Cell(
+        "may",
+        "Data allowed",
+        116,
+        hide_below=620,
+        words=lambda row: f"Most sensitive data allowed: {LEVELS.get(row.view.may_receive, row.view.may_receive)}",
+        paint=_paint_pips,
+        sort=lambda row: _RISING.index(row.view.may_receive) if row.view.may_receive in LEVELS else None,
+    ),
+    Cell("owner", "Owner", 84, hide_below=760, words=lambda row: row.view.owner, role="text2", sort="words"),
+    Cell("reason", "Reason and warnings", share=7, words=_reason_in_full, paint=_paint_reason, sort="words"),
+    Cell(
+        "used",
+        "Used",
+        58,
+        right=True,
+        hide_below=520,
+        words=lambda row: f"Last used {age(row.view.last_used, time.time())}",
+        text=_used_words,
+        role=lambda row: "text3" if row.view.last_used is None else "text",
+        sort=lambda row: row.view.last_used,
+    ),
+    Cell(
+        "hits",
+        "Hits 7 d",
+        66,
+        right=True,
+        hide_below=480,
+        words=lambda row: f"{row.view.hits_7d:,} requests in 7 days",
+        text=lambda row: count(row.view.hits_7d),
+        role=lambda row: "text" if row.view.hits_7d else "text3",
+        weight=fonts.MEDIUM,
+        sort=lambda row: row.view.hits_7d,
+    ),
+)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from console.api import endpoints as ep
 from console.api.messages import AgentView
 from console.api.network import MeantBody, RegisterDataBody, StricterView
+from console.gui.kit.layout import STRETCH, fill, row
 from console.gui.link.pending import Pending
 from console.gui.models.modes import mode_words
 from console.gui.pages.interface import Desk
@@ -31,15 +32,11 @@ class RegisterDialog(RatchetDialog):
         self._agent_id = view.id
         self.paragraph("Register it before it is handed over: the session is tightened first, then this is answered.", "text2")
         self.dataset = self._field("Dataset", 200, "customer letters")
-        row = QHBoxLayout()
         self.pills = Pills({level: level.capitalize() for level in LEVELS}, self)
         self.pills.setAccessibleName("Sensitivity")
         self.pills.pills[_begin_at(view.sensitivity)].setChecked(True)
-        row.addWidget(self.pills)
-        row.addStretch(1)
         label = Text("Sensitivity", 11, fonts.MEDIUM, "text2")
-        self.body.addWidget(label)
-        self.body.addLayout(row)
+        fill(self.body, label, row(self.pills, STRETCH, spacing=-1))
         self.source = self._field("Where it comes from", 200, "crm; optional")
         self.inputs += [label, self.pills]
         self.paragraph(FOR_GOOD, "text2", "alert")
@@ -55,8 +52,7 @@ class RegisterDialog(RatchetDialog):
         field.setMaxLength(longest)
         field.setPlaceholderText(example)
         field.setAccessibleName(title)
-        self.body.addWidget(label)
-        self.body.addWidget(field)
+        fill(self.body, label, field)
         self.inputs += [label, field]
         return field
 

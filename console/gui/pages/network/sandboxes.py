@@ -4,44 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, Signal
 from PySide6.QtWidgets import QWidget
 
 from console.gui.kit.layout import column
-from console.gui.kit.table import is_in, paint_shape
+from console.gui.kit.table import Cell, Shape, is_in, listing
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import SEVERITY, asked_mode, is_open, network_chip
 from console.gui.models.operators import person
 from console.gui.theme import fonts
 from console.gui.widgets.marks import chip_width, draw_chip
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import Canvas, Column, RowModel, RowView
+from console.gui.widgets.rows import Canvas, RowView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import day_clock, span
 
-COLUMNS = (
-    Column("agent", "Agent", share=4),
-    Column("session", "Session", share=3, hide_below=640),
-    Column("sandbox", "Sandbox", 92, hide_below=700),
-    Column("mode", "Mode", 104),
-    Column("holds", "Enforced", 124),
-    Column("why", "Why this mode", share=6),
-    Column("since", "Since", 68, right=True, hide_below=620),
-    Column("act", "", 84, hide_below=580),
-)
 EMPTY = "No agent lives. Every agent that is started appears here, with what it may reach and why."
 ACT = "Stricter…"
-_SORTS: dict[str, Callable[[Row], Any]] = {
-    "agent": lambda row: row.name.lower(),
-    "session": lambda row: row.view.session,
-    "sandbox": lambda row: row.view.sandbox,
-    "mode": lambda row: SEVERITY.get(view_mode(row.view), 0),
-    "holds": lambda row: is_open(row.view),
-    "why": lambda row: why_words(row),
-    "since": lambda row: since(row),
-}
 
 
 def since(row: Row) -> float:
@@ -49,7 +29,7 @@ def since(row: Row) -> float:
     return row.view.network_since or row.view.started_at
 
 
-def holds(row: Row) -> tuple[str, str, str]:
+def holds(row: Row) -> Shape:
     """(word, shape, colour): whether something enforces its mode."""
     if is_open(row.view):
         return "Not enforced", "triangle", "warn"
@@ -64,27 +44,6 @@ def why_words(row: Row) -> str:
         why = f" ({person(view.network_why)})" if view.network_why else ""
         return f"{asked_mode(view)} is not enforceable here, because {because}{why}"
     return person(view.network_why) or "not known"
-
-
-def cell_words(row: Row, key: str) -> str:
-    """What a cell says to a tooltip, a screen reader and the clipboard."""
-    view = row.view
-    match key:
-        case "agent":
-            return f"{row.name} ({view.id}), {view.control_level}"
-        case "session":
-            return f"{view.session}, {view.sensitivity}"
-        case "sandbox":
-            return view.sandbox
-        case "mode":
-            return network_chip(view, long=True).text
-        case "holds":
-            return holds(row)[0]
-        case "why":
-            return why_words(row)
-        case "since":
-            return f"since {day_clock(since(row))}"
-    return why_not_stricter(row) or "Switch its session to a stricter mode…"
 
 
 def why_not_stricter(row: Row) -> str:
@@ -111,22 +70,68 @@ def matches(row: Row, text: str) -> bool:
     return all(word in haystack for word in words)
 
 
-def paint_sandbox(canvas: Canvas, row: Row) -> None:
-    """One row."""
-    view = row.view
-    canvas.text("agent", row.name, weight=fonts.MEDIUM)
-    canvas.text("session", view.session or "—", "text2", mono=True)
-    canvas.text("sandbox", view.sandbox, "text2")
-    cell = canvas.cells["mode"]
-    chip = network_chip(view)
+def _paint_mode(canvas: Canvas, row: Row) -> None:
+    cell, chip = canvas.cells["mode"], network_chip(row.view)
     words = safe_text(chip.text, 40)
     box = QRectF(cell.x(), cell.y() + 4.5, min(chip_width(words, True), cell.width()), 20)
     draw_chip(canvas.painter, box, words, chip.icon, chip.kind, canvas.ink)
-    paint_shape(canvas, "holds", holds(row))
-    canvas.text("why", why_words(row), "warn" if holds(row)[2] == "warn" else "text")
-    canvas.text("since", span(time.time() - since(row)), "text2", right=True)
-    if not why_not_stricter(row):
-        canvas.text("act", ACT, "accent", weight=fonts.MEDIUM, right=True)
+
+
+COLUMNS: tuple[Cell[Row], ...] = (
+    Cell(
+        "agent",
+        "Agent",
+        share=4,
+        words=lambda row: f"{row.name} ({row.view.id}), {row.view.control_level}",
+        text=lambda row: row.name,
+        weight=fonts.MEDIUM,
+        sort=lambda row: row.name.lower(),
+    ),
+    Cell(
+        "session",
+        "Session",
+        share=3,
+        hide_below=640,
+        words=lambda row: f"{row.view.session}, {row.view.sensitivity}",
+        text=lambda row: row.view.session or "—",
+        role="text2",
+        mono=True,
+        sort=lambda row: row.view.session,
+    ),
+    Cell("sandbox", "Sandbox", 92, hide_below=700, words=lambda row: row.view.sandbox, role="text2", sort=lambda row: row.view.sandbox),
+    Cell(
+        "mode",
+        "Mode",
+        104,
+        words=lambda row: network_chip(row.view, long=True).text,
+        paint=_paint_mode,
+        sort=lambda row: SEVERITY.get(view_mode(row.view), 0),
+    ),
+    Cell("holds", "Enforced", 124, words=lambda row: holds(row)[0], shape=holds, sort=lambda row: is_open(row.view)),
+    Cell("why", "Why this mode", share=6, words=why_words, role=lambda row: "warn" if is_open(row.view) else "text", sort=why_words),
+    Cell(
+        "since",
+        "Since",
+        68,
+        right=True,
+        hide_below=620,
+        words=lambda row: f"since {day_clock(since(row))}",
+        text=lambda row: span(time.time() - since(row)),
+        role="text2",
+        sort=since,
+    ),
+    Cell(
+        "act",
+        "",
+        84,
+        right=True,
+        hide_below=580,
+        words=lambda row: why_not_stricter(row) or "Switch its session to a stricter mode…",
+        text=lambda row: "" if why_not_stricter(row) else ACT,
+        role="accent",
+        weight=fonts.MEDIUM,
+    ),
+)
 
 
 class SandboxList(QWidget):
@@ -139,9 +144,8 @@ class SandboxList(QWidget):
         self._fleet = fleet
         self.text = ""
         self.total = 0
-        self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_sandbox, lambda row: str(row.id), self, sorts=_SORTS)
-        self.view.setAccessibleName("Sandboxes")
+        self.view = listing("Sandboxes", COLUMNS, lambda row: str(row.id), self, RowView)
+        self.model = self.view.row_model
         self.empty = empty_note(self.view, EMPTY)
         self.view.opened.connect(self.asked)
         self.view.pressed_at.connect(self._pressed)

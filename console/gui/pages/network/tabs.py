@@ -12,10 +12,11 @@ from console.api.messages import AllowlistEntryBody, AllowlistView, UrlTestBody,
 from console.api.network import EnvoyConfigView
 from console.domain.errors import ConsoleError
 from console.gui.kit.layout import column, fill_bar, row
+from console.gui.kit.table import listing
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.draft import asked_for
 from console.gui.pages.network.egress import EgressLog
-from console.gui.pages.network.entries import COLUMNS, SORTS, EntryRow, cell_words, keeps, paint_entry
+from console.gui.pages.network.entries import COLUMNS, EntryRow, keeps
 from console.gui.pages.network.history import HistoryView
 from console.gui.pages.network.ratchet import StricterDialog
 from console.gui.pages.network.register import RegisterDialog
@@ -24,7 +25,7 @@ from console.gui.theme import fonts
 from console.gui.timers import once
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.reading import PlainView, empty_note
-from console.gui.widgets.rows import RowModel, RowView
+from console.gui.widgets.rows import RowView
 from console.gui.widgets.side_pane import Foot, Ground
 from console.gui.widgets.split import above
 from console.gui.widgets.text import Text
@@ -159,9 +160,8 @@ class NetworkTabs(QWidget):
         """The entry that the drawer holds."""
         self.bar = Bar(self)
         self.line = TestLine(desk, draft, self.bar.url, self)
-        self.model = RowModel(COLUMNS, cell_words, self)
-        self.view = RowView(self.model, paint_entry, lambda row: str(row.id), self, sorts=SORTS)
-        self.view.setAccessibleName("Allowlist")
+        self.view = listing("Allowlist", COLUMNS, lambda row: str(row.id), self, RowView)
+        self.model = self.view.row_model
         self.empty = empty_note(self.view, _EMPTY)
         self.config = ConfigView(desk, self)
         self.history = HistoryView(desk, self)

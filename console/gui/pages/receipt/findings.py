@@ -5,20 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from console.api.persistence import FindingView, PersistenceReport
-from console.gui.pages.kill_switch.lists import marked
+from console.gui.kit.table import Cell, Shape
 from console.gui.theme import fonts
 from console.gui.widgets.facts import Fact
-from console.gui.widgets.rows import Canvas, Column, by_words
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import clock, plural
 
-COLUMNS = (
-    Column("path", "Place", share=5),
-    Column("change", "Change", 104),
-    Column("runs", "Who runs it, and when", share=5),
-    Column("could", "Could have written it", share=3, hide_below=720),
-    Column("session", "Session", share=2, hide_below=860),
-)
 _DOUBTS = 8
 
 
@@ -38,6 +30,11 @@ class FindingRow:
         """Not known to be the agents', and not known not to be."""
         return not self.finding.could_write.startswith("no")
 
+    @property
+    def shape(self) -> Shape:
+        """Amber where the agents could have written it, or where that is not known."""
+        return self.finding.change, *(("triangle", "warn") if self.is_doubtful else ("ring", "text2"))
+
 
 def aged(report: PersistenceReport, pressed_at: float) -> PersistenceReport:
     """A look from before the press says nothing about what the dead left: that is one more doubt."""
@@ -52,34 +49,35 @@ def rows_of(reports: list[PersistenceReport]) -> list[FindingRow]:
     return sorted(rows, key=lambda row: not row.is_doubtful)
 
 
-def finding_words(row: FindingRow, key: str) -> str:
-    """What a cell says."""
+def _path_words(row: FindingRow) -> str:
     finding = row.finding
-    match key:
-        case "path":
-            new = f" · {finding.excerpt}" if finding.excerpt else ""
-            return f"{finding.root} {finding.path} ({finding.kind}): {finding.what}{new}"
-        case "change":
-            return finding.change
-        case "runs":
-            return finding.runs
-        case "could":
-            return f"{finding.could_write}. {finding.note}".strip(" .")
-    return row.session
+    new = f" · {finding.excerpt}" if finding.excerpt else ""
+    return f"{finding.root} {finding.path} ({finding.kind}): {finding.what}{new}"
 
 
-FOUND_SORTS = by_words(finding_words, "path", "change", "runs", "could", "session")
-
-
-def paint_finding(canvas: Canvas, row: FindingRow) -> None:
-    """One place; amber where the agents could have written it, or where that is not known."""
-    finding = row.finding
-    role = "warn" if row.is_doubtful else "text2"
-    canvas.text("path", finding.path, "text", mono=True, size=13)
-    marked(canvas, "change", finding.change, "triangle" if row.is_doubtful else "ring", role)
-    canvas.text("runs", finding.runs, "text", weight=fonts.MEDIUM if row.is_doubtful else fonts.REGULAR)
-    canvas.text("could", finding.could_write, role)
-    canvas.text("session", row.session, "text2", mono=True)
+COLUMNS: tuple[Cell[FindingRow], ...] = (
+    Cell("path", "Place", share=5, words=_path_words, text=lambda row: row.finding.path, mono=True, size=13, sort="words"),
+    Cell("change", "Change", 104, words=lambda row: row.finding.change, shape=lambda row: row.shape, quiet="text", sort="words"),
+    Cell(
+        "runs",
+        "Who runs it, and when",
+        share=5,
+        words=lambda row: row.finding.runs,
+        weight=lambda row: fonts.MEDIUM if row.is_doubtful else fonts.REGULAR,
+        sort="words",
+    ),
+    Cell(
+        "could",
+        "Could have written it",
+        share=3,
+        hide_below=720,
+        words=lambda row: f"{row.finding.could_write}. {row.finding.note}".strip(" ."),
+        text=lambda row: row.finding.could_write,
+        role=lambda row: row.shape[2],
+        sort="words",
+    ),
+    Cell("session", "Session", share=2, hide_below=860, words=lambda row: row.session, role="text2", mono=True, sort="words"),
+)
 
 
 def summary(reports: list[PersistenceReport], *, known: bool) -> list[Fact]:
@@ -87,7 +85,7 @@ def summary(reports: list[PersistenceReport], *, known: bool) -> list[Fact]:
     if not known:
         return [Fact("Not known: the persistence check did not answer", "", "triangle", "warn", left_role="warn")]
     if not reports:
-        return [Fact("Not known: no session of it was checked", "", "triangle", "warn", left_role="warn")]
+        return [Fact("Not known: none of its sessions was checked", "", "triangle", "warn", left_role="warn")]
     found = sum(len(report.findings) + report.left_out for report in reports)
     doubts = [f"{report.context_id}: {doubt}" for report in reports for doubt in report.doubts]
     latest = max(report.looked_at for report in reports)

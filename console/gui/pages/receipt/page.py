@@ -15,6 +15,7 @@ from console.api.persistence import PersistenceReport, PersistenceView
 from console.domain.kill import Outcome, Receipt, receipt_from_json
 from console.gui.actions import ActionSpec
 from console.gui.kit.layout import STRETCH, bar, column, row
+from console.gui.kit.table import listing
 from console.gui.models.fleet import Fleet
 from console.gui.models.seen import still_running
 from console.gui.models.switch import in_order
@@ -22,16 +23,16 @@ from console.gui.pages.interface import Desk, Page, PageSpec
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.receipt.amended import is_late
 from console.gui.pages.receipt.findings import COLUMNS as FOUND
-from console.gui.pages.receipt.findings import FOUND_SORTS, aged, finding_words, paint_finding, rows_of, summary
+from console.gui.pages.receipt.findings import aged, rows_of, summary
 from console.gui.pages.receipt.head import ReceiptHead, Timeline, headline, open_points
-from console.gui.pages.receipt.rows import COLUMNS, SORTS, TargetRow, paint_target, target_words
+from console.gui.pages.receipt.rows import COLUMNS, TargetRow
 from console.gui.pages.receipt.side import WIDTH, ReceiptSide
 from console.gui.pages.receipt.suspects import SuspectsDialog
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Pills
 from console.gui.widgets.facts import Card
 from console.gui.widgets.reading import empty_note
-from console.gui.widgets.rows import ManyRowView, RowModel
+from console.gui.widgets.rows import ManyRowView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.split import beside
 from console.gui.widgets.text import Text
@@ -144,13 +145,11 @@ class ReceiptPage(Page):
         self._turned = False
         """Turned by Enter: the side pane is hidden when wide, shown over the targets when narrow."""
         self.pills = Pills({**_NAMES, "back": "Could come back"}, self)
-        self.places = RowModel(FOUND, finding_words, self)
-        self.place_view = ManyRowView(self.places, paint_finding, lambda row: str(row.key), self, sorts=FOUND_SORTS)
-        self.place_view.setAccessibleName("What could bring an agent back")
+        self.place_view = listing("What could bring an agent back", FOUND, lambda row: str(row.key), self, ManyRowView)
+        self.places = self.place_view.row_model
         self.no_places = empty_note(self.place_view, "")
-        self.model = RowModel(COLUMNS, target_words, self)
-        self.view = ManyRowView(self.model, paint_target, lambda row: str(row.key), self, sorts=SORTS)
-        self.view.setAccessibleName("Targets")
+        self.view = listing("Targets", COLUMNS, lambda row: str(row.key), self, ManyRowView)
+        self.model = self.view.row_model
         self.side = ReceiptSide(self)
         self._shown = Text("", 12, fonts.REGULAR, "text2", right=True)
         self.reader = ReceiptReader(desk, self)

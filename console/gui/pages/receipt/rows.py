@@ -5,19 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from console.domain.kill import Outcome, Target
-from console.gui.pages.kill_switch.lists import marked
+from console.gui.kit.table import Cell, Shape
 from console.gui.pages.receipt.amended import first_words, is_late, said_words
 from console.gui.theme import fonts
-from console.gui.widgets.rows import Canvas, Column, Sorts, by_words
 from console.gui.widgets.words import took
 
-COLUMNS = (
-    Column("agent", "Agent", share=3),
-    Column("level", "Control level", 100, hide_below=560),
-    Column("outcome", "Outcome", 140),
-    Column("at", "At", 84, right=True),
-    Column("proof", "Proof", share=4),
-)
 OUTCOMES = {
     Outcome.NOT_PROVEN: ("NOT PROVEN", "triangle", "warn"),
     Outcome.DYING: ("DYING", "pause", "warn"),
@@ -46,7 +38,7 @@ class TargetRow:
         return is_late(self.target)
 
     @property
-    def words(self) -> tuple[str, str, str]:
+    def words(self) -> Shape:
         """(word, shape, colour); one that was proven only later has both answers."""
         return ("Confirmed later", "check", "text") if self.is_late else OUTCOMES[self.target.outcome]
 
@@ -60,28 +52,32 @@ def proof_words(target: Target) -> str:
     return " · ".join([*said, *first, *rest]) or "no evidence was recorded"
 
 
-def target_words(row: TargetRow, key: str) -> str:
-    """What a cell says."""
-    match key:
-        case "agent":
-            return f"{row.name} ({row.target.agent_id})"
-        case "level":
-            return row.target.control_level
-        case "outcome":
-            return row.words[0]
-        case "at":
-            return took(row.target.ms)
-    return proof_words(row.target)
+def _proof_role(row: TargetRow) -> str:
+    return "text3" if row.is_quiet else "text" if row.words[2] in ("text", "text2") else "warn"
 
 
-SORTS: Sorts = {**by_words(target_words, "agent", "level", "outcome", "proof"), "at": lambda row: row.target.ms}
-
-
-def paint_target(canvas: Canvas, row: TargetRow) -> None:
-    """Proven ones are quiet; survivors are not."""
-    words, shape, role = row.words
-    canvas.text("agent", row.name, "text2" if row.is_quiet else "text", weight=fonts.REGULAR if row.is_quiet else fonts.SEMIBOLD)
-    canvas.text("level", row.target.control_level, "text2")
-    marked(canvas, "outcome", words, shape, role)
-    canvas.text("at", f"+{took(row.target.ms)}" if row.target.ms is not None else "?", right=True)
-    canvas.text("proof", proof_words(row.target), "text3" if row.is_quiet else "text" if role in ("text", "text2") else "warn", mono=True)
+COLUMNS: tuple[Cell[TargetRow], ...] = (
+    Cell(
+        "agent",
+        "Agent",
+        share=3,
+        words=lambda row: f"{row.name} ({row.target.agent_id})",
+        text=lambda row: row.name,
+        role=lambda row: "text2" if row.is_quiet else "text",
+        weight=lambda row: fonts.REGULAR if row.is_quiet else fonts.SEMIBOLD,
+        sort="words",
+    ),
+    Cell("level", "Control level", 100, hide_below=560, words=lambda row: row.target.control_level, role="text2", sort="words"),
+    Cell("outcome", "Outcome", 140, words=lambda row: row.words[0], shape=lambda row: row.words, quiet="text", sort="words"),
+    Cell(
+        "at",
+        "At",
+        84,
+        right=True,
+        words=lambda row: took(row.target.ms),
+        text=lambda row: f"+{took(row.target.ms)}" if row.target.ms is not None else "?",
+        sort=lambda row: row.target.ms,
+    ),
+    Cell("proof", "Proof", share=4, words=lambda row: proof_words(row.target), role=_proof_role, mono=True, sort="words"),
+)
+"""Proven ones are quiet; survivors are not."""

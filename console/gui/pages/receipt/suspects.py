@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QWidget
 
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt, Suspect
+from console.gui.kit.layout import Part, scrolled
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.dialog import Dialog
@@ -28,40 +29,30 @@ class SuspectsDialog(Dialog):
         super().__init__("Kill suspects of this kill?", "Kill", "danger", parent, width=600)
         self._desk, self._kill_id = desk, receipt.kill_id
         self.paragraph(_WHAT)
-        inner = QWidget(self)
-        column = QVBoxLayout(inner)
-        column.setContentsMargins(0, 0, 8, 0)
-        column.setSpacing(4)
         self.boxes: list[tuple[QCheckBox, Suspect]] = []
         self.told: dict[int, Text] = {}
         """By pid: why it is a suspect, and afterwards what became of it."""
-        for one in receipt.suspects:
-            self._add(one, column)
-        column.addStretch(1)
-        scroll = QScrollArea(self)
+        parts = [part for one in receipt.suspects for part in self._parts(one)]
+        scroll = scrolled(self, *parts, margins=(0, 0, 8, 0), spacing=4)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(inner)
+        scroll.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         scroll.setFixedHeight(min(_HEIGHT, 16 + 62 * len(receipt.suspects)))
         self.body.addWidget(scroll)
         self.main.clicked.connect(self._send)
         self._choose()
 
-    def _add(self, one: Suspect, column: QVBoxLayout) -> None:
+    def _parts(self, one: Suspect) -> list[Part]:
         words = safe_text(f"{one.pid}  {one.command or one.exe or 'unknown program'}", _LONGEST)
         box = QCheckBox(words.replace("&", "&&"), self)
         box.setFont(fonts.mono(12))
         box.setToolTip(tooltip(one.command or one.exe))
         box.setChecked(one.preselected)
         box.toggled.connect(self._choose)
-        column.addWidget(box)
-        if len(one.command) + len(str(one.pid)) + 2 > _LONGEST:
-            column.addWidget(Text(one.command, 12, fonts.REGULAR, "text2", mono=True, wrap=True))
-        self.told[one.pid] = Text(f"{one.agent_id}: {one.why}", 12, fonts.REGULAR, "text2", wrap=True)
-        column.addWidget(self.told[one.pid])
-        column.addSpacing(6)
         self.boxes.append((box, one))
+        self.told[one.pid] = Text(f"{one.agent_id}: {one.why}", 12, fonts.REGULAR, "text2", wrap=True)
+        is_cut = len(one.command) + len(str(one.pid)) + 2 > _LONGEST
+        whole = [Text(one.command, 12, fonts.REGULAR, "text2", mono=True, wrap=True)] if is_cut else []
+        return [box, *whole, self.told[one.pid], 6]
 
     def chosen(self) -> list[int]:
         """Pids of the suspects that are ticked."""
