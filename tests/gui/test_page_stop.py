@@ -160,7 +160,7 @@ def test_a_hunt_that_says_nothing_is_not_fine(make_house: Make, open_window: Ope
     house = make_house()
     window = open_window("fleet")
     page = receipt_page(window, "k-0036", qtbot)
-    assert lines(page.side._sections["back"]) == [("Not known: no session of it was checked", "warn")]
+    assert lines(page.side._sections["back"]) == [("Not known: none of its sessions was checked", "warn")]
     house.supervisor.stops.reports = [report(time.time() + 1000)]
     page.reader.read_hunt()
     qtbot.waitUntil(lambda: lines(page.side._sections["back"])[0] == ("Nothing differs from the baseline", "text"))
