@@ -239,6 +239,8 @@ class _Options:
 
 def _meant(kind: str, value: str) -> tuple[str, str]:
     """A value that is a text, or a file behind an ``@``, as that which it is."""
+    if kind == "data" and "%output{" in value:  # curl(1), --write-out: it writes a file
+        return "ask", value
     return (kind, value) if kind != "data" else ("read", value[1:]) if value[:1] == "@" else ("text", value)
 
 

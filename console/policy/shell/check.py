@@ -39,7 +39,7 @@ from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, fed, simple_commands
 from console.policy.shell.moves import Moves
 from console.policy.shell.named_files import beyond, denied_reads, has_too_many, texts_in, written
-from console.policy.shell.plain import READ_NO_VARIABLE, is_rewritten
+from console.policy.shell.plain import is_rewritten
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
 
@@ -171,7 +171,8 @@ class ShellJudge:
         if plain.is_literal or not found.parts:
             return found
         parts = [*found.parts, *(part for group in plain.groups for part in self._text(group, deeper).parts)]
-        if plain.changes and any(part.use == "run" and part.rule != WORK and part.names[0] not in READ_NO_VARIABLE for part in parts):
+        others = [part.names[0].rpartition("/")[2] for part in parts if part.use == "run" and part.rule != WORK]
+        if not plain.fits(frozenset(others)):
             return None
         why = "each listed name lies below the folders that were judged"
         parts += [Part(text[:200], Verdict.ASK, PATTERN, "parse", why)] if plain.lists else []

@@ -30,8 +30,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ANSI = re.compile(r"(?P<ansi>\$'(?:[^'\\]|\\[tn\\])*')|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
+_BRACES = re.compile(r"((?![A-Za-z_]\w*=)[\w./@%+:=-]*)\{([\w./@%+:=-]+(?:,[\w./@%+:=-]+)+)\}([\w./@%+:=*-]*)")
 _NODES = frozenset({
-    "ansi_c_string",
+    "ansi_c_string", "subscript",
     "for_statement", "if_statement", "elif_clause", "else_clause", "while_statement", "compound_statement", "subshell", "do_group",
     "variable_name", "variable_assignment", "declaration_command", "test_command", "negated_command", "simple_expansion",
     "special_variable_name", "expansion", "brace_expression", "command_substitution", "unary_expression", "binary_expression",
@@ -46,9 +47,11 @@ _PATTERN = re.compile(r"[\w./@%+=:,*?\[\]-]+\Z")
 _OPENS, _CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
 _BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue", "jobs"})
 """They run no program, and what comes after them is judged as if it ran."""
-READ_NO_VARIABLE = frozenset({"echo", "printf", "test", "true", "false", "pwd"})
+_READ_NO_VARIABLE = frozenset({"echo", "printf", "test", "true", "false", "pwd"})
 """Builtins that do the same whatever the variables of their environment are."""
-_SHOWN = re.compile(r"\$(?:\?|(?:{0})\b|\{{(?:{0})\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD"))
+_SHOWN = re.compile(
+    r"\$(?:\?|(?:{0})\b|\{{(?:{0})\}}|\{{PIPESTATUS\[[\d@*]\]\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD")
+)
 """Variables that hold no secret, and ``$?``, where they are only printed."""
 _HARMLESS = re.compile(
     r"(?:(?!(?:cd|f|man|mail|module_)?path\b|home\b|ifs\b|prompt\b|shell\b|argv\b|cwd\b|status\b|\w*proxy\b)[a-z][a-z0-9_]{0,11}|[A-Z]|FOO)=.*"
@@ -84,8 +87,16 @@ class Plain:
     """Files that the shell itself reads."""
     lists: bool = False
     """A command is given names that another one lists."""
+    changed: frozenset[str] = frozenset()
+    """Programs that get such a variable for themselves alone; ``same``: those that get none."""
+    same: frozenset[str] = frozenset()
     groups: tuple[str, ...] = ()
     """Subshells that work in folders of their own: each begins where the text begins."""
+
+    def fits(self, others: frozenset[str]) -> bool:
+        """Whether no variable is set that one of these programs may read, which are none of the workspace."""
+        rest = others - _READ_NO_VARIABLE
+        return not (rest and self.changes) and (not self.changed or (rest <= self.same and not rest & self.changed))
 
 
 def plainer(text: str) -> Plain | None:
@@ -114,7 +125,7 @@ def is_rewritten(argv: tuple[str, ...]) -> bool:
     if argv[0] == "kill":
         return any(word.startswith("%") for word in argv)
     sets = argv[0] == "env" and len(argv) > 2 and _ASSIGNED.match(argv[1]) is not None
-    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type", "xargs", "pushd", "popd")
+    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type", "xargs", "pushd", "popd", "history")
 
 
 def _tokens(text: str) -> list[str] | None:
@@ -135,7 +146,7 @@ def _tokens(text: str) -> list[str] | None:
             quoted = token["quoted"] or token["double"] or token["escaped"]
             ends.append((quoted or token["bare"], bool(quoted), "\\t*" if token["tabs"] else ""))
         elif not token["blank"] and not token["string"]:
-            found.append(_ANSI.sub(_decoded, token.group()) if "$'" in token.group() else token.group())
+            found += _braced(_ANSI.sub(_decoded, token.group()) if "$'" in token.group() else token.group())
         if token["end"] == "\n":
             for end, is_quoted, tabs in ends:
                 body = re.compile(rf"(?P<body>(?:.*\n)*?){tabs}{end}(?:\n|\Z)").match(text, at)
@@ -150,6 +161,12 @@ def _decoded(piece: re.Match[str]) -> str:
     """``$'a\\tb'`` as a plain string (bash(1), QUOTING); other pieces of a word as they are."""
     signs = {"\\t": "\t", "\\n": "\n", "\\\\": "\\"}
     return re.sub(r"\\[tn\\]", lambda sign: signs[sign.group()], piece.group()[1:]) if piece["ansi"] else piece.group()
+
+
+def _braced(word: str) -> list[str]:
+    """The words that ``a{b,c}d`` stands for (bash(1), Brace Expansion); any other word as it is."""
+    found = _BRACES.fullmatch(word)
+    return [word] if found is None else [f"{found[1]}{one}{found[3]}" for one in found[2].split(",")]
 
 
 def _is_odd(token: re.Match[str], before: str, is_here: bool) -> bool:
@@ -325,6 +342,8 @@ class _Statements:
     tokens: list[str]
     names: list[str] = field(default_factory=list)
     sourced: list[str] = field(default_factory=list)
+    changed: set[str] = field(default_factory=set)
+    same: set[str] = field(default_factory=set)
     is_without: bool = False
     """A command that runs no program was left out."""
 
@@ -347,7 +366,8 @@ class _Statements:
             joined, made = token if kept or not commands or token == joined else ";", []
         ended = [joined] if joined == "&" and commands else []
         text = " ".join([*commands, *ended]) or ("true" if self.is_without else "")
-        return Plain(text, changes=bool(self.names), sourced=tuple(self.sourced)) if text else None
+        changed, same = frozenset(self.changed), frozenset(self.same)
+        return Plain(text, changes=bool(self.names), sourced=tuple(self.sourced), changed=changed, same=same) if text else None
 
     def _is_moved_inside(self) -> bool:
         """A ``cd`` stands behind the beginning of a group, and where that leads is not certain: in a loop, a pipe, or behind ``!``."""
@@ -381,16 +401,28 @@ class _Statements:
         return flat
 
     def _kept(self, words: list[str]) -> list[str] | None:
+        """The same as ``_left``, with the variables that are set for a command alone noted for that one."""
+        before = list(self.names)
+        kept = self._left(words)
+        if kept and words[:1] != ["export"]:
+            name = _bare(kept[0]).rpartition("/")[2]
+            (self.changed if len(self.names) > len(before) else self.same).add(name)
+            self.names = before
+        return kept
+
+    def _left(self, words: list[str]) -> list[str] | None:
         """What is left of a command that runs a program; empty: it runs none. None: it is none of those that are known."""
         while words and (_ASSIGNED.match(words[0]) or re.fullmatch(r"[A-Za-z_]\w*=\$!", words[0])):
             if not self._is_set(words[0]):
                 return None
             words = words[1:]
+        if words[:1] == ["kill"] and words[-2:] == ["2>", "/dev/null"]:
+            words = words[:-2]
         if words[:1] == ["kill"] and len(words) > 1 and all(map(self._is_own_job, words[1:])):
-            return []
+            return ["true"]
         if words[:1] == ["env"] and len(words) > 1 and _ASSIGNED.match(words[1]):
             # A program of the name ``cd`` moves nothing.
-            return None if _MOVES & {*map(_bare, words)} else self._kept(words[1:])
+            return None if _MOVES & {*map(_bare, words)} else self._left(words[1:])
         if words[:1] == ["export"]:
             return self._exported(words[1:])
         if words[:1] in (["."], ["source"]):
@@ -421,6 +453,8 @@ def _simple(words: list[str]) -> list[str] | None:
     name = words[0] if words else ""
     if name in ("pushd", "popd"):
         return ["cd", *words[1:]] if name == "pushd" and len(words) == 2 else ["cd", "-"] if words == ["popd"] else None
+    if name == "history":  # of a shell that is not used by a person it is empty
+        return ["true"] if all(word.isdigit() for word in words[1:]) else None
     if name == "type":
         return [] if all(map(_PLAIN.match, words)) else None
     if name in ("echo", "printf"):

@@ -15,6 +15,7 @@ from console.policy.shell.lines import substitutions
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """No text that is read holds these; a number between them stands for a substitution."""
 _MARK = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,11}")
 _SUBSTITUTIONS_MAX, _DEPTH_MAX = 12, 3
 _SHOWING = frozenset({"echo", "printf", "test", "[", "[["})
 """Builtins to which a word's text is a text."""
@@ -68,7 +69,7 @@ class Substituted:
                 continue
             self._left -= 1
             inner = text[start + 2 : end - 1]
-            if self._left < 0 or _end(text, start + 2) != end - 1 or re.search(r"<<|(?:\A|\s)#", inner):
+            if self._left < 0 or text[start] == ">" or _end(text, start + 2) != end - 1 or re.search(r"<<|(?:\A|\s)#", inner):
                 return None
             self._depth += 1
             tokens = self.tokens(inner)
@@ -104,40 +105,44 @@ class Substituted:
     def _loop(self, tokens: list[str], at: int, made: list[str]) -> int | None:
         """Behind the end of a loop over listed names that begins here, with what it does in ``made``; 0: there is none."""
         is_for = tokens[at] == "for" and tokens[at + 2 : at + 3] == ["in"] and _MARK.fullmatch("".join(tokens[at + 3 : at + 4])) is not None
-        is_while = tokens[at] == "while" and "read" in tokens[at + 1 : at + 3] and made[-1:] == ["|"]
+        is_while = tokens[at] == "while" and "read" in tokens[at + 1 : at + 3]
         if not (is_for or is_while):
             return 0
         do = next((n for n in range(at, len(tokens)) if tokens[n] == "do"), 0)
         done = next((n for n in range(do, len(tokens)) if tokens[n] == "done"), 0)
         head = [token for token in tokens[at + 1 : do] if token not in (";", "\n")]
         names = [token for token in head[head.index("read") + 1 :] if token != "-r"] if is_while else head[:1]
-        if not done or len(names) != 1 or not re.fullmatch(r"[a-z][a-z0-9_]{0,11}", names[0]) or (is_while and not _is_read(head)):
+        if not done or not names or not all(map(_NAME.fullmatch, names)) or (is_while and not _is_read(head)):
             return None
-        source = self._inners[tokens[at + 3]][1] if is_for else _pipeline(made[:-1])
-        found = listed.finder(source)
-        body = self._body(tokens[do + 1 : done], names[0], found) if found is not None else None
+        is_piped = is_while and made[-1:] == ["|"]
+        source = self._inners[tokens[at + 3]][1] if is_for else _pipeline(made[:-1]) if is_piped else []
+        found = listed.finder(source) if source and len(names) == 1 and (is_for or head[0] in ("read", "IFS=")) else None
+        body = self._body(tokens[do + 1 : done], names, found)
         if body is None:
             return None
-        self.has_names = True
-        made += [*source, ";", *body] if is_for else []
-        if is_while:
-            made[-1:] = [";", *body]
+        self.has_names = self.has_names or found is not None
+        if is_piped:
+            made[-1] = ";"
+        made += [*source, ";", *body] if is_for else body
+        while made[-1] == ";" and is_while and not is_piped:
+            made.pop()  # a redirect behind it belongs to it
         return done + 1
 
-    def _body(self, tokens: list[str], name: str, found: Sequence[str]) -> list[str] | None:
-        """What a loop does, each command with its variable as it is run for names that were found."""
-        variable = re.compile(rf"\$(?:{name}(?!\w)|\{{{name}\}})")
+    def _body(self, tokens: list[str], names: Sequence[str], found: Sequence[str] | None) -> list[str] | None:
+        """What a loop does, each command with its variables as it is run for names that were found; None: for anything, which is shown."""
+        name = "|".join(names)
+        variable = re.compile(rf"\$(?:(?:{name})(?!\w)|\{{(?:{name})\}})")
         made, command = list[str](), list[str]()
         for token in [*tokens, *([] if tokens and tokens[-1] in _ENDS else [";"])]:
-            if token in _OPENS or token in ("(", ")") or re.match(rf"{name}(?:\Z|\+?=|\[)", _bare(token)):
+            if token in _OPENS or token in ("(", ")") or re.match(rf"(?:{name})(?:\Z|\+?=|\[)", _bare(token)):
                 return None
             if token not in _ENDS:
                 command.append(token)
                 continue
             if any(variable.search(word) for word in command):
                 whole = _shown(command, variable)
-                shown = whole if whole is not None else _whole(command, variable)
-                run = listed.executed(found, shown) if shown is not None and whole is None else shown
+                each = _whole(command, variable) if whole is None and found is not None else None
+                run = listed.executed(found, each) if each is not None and found is not None else whole
                 if run is None:
                     return None
                 command = run
@@ -253,7 +258,7 @@ def _pipeline(made: Sequence[str]) -> list[str]:
 
 def _is_read(head: Sequence[str]) -> bool:
     """Whether ``while`` has nothing but ``read`` in its head."""
-    return head[0] == "read" or (head[0] == "IFS=" and head[1] == "read")
+    return head[0] == "read" or (re.fullmatch(r"IFS=(?:[,:;|]|'[^']'|\"[,:;|]\")?", head[0]) is not None and head[1] == "read")
 
 
 def _shown(command: Sequence[str], variable: re.Pattern[str]) -> list[str] | None:
