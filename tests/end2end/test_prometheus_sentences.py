@@ -93,7 +93,7 @@ def prometheus(folder: Path, target: int) -> Iterator[Prometheus]:
         rule |= {"for": "2s"} if "for" in rule else {}
     (folder / "alerts.yml").write_text(yaml.safe_dump(rules))
     config = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s", "scrape_timeout": "1s"},
+        "global": {"scrape_interval": "2s", "evaluation_interval": "1s", "scrape_timeout": "2s"},
         "rule_files": ["alerts.yml"],
         "scrape_configs": [{"job_name": "watchfloor", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}],
     }

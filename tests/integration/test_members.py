@@ -154,10 +154,10 @@ def test_a_responder_kills_and_freezes_and_starts_nothing(host: HostInstance) ->
 
 def test_what_an_operator_starts_runs_under_the_agents_account_never_as_root_or_as_the_operator(host: HostInstance) -> None:
     status, said = as_member(
-        lambda: asked(host.sock, "POST", "/api/agents", {"argv": ["sh", "-c", "id -u; id -G; sleep 1000"]}), "operator"
+        lambda: asked(host.sock, "POST", "/api/agents", {"argv": ["sh", "-c", "id -u; id -G; echo over; sleep 1000"]}), "operator"
     )
     assert status == 200
-    uid, groups = host.says(said["id"], "\n").splitlines()[:2]
+    uid, groups = host.says(said["id"], "over").splitlines()[:2]
     assert int(uid) == 65534 and not {0, *GROUPS.values()} & {int(one) for one in groups.split()}
 
 
