@@ -120,7 +120,9 @@ class ReceiptHead(QWidget):
             return
         painter.setFont(small)
         painter.setPen(QColor(colour))
-        painter.drawText(box.adjusted(0, -7, 0, 1), Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop, self.headline.text)
+        is_one = fonts.metrics(small).horizontalAdvance(self.headline.text) <= box.width()
+        place = Qt.AlignmentFlag.AlignVCenter if is_one else Qt.AlignmentFlag.AlignTop
+        painter.drawText(box.adjusted(0, -7, 0, 1), Qt.TextFlag.TextWordWrap | place, self.headline.text)
 
 
 _BESIDE = 33.0
