@@ -14,7 +14,7 @@ from console.cli.syntax import Argument, example
 from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.words import counted
-from console.wording.agent_kinds import PLACES
+from console.wording.agent_kinds import EXAMPLE, PLACES
 
 if TYPE_CHECKING:
     from console.api.policy.hooks import HooksView
@@ -27,7 +27,7 @@ _MARK = b"/hooks/watchfloor-hook.py"
 _STANDALONE = "console.integrations.hook"
 
 
-@example("claude-code")
+@example(EXAMPLE)
 def hook(
     program: Annotated[str, Argument(metavar="PROGRAM", help=f"{', '.join(PLACES)}.")],
     state_dir: StateDir = None,

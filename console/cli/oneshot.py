@@ -10,7 +10,7 @@ from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.errors import UsageProblem
-from console.wording.agent_kinds import PLACES
+from console.wording.agent_kinds import EXAMPLE, PLACES
 
 keys_app = Verbs("The keys that sign and release remote kill orders.", shows="show")
 _OF_FILES = {
@@ -100,7 +100,7 @@ def doctor(state_dir: StateDir = None, as_json: Json = False) -> int:
     return folded("console.supervisor", "oneshot", "doctor", *folder_arguments(state_dir))
 
 
-@example("claude-code --dry-run")
+@example(f"{EXAMPLE} --dry-run")
 def install_hook(
     program: Annotated[str, Argument(metavar="PROGRAM", help=f"{', '.join(PLACES)}.")],
     settings: Annotated[str | None, Option("--settings", metavar="FILE", help="Its settings file, if not in its usual place.")] = None,

@@ -18,6 +18,7 @@ from console.policy.review.exchange import EXCHANGES, Carried, Exchange, Lost
 from console.policy.review.lint import swallowed_by
 from console.policy.rules.loading import MAX_BYTES, Settings, read_settings
 from console.policy.rules.rule import Family, Rule
+from console.wording.agent_kinds import EXAMPLE
 
 Program = Annotated[str, Argument(metavar="|".join(EXCHANGES), help="Whose rules.")]
 File = Annotated[str, Argument(metavar="FILE")]
@@ -29,7 +30,7 @@ def add_exchange(app: Verbs) -> None:
     app.command("export")(export_rules)
 
 
-@example("claude-code settings.json")
+@example(f"{EXAMPLE} settings.json")
 def import_rules(
     program: Program,
     file: File,
@@ -49,7 +50,7 @@ def import_rules(
     return 0
 
 
-@example("claude-code settings.json")
+@example(f"{EXAMPLE} settings.json")
 def export_rules(program: Program, file: File, as_json: Json = False) -> int:
     """Our settings.json as another program's rules on stdout; what cannot be carried over is said on stderr."""
     settings, left_out = _in_force(read_settings(read_bytes(file)))

@@ -71,7 +71,7 @@ def remove(
     return 0
 
 
-@example("coding --type claude-code --reason 'works in a sandbox'")
+@example(f"coding --type {EXAMPLE} --reason 'works in a sandbox'")
 def profile(
     name: Annotated[str | None, Argument(metavar="[NAME]", help="strict, coding or observe; default takes a choice back.")] = None,
     agent_type: Annotated[str, Option("--type", metavar="TYPE", help=f"Which agents: {', '.join(STARTABLE)}, or your own type.")] = "",
