@@ -19,7 +19,7 @@ from typing import Any
 
 from console.domain.errors import ConsoleError
 from console.domain.process.ending import INTERRUPTED, hear_again, leave
-from console.killswitch.kernel.systemd_notify import ALIVE, READY, STOPPING, notify, watchdog_s
+from console.killswitch.kernel.systemd_notify import ALIVE, READY, STOPPING, notify
 from console.settings.layers import Effective, change, in_force
 from console.settings.named_folder import real_folder
 from console.settings.places import Places, find_places
@@ -161,6 +161,14 @@ def serve(given: argparse.Namespace) -> int:
     finally:
         lock.close()
     return 0
+
+
+def watchdog_s() -> float:
+    """Seconds after which systemd replaces this process when it hears nothing; 0 when it does not watch this process."""
+    period, meant = os.environ.get("WATCHDOG_USEC", ""), os.environ.get("WATCHDOG_PID", "")
+    if not period.isdigit() or (meant and meant != str(os.getpid())):
+        return 0.0
+    return int(period) / 1e6
 
 
 async def _keep_alive(period_s: float) -> None:

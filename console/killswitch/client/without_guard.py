@@ -21,12 +21,13 @@ from console.domain.guard import RETURN_WATCH_S
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Mounts, Tree, find_mounts, tree_places
 from console.killswitch.kernel.engine import Engine
-from console.killswitch.kill.receipt import UNHELD_FILE, Unheld, write_receipt
+from console.killswitch.kill.observed import SEEN_FILE, UNHELD_FILE, SeenAgents, Unheld
+from console.killswitch.kill.receipt import write_receipt
 from console.killswitch.kill.request import RECORD_S, in_thread
 from console.killswitch.kill.respawners import Respawners
 from console.killswitch.kill.scan import agents_of
 from console.killswitch.kill.session import KillSession
-from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents
+from console.killswitch.kill.targets import Aim, Order
 from console.killswitch.store.atomic_file import Reserve
 from console.killswitch.store.journal import Journal
 from console.killswitch.store.latch import Latch

@@ -27,7 +27,6 @@ from console.killswitch.kill.receipt import read_receipt, receipt_bytes, write_r
 from console.killswitch.kill.session import KillSession, zero_ms
 from console.killswitch.kill.snapshot import find_process
 from console.killswitch.kill.suspects import chosen, end
-from console.killswitch.kill.targets import SeenAgent
 from console.killswitch.store.registry import Registry
 
 MOST = 100
@@ -188,7 +187,7 @@ class Desk:
             "prove": Op(self._prove, slow=True),
             "unlatch": Op(self._unlatch, slow=True),
             "passphrase": Op(self._passphrase, slow=True),
-            "seen": Op(self._seen, slow=True),
+            "seen": Op(lambda m, p: guard.seen.hear(m, guard.record), slow=True),
             "daemons": Op(lambda m, p: guard.respawners.known.hear(m, guard.record), slow=True),
             "returned": Op(lambda m, p: guard.respawners.hear_return(m), slow=True),
             "unheld": Op(lambda m, p: guard.unheld.hear(m, guard.record), slow=True),
@@ -414,19 +413,6 @@ class Desk:
         if message.get("reset") is True:
             return self.unlatching.reset(text(message, "kill_id", "", 64), by)
         return self.unlatching.change(text(message, "new", limit=256), text(message, "old", "", 256), by)
-
-    def _seen(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
-        """Takes the observed agents that a kill may signal: ``agents`` by a panic too, ``named`` only when a kill names them."""
-        told = list[SeenAgent]()
-        for key, rows in (("agents", message.get("agents")), ("named", message.get("named", []))):
-            if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
-                raise UsageProblem(f"Field {key!r} must be a list.", "See the guard's operations.")
-            numbers = ((whole(a, "pid"), whole(a, "start_ticks"), text(a, "exe"), whole(a, "uid")) for a in rows)
-            told += [SeenAgent(text(a, "id", limit=63), *n, key == "named") for a, n in zip(rows, numbers, strict=True)]
-        self._guard.seen.tell(told, more=message.get("more") is True)
-        if message.get("last") is True:
-            self._guard.record("seen", self._guard.seen.save)
-        return {"n": len(self._guard.seen.agents)}
 
     def _adoptable(self, message: dict[str, Any], peer: Peer) -> dict[str, Any]:
         """One process, as a candidate for adoption."""

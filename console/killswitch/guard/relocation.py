@@ -14,8 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from console.killswitch.store.atomic_file import Damaged, read_sealed, write_whole
-from console.killswitch.store.guard_marker import Witness
+from console.killswitch.store.atomic_file import Damaged, Witness, read_sealed, write_whole
 
 if TYPE_CHECKING:  # a panic looks for what was moved, and need not wait for what a guard is made of
     from console.killswitch.guard.state import Guard

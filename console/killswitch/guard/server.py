@@ -21,7 +21,8 @@ from console.domain.roles.rights import OWNER, Right, Role, member, refusal, rol
 from console.killswitch.guard.freeze import Freezing
 from console.killswitch.guard.operations import MEMBERS_MAY, Desk, Op
 from console.killswitch.guard.relocation import Relocation
-from console.killswitch.guard.state import FAULTS, Guard, monotonic, note_fault
+from console.killswitch.guard.state import Guard, monotonic
+from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.peers import Peer, Standing, find_peer, inside_an_agent, judge, may_command, peer_groups
 from console.killswitch.kernel.systemd_notify import ALIVE, notify, passed_socket
 

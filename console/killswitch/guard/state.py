@@ -24,18 +24,18 @@ from console.domain.roles.rights import AGENTS_UID
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Tree, find_mounts, make_tree, remove
 from console.killswitch.kernel.engine import Engine, Follower, Running
-from console.killswitch.kernel.faults import FAULTS as FAULTS
-from console.killswitch.kernel.faults import note_fault as note_fault
+from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.peers import AgentPlaces
 from console.killswitch.kill.connections import Connections, is_own_part
+from console.killswitch.kill.observed import SEEN_FILE, UNHELD_FILE, SeenAgents, Unheld
 from console.killswitch.kill.orders import sweep_claims, unfinished
-from console.killswitch.kill.receipt import UNHELD_FILE, Afterwards, Unheld, new_kill_id, read_receipt, write_receipt
+from console.killswitch.kill.receipt import Afterwards, new_kill_id, read_receipt, write_receipt
 from console.killswitch.kill.records import Looks
 from console.killswitch.kill.request import carry_out
 from console.killswitch.kill.respawners import Respawners
 from console.killswitch.kill.scan import agents_of
 from console.killswitch.kill.session import KillSession
-from console.killswitch.kill.targets import SEEN_FILE, Aim, Order, SeenAgents, kill_listed, strike_descendants, strike_leaderless
+from console.killswitch.kill.targets import Aim, Order, kill_listed, strike_descendants, strike_leaderless
 from console.killswitch.store.atomic_file import Damaged, Reserve, sweep_drafts
 from console.killswitch.store.causes import Causes
 from console.killswitch.store.journal import Journal

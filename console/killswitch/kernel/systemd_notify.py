@@ -7,7 +7,7 @@ import os
 import socket
 from pathlib import Path
 
-SOCKET, PERIOD, MEANT = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"
+SOCKET = "NOTIFY_SOCKET"
 PASSED, MEANT_FOR, FIRST = "LISTEN_FDS", "LISTEN_PID", 3
 READY, ALIVE, STOPPING = "READY=1", "WATCHDOG=1", "STOPPING=1"
 
@@ -24,14 +24,6 @@ def notify(*lines: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def watchdog_s() -> float:
-    """Seconds after which systemd replaces this process when it hears nothing; 0 when it does not watch this process."""
-    period, meant = os.environ.get(PERIOD, ""), os.environ.get(MEANT, "")
-    if not period.isdigit() or (meant and meant != str(os.getpid())):
-        return 0.0
-    return int(period) / 1e6
 
 
 def passed_socket(path: Path) -> int | None:

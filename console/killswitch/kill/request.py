@@ -19,11 +19,11 @@ from console.killswitch.kernel.engine import Engine
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kill.connections import Connections
 from console.killswitch.kill.daemons import Struck
+from console.killswitch.kill.observed import SeenAgents, Unheld
 from console.killswitch.kill.outside import Outside
-from console.killswitch.kill.receipt import Unheld
 from console.killswitch.kill.respawners import Respawners
 from console.killswitch.kill.session import KillSession
-from console.killswitch.kill.targets import Aim, Field, Order, SeenAgents
+from console.killswitch.kill.targets import Aim, Field, Order
 from console.killswitch.store.journal import Journal
 from console.killswitch.store.latch import Latch
 from console.killswitch.store.registry import Registry

@@ -12,23 +12,16 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from console.domain.errors import UsageProblem
-from console.domain.ids import AGENT_ID, ControlLevel
 from console.domain.kill import Outcome, Survivor, Target
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, in_an_instance, kind_of, members
+from console.killswitch.kernel.cgroups import Leaf, Mount, Mounts, Refused, Tree, container_folder, kind_of, members
 from console.killswitch.kernel.descendants import strike
 from console.killswitch.kernel.engine import Engine, EngineSilent, Running
-from console.killswitch.store.atomic_file import Damaged, read_sealed, seal, write_whole
 from console.killswitch.store.registry import Entry, Held
 
 Sending = Callable[[Callable[[], bool]], None]
 """Told that SIGKILL is about to go out, and how to see whether there is anybody it could reach."""
 CAN_LEAVE_NOTE = "It may leave its cgroup and has no PID namespace: what it started elsewhere can only be looked for."
-MOST_SEEN = 20
-"""Observed agents that one kill signals: each needs a walk over /proc. Those beyond are named and left alone."""
-SEEN_FILE = "seen.json"
-"""In the guard's folder."""
 BEST_EFFORT_NOTE = "It shares this PID namespace and has no cgroup: what it started can only be looked for."
 
 
@@ -366,123 +359,6 @@ def _find_container(engine: Engine, entry: Entry, mount: Mount | None) -> Held |
     held = Held(entry)
     held.open()
     return held
-
-
-@dataclass(frozen=True, slots=True)
-class SeenAgent:
-    """One of them, as its source proved it."""
-
-    agent_id: str
-    pid: int
-    start_ticks: int
-    exe: str
-    uid: int
-    named_only: bool = False
-    """Signalled only by a kill that names it; a panic leaves it alone (panic.include_observed)."""
-
-
-class SeenAgents:
-    """The observed agents that a kill may signal; none, until the supervisor names some. The list is on disk: the next guard, and a kill
-    without one, find it there."""
-
-    def __init__(self, instance_id: str, path: Path) -> None:
-        self._instance_id, self.path = instance_id, path
-        self._agents: tuple[SeenAgent, ...] = ()
-        self._given: list[Held] = []
-        """Handed to kills, and open while these look at them."""
-        self._followed: dict[SeenAgent, Held] = {}
-        """For the regular look at connections, whose thread alone uses it."""
-
-    @property
-    def agents(self) -> tuple[SeenAgent, ...]:
-        return self._agents
-
-    def tell(self, agents: Iterable[SeenAgent], *, more: bool) -> None:
-        """Replaces the list, or with ``more`` adds to it. UsageProblem for what is no agent."""
-        told = tuple(agents)
-        if any(not AGENT_ID.match(a.agent_id) or a.pid <= 1 or not a.exe for a in told):
-            raise UsageProblem("A seen agent has an id, a process, a program and an account.", "See the guard's operations.")
-        self._agents = (*(self._agents if more else ()), *told)[: MOST_SEEN * 10]
-
-    def followed(self) -> list[Held]:
-        """Each that is still what was seen, opened once. For one thread alone."""
-        wanted = self._agents[:MOST_SEEN]
-        for gone in self._followed.keys() - set(wanted):
-            self._followed.pop(gone).close()
-        for agent in wanted:
-            with contextlib.suppress(OSError):
-                if agent not in self._followed and not self._why_not(agent, frozenset()) and (held := _opened(agent)) is not None:
-                    self._followed[agent] = held
-        return list(self._followed.values())
-
-    def save(self) -> None:
-        """OSError when it is not on disk."""
-        write_whole(self.path, seal({"agents": [asdict(one) for one in self._agents]}))
-
-    def load(self) -> str:
-        """Reads the list that was saved last. Returns why it cannot be read, or nothing. Never raises."""
-        try:
-            body = read_sealed(self.path)
-            self.tell([SeenAgent(**one) for one in body["agents"]] if body else (), more=False)
-        except (OSError, Damaged, KeyError, TypeError, UsageProblem) as error:
-            return f"The list of observed agents that a kill includes cannot be read ({error}): none of them was signalled."
-        return ""
-
-    def of(self, order: Order, ids: Iterable[str]) -> list[SeenAgent]:
-        """Those that an order signals: of a panic the ones that it includes, else the ones among ``ids``."""
-        named = set(ids)
-        return [one for one in self._agents if (not one.named_only if order.is_all else one.agent_id in named)]
-
-    def aims(self, agents: Iterable[SeenAgent], spared: frozenset[int]) -> tuple[list[Aim], list[str]]:
-        """(targets, a sentence for each agent that is left alone)."""
-        found, left = list[Aim](), list[str]()
-        for agent in agents:
-            why = f"only {MOST_SEEN} are signalled" if len(found) >= MOST_SEEN else self._why_not(agent, spared)
-            try:
-                held = None if why else self._hold(agent)
-            except OSError as error:
-                held, why = None, f"it could not be opened: {error.strerror or error}"
-            if held is None:
-                left.append(f"{agent.agent_id}, which was only seen, was left alone: {why or 'it has ended'}")
-            else:
-                found.append(Aim(agent.agent_id, held))
-        return found, left
-
-    def _why_not(self, agent: SeenAgent, spared: frozenset[int]) -> str:
-        if agent.pid in spared:
-            return "it is the caller, the guard, or an ancestor of theirs"
-        if not processes.is_the_same(agent.pid, agent.start_ticks):
-            return "it has ended"
-        if (processes.describe(agent.pid)["exe"], processes.uids(agent.pid)) != (agent.exe, {agent.uid}):
-            return "it runs another program, or under another account, than was seen"
-        if os.geteuid() not in (0, agent.uid):
-            return "it runs under another account"
-        return in_an_instance(agent.pid, self._instance_id)
-
-    def _hold(self, agent: SeenAgent) -> Held | None:
-        """None when it has ended. OSError when it cannot be opened."""
-        if (held := _opened(agent)) is not None:
-            held.follow()
-            self._given.append(held)
-        return held
-
-    def sweep(self, in_use: Callable[[Held], bool]) -> None:
-        """Closes what no kill looks at any more. Only while no kill runs."""
-        still = [held for held in self._given if in_use(held)]
-        for held in self._given:
-            if not any(held is one for one in still):
-                held.close()
-        self._given = still
-
-
-def _opened(agent: SeenAgent) -> Held | None:
-    """None when it has ended. OSError when it cannot be opened."""
-    try:
-        init = processes.Handle(agent.pid, agent.start_ticks)
-    except ProcessLookupError:
-        return None
-    entry = Entry(agent.agent_id, "process", ControlLevel.OBSERVED.value, 0, confirmed=True, pid=agent.pid, start_ticks=agent.start_ticks)
-    return Held(entry, init=init)
 
 
 # Measured (kernel 6.18): of a process whose first thread has ended while others of its run, the kernel sends SIGKILL to the first thread

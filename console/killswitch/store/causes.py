@@ -14,8 +14,7 @@ from pathlib import Path
 from console.domain.guard import CAUSES
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.engine import Engine, EngineSilent
-from console.killswitch.store.atomic_file import Damaged, read_sealed, seal, write_whole
-from console.killswitch.store.guard_marker import Witness
+from console.killswitch.store.atomic_file import Damaged, Witness, read_sealed, seal, write_whole
 from console.killswitch.store.registry import Held
 
 SWEEPS = 20

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from console.domain.errors import Conflict, TimedOut
 from console.domain.kill import KILL_ID
-from console.killswitch.store.atomic_file import Damaged, Reserve, read_sealed, seal, write_whole
-from console.killswitch.store.guard_marker import Witness
+from console.killswitch.store.atomic_file import Damaged, Reserve, Witness, read_sealed, seal, write_whole
 
 LOCK_S = 1.0
 """A press waits no longer for another writer (a stopped guard, say) and saves without the lock; a release gives up."""

@@ -20,8 +20,7 @@ from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Leaf, Refused, Tree, remove
 from console.killswitch.kernel.descendants import Closure, recent_look
 from console.killswitch.kernel.processes import Handle
-from console.killswitch.store.atomic_file import Damaged, read_sealed, seal, write_whole
-from console.killswitch.store.guard_marker import Witness
+from console.killswitch.store.atomic_file import Damaged, Witness, read_sealed, seal, write_whole
 
 NO_GROUP = "Its cgroup cannot be seen from here: whether anything of it runs is unknown."
 NO_PROCESS = "It was recorded in another PID namespace: whether anything of it runs cannot be seen from here."

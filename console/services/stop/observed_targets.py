@@ -25,7 +25,7 @@ from console.domain.errors import ConsoleError
 from console.domain.ids import ControlLevel
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
-from console.killswitch.kill.receipt import NAMED
+from console.killswitch.kill.observed import NAMED
 from console.sandbox.processes import start_ticks
 from console.services.daemons.facts import Asked
 from console.services.fleet.core import wait_beat

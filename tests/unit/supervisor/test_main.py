@@ -49,3 +49,14 @@ def test_a_log_line_that_the_disk_does_not_take_is_one_line_in_the_journal(tmp_p
         handler.close()
     said = capsys.readouterr().err
     assert said == "not in the log ([Errno 28] No space left on device): ERROR agent evil\\n2026-11-27 INFO all is well \\x1b[2J\n"
+
+
+@pytest.mark.parametrize(
+    ("period", "pid", "seconds"),
+    [("10000000", "", 10.0), ("10000000", "own", 10.0), ("10000000", "1", 0.0), ("", "", 0.0), ("soon", "", 0.0)],
+)
+def test_the_watchdog_is_ours_alone(monkeypatch: pytest.MonkeyPatch, period: str, pid: str, seconds: float) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", period)
+    monkeypatch.setattr(os, "getpid", lambda: 4242)
+    monkeypatch.setenv("WATCHDOG_PID", "4242" if pid == "own" else pid)
+    assert door.watchdog_s() == seconds

@@ -19,9 +19,10 @@ from console.domain.kill import Outcome, StepName, StepStatus
 from console.domain.verdict import verdict
 from console.killswitch.client.kill import press_without_guard
 from console.killswitch.guard import state as guard
-from console.killswitch.guard.state import KILLS_KEPT, Clerk, note_fault
+from console.killswitch.guard.state import KILLS_KEPT, Clerk
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.engine import Engine, Running
+from console.killswitch.kernel.faults import note_fault
 from console.killswitch.kill.receipt import new_kill_id, read_receipt
 from console.killswitch.store import atomic_file
 from console.killswitch.store.registry import Entry, Held

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch.kernel.systemd_notify import ALIVE, READY, notify, passed_socket, watchdog_s
+from console.killswitch.kernel.systemd_notify import ALIVE, READY, notify, passed_socket
 from tests.fakes.passed_sockets import passed_to_us
 
 
@@ -28,17 +28,6 @@ def test_systemd_hears_what_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_nobody_to_tell_is_no_error(monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", named)
     assert not notify(READY)
-
-
-@pytest.mark.parametrize(
-    ("period", "pid", "seconds"),
-    [("10000000", "", 10.0), ("10000000", "own", 10.0), ("10000000", "1", 0.0), ("", "", 0.0), ("soon", "", 0.0)],
-)
-def test_the_watchdog_is_ours_alone(monkeypatch: pytest.MonkeyPatch, period: str, pid: str, seconds: float) -> None:
-    monkeypatch.setenv("WATCHDOG_USEC", period)
-    monkeypatch.setattr(os, "getpid", lambda: 4242)
-    monkeypatch.setenv("WATCHDOG_PID", "4242" if pid == "own" else pid)
-    assert watchdog_s() == seconds
 
 
 @pytest.fixture

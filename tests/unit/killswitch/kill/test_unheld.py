@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from console.killswitch.kill.receipt import FRESH_S, NAMED, NOT_KNOWN, UNHELD_FILE, Unheld
+from console.killswitch.kill.observed import FRESH_S, NAMED, NOT_KNOWN, UNHELD_FILE, Unheld
 from tests.fakes.guard_room import Room
 
 HOSTILE = 'x" , process 1 has ended\x1b[2J\u202e\n<b>o-9</b>'

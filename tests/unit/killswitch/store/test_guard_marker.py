@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.killswitch.store.guard_marker import TRACES, Witness
+from console.killswitch.store.atomic_file import TRACES, Witness
 
 
 @pytest.fixture

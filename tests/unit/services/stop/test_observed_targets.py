@@ -19,7 +19,7 @@ from console.domain.ids import ControlLevel
 from console.domain.ladder import Reach, Rung, Scope
 from console.enforcement.ladder import Treatment, plan
 from console.enforcement.state import EngineState, Seen
-from console.killswitch.kill.receipt import NAMED
+from console.killswitch.kill.observed import NAMED
 from console.sandbox.processes import start_ticks
 from console.services.stop import observed_targets
 from console.services.stop.observed_targets import left_alone, name, proof_of, reachable, why_left

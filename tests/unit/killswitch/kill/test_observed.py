@@ -11,8 +11,8 @@ import pytest
 
 from console.domain.errors import UsageProblem
 from console.killswitch.kernel import processes
-from console.killswitch.kill import targets
-from console.killswitch.kill.targets import MOST_SEEN, SEEN_FILE, SeenAgent, SeenAgents
+from console.killswitch.kill import observed
+from console.killswitch.kill.observed import MOST_SEEN, SEEN_FILE, SeenAgent, SeenAgents
 from tests.fakes.guard_room import Room
 
 UID = os.geteuid()
@@ -62,7 +62,7 @@ def test_an_ancestor_of_whoever_presses_and_an_instances_own_are_left_alone(
 ) -> None:
     agents.tell([one(sleeper)], more=False)
     assert "ancestor" in agents.aims(agents.agents, frozenset({sleeper[0]}))[1][0]
-    monkeypatch.setattr(targets, "in_an_instance", lambda pid, own: "it belongs to another")
+    monkeypatch.setattr(observed, "in_an_instance", lambda pid, own: "it belongs to another")
     assert "belongs" in agents.aims(agents.agents, frozenset())[1][0]
 
 
