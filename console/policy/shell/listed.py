@@ -80,6 +80,12 @@ def given(tokens: Sequence[str], found: Sequence[str]) -> list[str] | None:
     return executed(found, [*made, *([] if name else ["{}"]), *redirects])
 
 
+def shows(tokens: Sequence[str]) -> bool:
+    """Whether ``xargs ...`` only prints what it is given."""
+    run = given(tokens, ["find"]) if tokens[:1] == ["xargs"] else None
+    return run is not None and run[2] in ("echo", "printf") and not any(re.search(r"[<>]", word) for word in run)
+
+
 def executed(found: Sequence[str], command: Sequence[str]) -> list[str] | None:
     """A command with ``{}`` for each name, as ``find`` would run it."""
     words, redirects = _without_redirects(command)

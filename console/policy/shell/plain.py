@@ -50,7 +50,7 @@ _BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue", "jobs"})
 _READ_NO_VARIABLE = frozenset({"echo", "printf", "test", "true", "false", "pwd"})
 """Builtins that do the same whatever the variables of their environment are."""
 _SHOWN = re.compile(
-    r"\$(?:\?|(?:{0})\b|\{{(?:{0})\}}|\{{PIPESTATUS\[[\d@*]\]\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD")
+    r"\$(?:[?!]|(?:{0})\b|\{{(?:{0})\}}|\{{PIPESTATUS\[[\d@*]\]\}})".format("HOME|PATH|PWD|USER|SHELL|LANG|TERM|HOSTNAME|OLDPWD")
 )
 """Variables that hold no secret, and ``$?``, where they are only printed."""
 _HARMLESS = re.compile(
@@ -125,7 +125,7 @@ def is_rewritten(argv: tuple[str, ...]) -> bool:
     if argv[0] == "kill":
         return any(word.startswith("%") for word in argv)
     sets = argv[0] == "env" and len(argv) > 2 and _ASSIGNED.match(argv[1]) is not None
-    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type", "xargs", "pushd", "popd", "history")
+    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type", "xargs", "pushd", "popd", "history", "ulimit")
 
 
 def _tokens(text: str) -> list[str] | None:
@@ -453,8 +453,10 @@ def _simple(words: list[str]) -> list[str] | None:
     name = words[0] if words else ""
     if name in ("pushd", "popd"):
         return ["cd", *words[1:]] if name == "pushd" and len(words) == 2 else ["cd", "-"] if words == ["popd"] else None
-    if name == "history":  # of a shell that is not used by a person it is empty
-        return ["true"] if all(word.isdigit() for word in words[1:]) else None
+    if name in ("history", "ulimit"):  # they show: a history is empty where no person types
+        return (
+            ["true"] if all(re.fullmatch(r"\d+" if name == "history" else r"-[SHacdefilmnpqrstuvx]+", word) for word in words[1:]) else None
+        )
     if name == "type":
         return [] if all(map(_PLAIN.match, words)) else None
     if name in ("echo", "printf"):

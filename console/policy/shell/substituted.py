@@ -156,7 +156,10 @@ class Substituted:
     def _command(self, words: list[str], made: list[str]) -> list[str] | None:
         """A command without marks; what it gets the output of is put in ``made``, before its pipeline."""
         name = next((_bare(word) for word in words if not re.match(r"\w+=", word) and word not in _BEFORE), "")
-        if name == "xargs" and made[-1:] == ["|"] and (found := listed.finder(_pipeline(made[:-1]))) is not None:
+        found = listed.finder(_pipeline(made[:-1])) if name == "xargs" and made[-1:] == ["|"] else None
+        if name == "xargs" and made[-1:] == ["|"] and found is None and listed.shows(words):
+            found = ["find", "."]  # whatever it is given is shown
+        if found is not None:
             at = words.index("xargs") if "xargs" in words else -1
             run = listed.given(words[at:], found) if at == 0 else None
             if run is not None:

@@ -48,7 +48,7 @@ RUNS_ITS_OWN = {
 READ_BY_CODING = {
     *("cat <<EOF\nplain\nEOF", "cat <<'EOF'\nplain\nEOF", "cat <<-EOF\n\tx\nEOF", "echo $?", "FOO=1", "env A=b ls", "export A=b", "set -x"),
     *("exit", "break", "( grep x a.txt )", "! grep x a.txt", "[ a = a ]", "cat <<< x", "echo ${PATH}", "echo $HOME/x", "type curl"),
-    *("ls *.py", "ls ?", "ls [a-z]", "echo a$'b'", "cat {a,b}.txt", "echo a{b,c}d", "echo {a,b}"),
+    *("ls *.py", "ls ?", "ls [a-z]", "echo a$'b'", "echo $!", "cat {a,b}.txt", "echo a{b,c}d", "echo {a,b}"),
     *("find data -exec cat {} \\;", "find data -exec grep -l x {} +"),
     *("cd data && ls\ncat x", "cd data && ls || cat x", "cd data || cat x", "cd data; cat x.csv", "true || cd data && cat x"),
 }  # fmt: skip
