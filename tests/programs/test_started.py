@@ -71,9 +71,7 @@ def state_dir() -> Iterator[Path]:
 
 
 def settings(state_dir: Path, talker: Talker, **more: object) -> None:
-    url, key = talker.variables
     given = {
-        "environment": {talker.name: {"names": [url], "secrets": [key]}},
         f"programs.{talker.name}": str(BIN / talker.name),
         "programs.models": {talker.name: talker.model},
         "programs.memory_free_min_mib": 0,
@@ -324,9 +322,8 @@ def test_a_started_program_gets_the_mcp_servers_of_the_allowlist_and_no_others(
         for name, url in (("ANTHROPIC", model.url if program == "claude-code" else f"{model.url}/v1"), ("OPENAI", f"{model.url}/v1")):
             patch.setenv(f"{name}_API_KEY", KEY)
             patch.setenv(f"{name}_BASE_URL", url)
-        given = {"names": ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"], "secrets": ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]}
         paths = {f"programs.{name.replace('-', '_')}": str(BIN / name.partition("-")[0]) for name in MODELS}
-        more = {"programs.models": MODELS, "programs.hooks": judged, "environment": {program: given}}
+        more = {"programs.models": MODELS, "programs.hooks": judged}
         allowed = {"programs.mcp": {program: {"notes": [str(server), str(started / "notes")]}}}
         settings(state_dir, OPENCODE, **paths, **more)
         with Instance(state_dir) as it:
