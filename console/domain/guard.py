@@ -9,6 +9,8 @@ from console.domain.errors import UsageProblem
 
 LINE_LIMIT = 4096
 """Bytes of one JSON line, either way."""
+ANSWER_ROOM = 3000
+"""Bytes of it that the rows of one answer take."""
 ANSWER_S = 0.3
 """A guard that has not answered for so long is asked whether it has the order; a hold falls back to the press itself."""
 SILENT_S = 2.0

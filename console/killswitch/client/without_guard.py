@@ -21,9 +21,10 @@ from console.domain.guard import RETURN_WATCH_S
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Mounts, Tree, find_mounts, tree_places
 from console.killswitch.kernel.engine import Engine
+from console.killswitch.kernel.faults import in_thread
 from console.killswitch.kill.observed import SEEN_FILE, UNHELD_FILE, SeenAgents, Unheld
 from console.killswitch.kill.receipt import write_receipt
-from console.killswitch.kill.request import RECORD_S, in_thread
+from console.killswitch.kill.request import RECORD_S
 from console.killswitch.kill.respawners import Respawners
 from console.killswitch.kill.scan import agents_of
 from console.killswitch.kill.session import KillSession

@@ -10,20 +10,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, NotRecorded, UsageProblem
-from console.domain.guard import CAUSES, LINE_LIMIT, cut, number, scope_of, text, whole, whole_list
+from console.domain.guard import ANSWER_ROOM, CAUSES, LINE_LIMIT, cut, number, scope_of, text, whole, whole_list
 from console.domain.kill import KILL_ID, Outcome, Receipt
 from console.domain.roles.rights import Right
 from console.domain.verdict import judged
 from console.killswitch.guard.adoption import Adoption, Asked
 from console.killswitch.guard.freeze import ASKED, Freezing, check_cause, lease_end, stop_softly
 from console.killswitch.guard.launches import Calls, Launches
-from console.killswitch.guard.state import Guard, monotonic
+from console.killswitch.guard.state import Guard, is_own_part, monotonic
 from console.killswitch.guard.unlatch import Unlatching
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.peers import Peer
-from console.killswitch.kill.connections import asked, is_own_part
 from console.killswitch.kill.orders import is_claimed, order_id
 from console.killswitch.kill.receipt import read_receipt, receipt_bytes, write_receipt
+from console.killswitch.kill.records import asked
 from console.killswitch.kill.session import KillSession, zero_ms
 from console.killswitch.kill.snapshot import find_process
 from console.killswitch.kill.suspects import chosen, end
@@ -31,8 +31,6 @@ from console.killswitch.store.registry import Registry
 
 MOST = 100
 """Agents of one answer."""
-ROOM = 3000
-"""Bytes of one answer (LINE_LIMIT bounds the line)."""
 WORDS = 1000
 """Bytes of one agent's words."""
 TURN_S = 0.01
@@ -47,7 +45,7 @@ def counts(registry: Registry, after: str) -> dict[str, Any]:
     """
     found: dict[str, int] = {}
     doubts: dict[str, str] = {}
-    room, until = ROOM, time.monotonic() + TURN_S
+    room, until = ANSWER_ROOM, time.monotonic() + TURN_S
     names = sorted(name for name in list(registry.held) if name > after)
     for name in names:
         held = registry.held.get(name)
@@ -102,7 +100,7 @@ def _receipt(guard: Guard, kill_id: str) -> tuple[KillSession | None, Receipt]:
 
 def _is_own(guard: Guard, pid: int) -> bool:
     one = find_process(pid)
-    return one is not None and is_own_part(one, guard.supervisor_pid, guard.tree, list(guard.connections.records.values()))
+    return one is not None and is_own_part(guard, one)
 
 
 # The other causes belong to timers and holds of the guard: the supervisor must not be able to lift what guards against it.
@@ -176,7 +174,7 @@ class Desk:
             "call_over": Op(lambda m, p: calls.over(m), slow=True),
             "procs": Op(lambda m, p: launches.procs(text(m, "agent_id", limit=63))),
             "counts": Op(lambda m, p: counts(guard.registry, text(m, "after", "", 63))),
-            "connections": Op(lambda m, p: asked(guard.connections, list(guard.registry.held), m)),
+            "connections": Op(lambda m, p: asked(guard.connections.records, list(guard.registry.held), m)),
             "missed": Op(lambda m, p: launches.missed(scope_of(m)), slow=True),
             "heartbeat": Op(self._heartbeat),
             "lease": Op(self._lease, slow=True, at_once=lambda m: _renew(guard, m)),

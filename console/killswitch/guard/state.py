@@ -25,8 +25,8 @@ from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Tree, find_mounts, make_tree, remove
 from console.killswitch.kernel.engine import Engine, Follower, Running
 from console.killswitch.kernel.faults import FAULTS, note_fault
-from console.killswitch.kernel.peers import AgentPlaces
-from console.killswitch.kill.connections import Connections, is_own_part
+from console.killswitch.kernel.peers import AgentPlaces, is_among
+from console.killswitch.kill.connections import Connections
 from console.killswitch.kill.observed import SEEN_FILE, UNHELD_FILE, SeenAgents, Unheld
 from console.killswitch.kill.orders import sweep_claims, unfinished
 from console.killswitch.kill.receipt import Afterwards, new_kill_id, read_receipt, write_receipt
@@ -35,6 +35,7 @@ from console.killswitch.kill.request import carry_out
 from console.killswitch.kill.respawners import Respawners
 from console.killswitch.kill.scan import agents_of
 from console.killswitch.kill.session import KillSession
+from console.killswitch.kill.snapshot import Process
 from console.killswitch.kill.targets import Aim, Order, kill_listed, strike_descendants, strike_leaderless
 from console.killswitch.store.atomic_file import Damaged, Reserve, sweep_drafts
 from console.killswitch.store.causes import Causes
@@ -139,7 +140,7 @@ class Guard:
         self.looks = Looks(config.run_dir)
         self.connections = Connections(
             lambda: [*self.seen.followed(), *self.registry.held.values()],
-            lambda one: is_own_part(one, self.supervisor_pid, self.tree, list(self.connections.records.values())),
+            lambda one: is_own_part(self, one),
             self.looks,
         )
         self.supervisor_pid = 0
@@ -343,6 +344,19 @@ class Guard:
     def caps(self) -> dict[str, str]:
         """How it kills here, for the status."""
         return {"cgroup": f"v2 {self.tree.root}" if self.tree else "", "why": self.tree_why}
+
+
+def is_own_part(guard: Guard, one: Process) -> bool:
+    """Whether a process is a part of this instance's Watchfloor: by cgroup, or, where there is none, by descent from the supervisor."""
+    supervisor, tree = guard.supervisor_pid, guard.tree
+    if one.pid in (os.getpid(), supervisor):
+        return True
+    if tree is None:
+        line = processes.ancestors(one.pid)
+        is_below = supervisor > 1 and supervisor in line
+        return is_below and not any(pid in line for record in list(guard.connections.records.values()) for pid in record.pids)
+    where = tree.mount.locate(processes.cgroup_line(one.pid) or "")
+    return is_among(where, (tree.root / "control", tree.relays.path))
 
 
 def monotonic() -> float:

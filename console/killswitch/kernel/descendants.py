@@ -65,6 +65,19 @@ def _read_stat(pid: int) -> bytes:
         os.close(descriptor)
 
 
+def below(pid: int, rows: dict[int, Row]) -> list[int]:
+    """Every process that descends from one by parent, itself left out."""
+    children: dict[int, list[int]] = {}
+    for one, row in rows.items():
+        children.setdefault(row.parent, []).append(one)
+    found, left = [], list(children.get(pid, []))
+    while left:
+        one = left.pop()
+        found.append(one)
+        left += children.get(one, [])
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Every process there was at one look, for as many agents as ask: a walk over /proc for each would last longer than a whole kill."""

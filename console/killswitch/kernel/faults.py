@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 import traceback
+from collections.abc import Callable
 
 from console.domain.errors import ConsoleError
 
@@ -19,3 +21,21 @@ def note_fault(where: str, fault: BaseException) -> None:
         sys.stderr.flush()
     except (OSError, ValueError):
         pass  # a full disk must not stop the guard from stopping agents
+
+
+def in_thread(job: Callable[[], None], name: str) -> threading.Thread | None:
+    """Runs it in a thread; at once, here, where no thread can be had. Never raises."""
+
+    def safely() -> None:
+        try:
+            job()
+        except FAULTS as fault:
+            note_fault(name, fault)
+
+    try:
+        thread = threading.Thread(target=safely, name=name, daemon=True)
+        thread.start()
+    except RuntimeError:
+        safely()
+        return None
+    return thread

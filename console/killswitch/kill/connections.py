@@ -7,23 +7,17 @@ that could have had one. Nothing here is waited for by a kill: what is not known
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Any
 
-from console.domain.errors import NotFound
-from console.domain.guard import text
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.cgroups import Tree
 from console.killswitch.kernel.faults import FAULTS, note_fault
-from console.killswitch.kernel.peers import is_among
 from console.killswitch.kernel.processes import CLOCK_TICKS, ticks_now
 from console.killswitch.kernel.socket_lists import ESTABLISHED, Dump, address_words
-from console.killswitch.kill.records import MOST_KEPT, Examined, Kept, Looks, Record, identity, keep
+from console.killswitch.kill.records import MOST_KEPT, Examined, Looks, Record, identity, keep
 from console.killswitch.kill.snapshot import (
     Far,
     Process,
@@ -346,65 +340,3 @@ def why_reaches(pid: int) -> str:
     except OSError as error:
         return f"what its sandbox allows cannot be seen ({error.strerror})"
     return "its network reaches this host" if any(line.split(":")[0].strip() not in ("lo", "") for line in lines) else ""
-
-
-def is_own_part(one: Process, supervisor: int, tree: Tree | None, records: Iterable[Record]) -> bool:
-    """Whether a process is a part of this instance's Watchfloor: by cgroup, or, where there is none, by descent from the supervisor."""
-    if one.pid in (os.getpid(), supervisor):
-        return True
-    if tree is None:
-        line = processes.ancestors(one.pid)
-        return supervisor > 1 and supervisor in line and not any(pid in line for record in records for pid in record.pids)
-    where = tree.mount.locate(processes.cgroup_line(one.pid) or "")
-    return is_among(where, (tree.root / "control", tree.relays.path))
-
-
-ROOM = 3000
-"""Bytes of one answer (LINE_LIMIT bounds the line)."""
-NAMED = 3
-
-
-def asked(connections: Connections, agents: Iterable[str], message: dict[str, Any]) -> dict[str, object]:
-    """The guard's answer: one agent's connections, or of all agents how they could have some."""
-    agent_id = text(message, "agent_id", "", 63)
-    return of_agent(connections, agent_id) if agent_id else overview(connections, agents, text(message, "after", "", 63))
-
-
-def overview(connections: Connections, agents: Iterable[str], after: str) -> dict[str, object]:
-    """Of the agents by name behind ``after``: how each could reach other programs, and which ones it was connected to.
-
-    ``next``: what to ask for next, None at the end.
-    """
-    found, room = dict[str, dict[str, object]](), ROOM
-    names = sorted(name for name in agents if name > after)
-    for name in names:
-        record = connections.records.get(name)
-        row: dict[str, object] = {"reach": record.reach[:200] if record is not None else "it was not checked yet"}
-        if record is not None and record.kept:
-            kept = list(record.kept.values())
-            row |= {"n": len(kept), "programs": list(dict.fromkeys(_peer_words(one)[:60] for one in kept))[:NAMED]}
-        room -= len(json.dumps({name: row}))
-        if found and room < 0:
-            break
-        found[name] = row
-    last = next(reversed(found), "")
-    return {"agents": found, "next": last if last and last != names[-1] else None}
-
-
-def of_agent(connections: Connections, agent_id: str) -> dict[str, object]:
-    """One agent's connections as they are known now, as many as one answer holds."""
-    record = connections.records.get(agent_id)
-    if record is None:
-        raise NotFound(f"Agent {agent_id} has not been looked at.", "watchfloor fleet lists the agents.")
-    rows, room = list[dict[str, object]](), ROOM
-    for kept in list(record.kept.values()):
-        row = {"kind": kept.kind, "remote": kept.remote[:100], "program": _peer_words(kept)[:60], "pid": kept.peer.pid if kept.peer else 0}
-        room -= len(json.dumps(row))
-        if room < 0:
-            break
-        rows.append(row)
-    return {"agent_id": agent_id, "reach": record.reach, "trouble": record.why_unknown[:300], "connections": rows, "n": len(record.kept)}
-
-
-def _peer_words(kept: Kept) -> str:
-    return kept.peer_agent or (kept.peer.name if kept.peer is not None else "") or "unknown program"

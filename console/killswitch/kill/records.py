@@ -1,7 +1,7 @@
-"""What is known of each agent's connections, and its file in the run folder: the next guard goes on from there when this one is killed.
+"""What is known of each agent's connections, the answers about it, and its file in the run folder.
 
-The file is not synced: after a power cut every agent is gone. Whatever is lost, damaged or of another boot reads as never looked at.
-"""
+The next guard goes on from that file when this one is killed. The file is not synced: after a power cut every agent is gone. Whatever is
+lost, damaged or of another boot reads as never looked at."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from console.domain.errors import NotFound
+from console.domain.guard import ANSWER_ROOM, text
 from console.killswitch.kernel.processes import CLOCK_TICKS, ticks_now
 from console.killswitch.kill.snapshot import Far, Process
 from console.killswitch.kill.uncounted import AgentEnd
@@ -28,6 +30,8 @@ _DIGITS = 20
 """Of the first line, which is written alone at a look that found nothing new."""
 MOST_KEPT = 64
 """Different other ends kept for one agent."""
+NAMED = 3
+"""Other ends of one agent in the list of all agents."""
 LATE_S = 5.0
 """An agent that no guard looked at for longer than this, at its start or while one took over, may have had connections meanwhile."""
 STALLED_S = 10.0
@@ -52,6 +56,11 @@ class Kept:
     seen_at: float
     """CLOCK_MONOTONIC of the last look that saw it."""
     n: int = 1
+
+    @property
+    def peer_words(self) -> str:
+        """The agent or the program at the other end, for a list."""
+        return self.peer_agent or (self.peer.name if self.peer is not None else "") or "unknown program"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +249,48 @@ def record_of(row: dict[str, Any], ticks: int, now: int) -> Record:
         unwatched_ticks=unwatched,
         former_look_ticks=ticks,
     )
+
+
+def asked(records: Mapping[str, Record], agents: Iterable[str], message: dict[str, Any]) -> dict[str, object]:
+    """The guard's answer: one agent's connections, or of all agents how they could have some."""
+    agent_id = text(message, "agent_id", "", 63)
+    return of_agent(records, agent_id) if agent_id else overview(records, agents, text(message, "after", "", 63))
+
+
+def overview(records: Mapping[str, Record], agents: Iterable[str], after: str) -> dict[str, object]:
+    """Of the agents by name behind ``after``: how each could reach other programs, and which ones it was connected to.
+
+    ``next``: what to ask for next, None at the end.
+    """
+    found, room = dict[str, dict[str, object]](), ANSWER_ROOM
+    names = sorted(name for name in agents if name > after)
+    for name in names:
+        record = records.get(name)
+        row: dict[str, object] = {"reach": record.reach[:200] if record is not None else "it was not checked yet"}
+        if record is not None and record.kept:
+            kept = list(record.kept.values())
+            row |= {"n": len(kept), "programs": list(dict.fromkeys(one.peer_words[:60] for one in kept))[:NAMED]}
+        room -= len(json.dumps({name: row}))
+        if found and room < 0:
+            break
+        found[name] = row
+    last = next(reversed(found), "")
+    return {"agents": found, "next": last if last and last != names[-1] else None}
+
+
+def of_agent(records: Mapping[str, Record], agent_id: str) -> dict[str, object]:
+    """One agent's connections as they are known now, as many as one answer holds."""
+    record = records.get(agent_id)
+    if record is None:
+        raise NotFound(f"Agent {agent_id} has not been looked at.", "watchfloor fleet lists the agents.")
+    rows, room = list[dict[str, object]](), ANSWER_ROOM
+    for kept in list(record.kept.values()):
+        row = {"kind": kept.kind, "remote": kept.remote[:100], "program": kept.peer_words[:60], "pid": kept.peer.pid if kept.peer else 0}
+        room -= len(json.dumps(row))
+        if room < 0:
+            break
+        rows.append(row)
+    return {"agent_id": agent_id, "reach": record.reach, "trouble": record.why_unknown[:300], "connections": rows, "n": len(record.kept)}
 
 
 class Looks:

@@ -16,7 +16,7 @@ from console.domain.process.precedence import Precedence
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.cgroups import Tree
 from console.killswitch.kernel.engine import Engine
-from console.killswitch.kernel.faults import FAULTS, note_fault
+from console.killswitch.kernel.faults import in_thread
 from console.killswitch.kill.connections import Connections
 from console.killswitch.kill.daemons import Struck
 from console.killswitch.kill.observed import SeenAgents, Unheld
@@ -172,21 +172,3 @@ def _finish(keeper: Keeper, kill: KillSession, recorder: threading.Thread | None
 def _save_registry(keeper: Keeper) -> None:
     if keeper.owns_registry:
         keeper.record("registry", keeper.registry.save)
-
-
-def in_thread(job: Callable[[], None], name: str) -> threading.Thread | None:
-    """Runs it in a thread; at once, here, where no thread can be had. Never raises."""
-
-    def safely() -> None:
-        try:
-            job()
-        except FAULTS as fault:
-            note_fault(name, fault)
-
-    try:
-        thread = threading.Thread(target=safely, name=name, daemon=True)
-        thread.start()
-    except RuntimeError:
-        safely()
-        return None
-    return thread

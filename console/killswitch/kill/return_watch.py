@@ -21,7 +21,7 @@ from pathlib import Path
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.kill import Return, Unwatched
 from console.killswitch.kernel import processes
-from console.killswitch.kernel.descendants import read_table
+from console.killswitch.kernel.descendants import below, read_table
 from console.killswitch.kernel.faults import FAULTS, note_fault
 from console.killswitch.kernel.processes import Handle
 from console.killswitch.kill.daemons import KnownSession, bound_sockets
@@ -389,26 +389,13 @@ def _listener(session: KnownSession) -> Process | None:
     except OSError:
         return None
     inodes = bound_sockets(session.daemon).get(session.sign, set())
-    for pid in _below(session.daemon, {pid: row.parent for pid, row in rows.items()}):
+    for pid in below(session.daemon, rows):
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
                 with contextlib.suppress(OSError):
                     if os.readlink(f"/proc/{pid}/fd/{name}") in inodes and (found := look_at(pid, processes.arguments(pid))) is not None:  # noqa: PTH115
                         return found
     return None
-
-
-def _below(pid: int, parents: dict[int, int]) -> list[int]:
-    """Everything that descends from it by parent, itself left out."""
-    children: dict[int, list[int]] = {}
-    for one, parent in parents.items():
-        children.setdefault(parent, []).append(one)
-    found, left = [], list(children.get(pid, []))
-    while left:
-        one = left.pop()
-        found.append(one)
-        left += children.get(one, [])
-    return found
 
 
 def _end(process: Process, spared: frozenset[int]) -> tuple[bool, bool]:
@@ -440,7 +427,7 @@ def _descendants(pid: int) -> list[tuple[int, int]]:
         rows = read_table()
     except OSError:
         return []
-    return [(one, rows[one].ticks) for one in _below(pid, {p: row.parent for p, row in rows.items()})]
+    return [(one, rows[one].ticks) for one in below(pid, rows)]
 
 
 def _watched(one: dict[str, object]) -> Watched:

@@ -19,8 +19,8 @@ from console.killswitch.kernel.processes import ticks_now
 from console.killswitch.kernel.socket_lists import ESTABLISHED, Raw, Reader, Tcp
 from console.killswitch.kill import connections as module
 from console.killswitch.kill import records, snapshot
-from console.killswitch.kill.connections import of_agent, overview, why_reaches
-from console.killswitch.kill.records import Kept, Record, keep
+from console.killswitch.kill.connections import why_reaches
+from console.killswitch.kill.records import Kept, Record, keep, of_agent, overview
 from console.killswitch.kill.snapshot import Far, Process
 from tests.fakes.guard_world import until
 from tests.fakes.instance import free_port
@@ -305,15 +305,15 @@ def test_answers_fit_into_a_line_and_are_paged(world: LookedAt) -> None:
         }
     found, after = dict[str, object](), ""
     while True:
-        answer = overview(world.connections, agents, after)
+        answer = overview(world.connections.records, agents, after)
         assert len(str(answer)) < 4000
         found |= dict(answer["agents"])  # type: ignore[call-overload]
         if answer["next"] is None:
             break
         after = str(answer["next"])
     assert list(found) == agents
-    assert overview(world.connections, ["new"], "")["agents"] == {"new": {"reach": "it was not checked yet"}}
-    one = of_agent(world.connections, "a-000")
+    assert overview(world.connections.records, ["new"], "")["agents"] == {"new": {"reach": "it was not checked yet"}}
+    one = of_agent(world.connections.records, "a-000")
     assert one["n"] == 39 and 0 < len(one["connections"]) < 39  # type: ignore[arg-type]
     with pytest.raises(NotFound):
-        of_agent(world.connections, "nobody")
+        of_agent(world.connections.records, "nobody")
