@@ -136,7 +136,7 @@ def ancestors(pid: int) -> set[int]:
 
 def own_line(*pids: int) -> frozenset[int]:
     """These processes, this one, and everything above them."""
-    return frozenset().union(*(ancestors(pid) for pid in (os.getpid(), *pids) if pid > 1))
+    return frozenset().union(*(ancestors(pid) for pid in {os.getpid(), *pids} if pid > 1))
 
 
 def raise_descriptors() -> None:
