@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Any, NewType
 
 from console.domain.budget import UNCAPPED, Halt, Limits, Usage
-from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.ids import AGENT_ID, CONTEXT_ID, ControlLevel
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity
+from console.domain.process.environment import check_agent_type
 
 AgentId = NewType("AgentId", str)
 ContextId = NewType("ContextId", str)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from console.domain.environment import PATH, Variable, checked_name, holds_secret, looks_secret
 from console.domain.errors import UsageProblem
+from console.domain.process.environment import PATH, Variable, checked_name, holds_secret, looks_secret
 
 FROM_LAUNCHER = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "TZ")
 """The only names whose value is taken from the launcher's own environment, and only with a plain value."""

@@ -15,11 +15,11 @@ from msgspec import Meta
 
 from console.domain.budget import parse_limit
 from console.domain.conversation import Program
-from console.domain.environment import check_agent_type, checked_name, looks_secret
 from console.domain.errors import ConsoleError
 from console.domain.guard import RETURN_WATCH_S
 from console.domain.message import Malformed, Message, parsed
 from console.domain.process.durable import replace_file
+from console.domain.process.environment import check_agent_type, checked_name, looks_secret
 from console.domain.roles.rights import AGENTS_UID
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9\[]\S*\Z")

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, UsageProblem
 from console.domain.message import Malformed, Message
 from console.domain.network import Narrowing
+from console.domain.process.environment import check_agent_type
 
 MAX_BYTES = 256 * 1024
 _HOST = re.compile(r"^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\Z")

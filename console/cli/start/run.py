@@ -20,9 +20,9 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
-from console.domain.environment import PATH
 from console.domain.errors import ExitCode, NotFound, UsageProblem
 from console.domain.process.account import named_here
+from console.domain.process.environment import PATH
 from console.wording.agent_kinds import EXAMPLE, STARTABLE
 from console.wording.limits import with_limits
 

@@ -22,9 +22,9 @@ from console.domain.budget import (
 )
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
-from console.domain.environment import check_agent_type
 from console.domain.errors import UsageProblem
 from console.domain.ids import CONTEXT_ID, ControlLevel
+from console.domain.process.environment import check_agent_type
 from console.domain.words import counted
 from console.enforcement import charging, limiting
 from console.enforcement.state import EngineState, Node

@@ -10,8 +10,8 @@ from pathlib import Path
 from console.api import messages as m
 from console.api.agents import programs as pm
 from console.domain.agent import LaunchRequest, SandboxKind
-from console.domain.environment import PATH
 from console.domain.errors import ConsoleError, Unavailable
+from console.domain.process.environment import PATH
 from console.sandbox.interface import Sandbox
 from console.services.budgets import measurable
 from console.services.hooks.program_hooks import own_servers

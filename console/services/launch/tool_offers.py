@@ -10,9 +10,9 @@ from pathlib import Path
 
 from console.domain.agent import Agent, SandboxKind
 from console.domain.engine.command import Record
-from console.domain.environment import PATH
 from console.domain.errors import ConsoleError, NotFound
 from console.domain.process.durable import replace_file
+from console.domain.process.environment import PATH
 from console.remotekill.keys import load_keys
 from console.sandbox import bubblewrap
 from console.sandbox.workspace.tools import Offer, offer, withdraw

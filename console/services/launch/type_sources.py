@@ -13,10 +13,10 @@ from console.api.agents.agent_types import SourcesFileView, SourcesView
 from console.api.policy import policy_data
 from console.domain.agent import Agent, AgentId, LaunchRequest
 from console.domain.conversation import started_as
-from console.domain.environment import check_agent_type
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.ids import ControlLevel
 from console.domain.network import LOOSEST, STRICTEST, Narrowing, NetworkMode, stricter_mode
+from console.domain.process.environment import check_agent_type
 from console.ledger.store import Ledger
 from console.policy.rules.declared import Declared
 from console.services.launch.environments import is_damaged, stored

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain.environment import PATH
 from console.domain.errors import Denied, UsageProblem
+from console.domain.process.environment import PATH
 from console.sandbox.environment import described, passed_on, scrub
 
 OURS = {"WATCHFLOOR_WORKSPACE": "/w/c1", "WATCHFLOOR_AGENT_ID": "a1", "AGENT_AUTH_TOKEN": "token"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from console.domain.environment import check_agent_type, checked_name, holds_secret, looks_secret
 from console.domain.errors import ConsoleError, Denied, UsageProblem
+from console.domain.process.environment import check_agent_type, checked_name, holds_secret, looks_secret
 
 SECRETS = [
     "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "GITHUB_TOKEN", "GH_PAT", "ANTHROPIC_API_KEY", "OPENAI_APIKEY", "PGPASSWORD", "DB_PASS",
