@@ -150,7 +150,12 @@ def not_watched_words(times: Iterable[Unwatched]) -> str:
 
 def _gap_words(one: Unwatched) -> str:
     since, until = clock_words(one.since), clock_words(one.until)
-    return f"from {since} to {until}" if since != until else f"for {one.until - one.since:.1f} s at {since}"
+    length = one.until - one.since
+    if length < 0:  # the clock was set back meanwhile, so no two of its times bound the gap
+        return f"for an unknown time after {since}, since the clock was set back"
+    if since != until:
+        return f"from {since} to {until}"
+    return f"for {length:.1f} s at {since}" if length >= 0.05 else f"for less than 0.1 s at {since}"
 
 
 def clock_words(at: float) -> str:

@@ -255,3 +255,18 @@ def test_a_gap_of_the_return_watch_within_one_second_is_said_by_its_length() -> 
     assert not_watched_words([Unwatched(at, at + 0.4)]) == f"Return watch: not watched for 0.4 s at {clock}"
     later = time.strftime("%H:%M:%S", time.localtime(at + 2))
     assert not_watched_words([Unwatched(at, at + 2)]) == f"Return watch: not watched from {clock} to {later}"
+
+
+@pytest.mark.parametrize("length", [0.0, 0.04])
+def test_a_gap_too_short_to_measure_is_not_said_to_be_empty(length: float) -> None:
+    at = 1_800_000_000.0
+    clock = time.strftime("%H:%M:%S", time.localtime(at))
+    assert not_watched_words([Unwatched(at, at + length)]) == f"Return watch: not watched for less than 0.1 s at {clock}"
+
+
+@pytest.mark.parametrize("length", [-0.3, -5.0])
+def test_a_gap_in_which_the_clock_was_set_back_has_no_false_end(length: float) -> None:
+    at = 1_800_000_000.0
+    clock = time.strftime("%H:%M:%S", time.localtime(at))
+    words = f"Return watch: not watched for an unknown time after {clock}, since the clock was set back"
+    assert not_watched_words([Unwatched(at, at + length)]) == words
