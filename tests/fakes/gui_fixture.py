@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 from console.api.agents.agent_types import SourcesFileView, SourcesView
 from console.api.armed import PathView
@@ -81,12 +82,17 @@ _LEVELS = ("contained", "managed", "contained", "adopted", "contained", "managed
 
 def burn(seed: int, rising: bool = False) -> list[float]:
     """24 slices of a believable burn."""
+    return list(_burn(seed, rising))
+
+
+@cache
+def _burn(seed: int, rising: bool) -> tuple[float, ...]:
     chance = random.Random(seed)
     level, out = chance.random(), []
     for at in range(24):
         level = max(0.02, level + chance.uniform(-0.25, 0.25))
         out.append(round(0.02 + (at / 24) ** 2 * 0.2 if rising else level * 0.05, 4))
-    return out
+    return tuple(out)
 
 
 def mockup_agents(now: float = NOW) -> list[AgentView]:

@@ -61,8 +61,9 @@ class FakeSupervisor:
         guard.desk = self
         self.status = fixture.status(time.time())
         self.switch = fixture.kill_switch(time.time())
+        killed = fixture.mockup_agents()
         self.receipts: dict[str, Receipt] = {
-            row.kill_id: fixture.receipt(fixture.mockup_agents(), proven=row.exit_code != 9, now=row.pressed_at + 124, kill_id=row.kill_id)
+            row.kill_id: fixture.receipt(killed, proven=row.exit_code != 9, now=row.pressed_at + 124, kill_id=row.kill_id)
             for row in self.switch.receipts
         }
         self.began = time.time()

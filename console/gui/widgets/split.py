@@ -68,7 +68,6 @@ def above(first: QWidget, second: QWidget, parent: QWidget, heights: tuple[int, 
     """Two lists, one above the other."""
     split = Split(Qt.Orientation.Vertical, first, second, parent)
     split.setHandleWidth(3)
-    split.setStyleSheet("QSplitter::handle { background: transparent; }")
     split.setSizes(heights)
     return split
 
