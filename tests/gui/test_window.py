@@ -744,3 +744,18 @@ def test_typing_in_the_palette_judges_no_action_again(make_house: Callable[..., 
         palette.field.setText(text)
     assert judged and len(judged) == len(set(judged)), "with 10,000 agents each judgement walks the fleet"
     palette.reject()
+
+
+def test_pages_are_made_when_they_are_first_opened_and_the_rest_by_themselves(
+    make_house: Make, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.window.pages.REST_MS", 10**6)
+    make_house()
+    first = open_window("fleet")
+    assert list(first.pages.there) == ["fleet", "approvals", "budgets"], "the first one, and those whose badge must not be missed"
+    first.goto("audit", "")
+    assert list(first.pages.there)[3:] == ["audit"]
+    qtbot.waitUntil(lambda: first.pages["audit"].is_ready())
+    monkeypatch.setattr("console.gui.window.pages.REST_MS", 1)
+    second = open_window("fleet")
+    qtbot.waitUntil(lambda: len(second.pages.there) == len(second.pages.kinds))

@@ -31,6 +31,7 @@ from console.gui.window.bars import Foot, TopBar
 from console.gui.window.help import HelpDialog
 from console.gui.window.keys import EVERYWHERE, Shortcuts
 from console.gui.window.nav import Nav
+from console.gui.window.pages import Pages
 from console.gui.window.palette import Found, KeySheet, Palette
 from console.gui.window.state import Frame, StateView
 from console.gui.window.sync import Sync
@@ -77,7 +78,8 @@ class Window(QWidget):
         self.port = GuardPort(self.wires.guard, places.state_dir if places else None, "console", "panic from the console", self)
         self.machine = PanicMachine(self.port)
         self.desk = Desk(requests, notices, self.fleet, self.switch, self.goto, time, self.port.end_suspects, self.sync.read_all)
-        self.pages: dict[str, Page] = {kind.spec.name: kind(self.desk, self) for kind in pages}
+        self.stack = QStackedWidget(self)
+        self.pages = Pages(pages, self.desk, self.stack, self.sync)
         self.page: Page | None = None
         self._build(places)
         frame = Frame(
@@ -99,40 +101,38 @@ class Window(QWidget):
         self.state = StateView(frame, self)
         self.shortcuts = Shortcuts(self, self.do)
         self.shortcuts.add(self.verbs())
-        for page in self.pages.values():
-            self.shortcuts.add(page.verbs, page.spec.name)
+        for kind in pages:
+            self.shortcuts.add(kind.verbs, kind.spec.name)
         self._connect()
 
     def _build(self, places: Places | None) -> None:
         self.plate = PanicControl(self.machine, self)
         self.top, self.foot = TopBar(self.plate, self), Foot(self)
         self.banner, self.strip, self.old, self.status = self.top.banner, self.foot.strip, self.foot.old, self.foot.status
-        self.nav = Nav([p.spec for p in self.pages.values() if p.spec.group], self)
-        self.stack = QStackedWidget(self)
-        for page in self.pages.values():
-            self.stack.addWidget(page)
+        self.nav = Nav([kind.spec for kind in self.pages.kinds.values() if kind.spec.group], self)
         column(self.top, (row(self.nav, (self.stack, 1)), 1), self.foot, on=self)
 
     def _connect(self) -> None:
         self.nav.chosen.connect(lambda name: self.goto(name, ""))
         self.top.search.clicked.connect(lambda: self.do("console.find"))
         self.sync.changed.connect(self._models_changed)
-        for page in self.pages.values():
-            self.sync.delta.connect(page.handle)
-            self.sync.resynced.connect(page.resync)
-            page.badge_changed.connect(
-                lambda page=page: self.nav.items[page.spec.name].show_badge(page.badge()) if page.spec.group else None
-            )
+        self.pages.made.connect(self._page_made)
         self.sync.named.connect(lambda: self.page.show_names() if self.page is not None else None)
         self._clock = every(self, 1000, self._second)
         self._clock.start()
 
     def start(self, page: str = "fleet") -> None:
         """Shows ``page`` and begins to talk to supervisor and guard."""
-        self.goto(page if page in self.pages else "fleet", "")
+        self.goto(page if page in self.pages.kinds else "fleet", "")
+        self.pages.begin()
         for notice in self.notices.all:
             self.strip.show_notice(notice)
         self.sync.start()
+
+    def _page_made(self, page: Page) -> None:
+        if page.spec.group:
+            page.badge_changed.connect(lambda: self.nav.items[page.spec.name].show_badge(page.badge()))
+            self.nav.items[page.spec.name].show_badge(page.badge())
 
     def adopt(self, places: Places) -> None:
         """An instance appeared after the console was opened."""
@@ -144,9 +144,9 @@ class Window(QWidget):
 
     def goto(self, name: str, argument: str) -> None:
         """Brings a page to the front; an unknown name is ignored."""
-        page = self.pages.get(name)
-        if page is None:
+        if name not in self.pages.kinds:
             return
+        page = self.pages[name]
         if self.page is not None and self.page is not page:
             self.page.on_hide()
         self.page = page
@@ -160,7 +160,7 @@ class Window(QWidget):
         """What the palette offers now: pages to go to, this page's actions, and what works everywhere."""
         places = [
             ActionSpec(f"go.{p.spec.name}", f"Go to {p.spec.title}", f"Ctrl+{number}")
-            for number, p in enumerate((p for p in self.pages.values() if p.spec.group), 1)
+            for number, p in enumerate((p for p in self.pages.kinds.values() if p.spec.group), 1)
         ]
         here = self.page.verbs if self.page else ()
         return [*here, *places, *(a for a in EVERYWHERE if all(a.title != own.title for own in here))]
@@ -171,14 +171,15 @@ class Window(QWidget):
             return "" if self.strip.notice else "There is no notice."
         by_role = why_not_by_role(action_id, self.switch.rights)
         if action_id == "console.new-agent":
-            return by_role or (self.pages["fleet"].why_not("fleet.run") if "fleet" in self.pages else "There is no fleet here.")
-        page = self._page_of(action_id)
+            return by_role or (self.pages["fleet"].why_not("fleet.run") if "fleet" in self.pages.kinds else "There is no fleet here.")
+        page = self.pages.there.get(self._page_of(action_id))  # one that was never opened says why not when it is
         return by_role or (page.why_not(action_id) if page is not None else "")
 
-    def _page_of(self, action_id: str) -> Page | None:
-        """The page that lists the action, the one in front before others."""
-        pages = [self.page] if self.page is not None else []
-        return next((p for p in (*pages, *self.pages.values()) if any(a.id == action_id for a in p.verbs)), None)
+    def _page_of(self, action_id: str) -> str:
+        """The name of the page that lists the action, the one in front before others; empty for none."""
+        front = [type(self.page)] if self.page is not None else []
+        kinds = (*front, *self.pages.kinds.values())
+        return next((kind.spec.name for kind in kinds if any(a.id == action_id for a in kind.verbs)), "")
 
     def do(self, action_id: str) -> None:
         """Carries an action out, from key, palette or button."""
@@ -201,7 +202,8 @@ class Window(QWidget):
             if action_id == "console.panic":
                 self.plate.setFocus()
             everywhere[action_id]()
-        elif (page := self._page_of(action_id)) is not None:
+        elif name := self._page_of(action_id):
+            page = self.pages[name]
             if page is not self.page:
                 self.goto(page.spec.name, "")
             if why_not := page.why_not(action_id):
@@ -222,8 +224,9 @@ class Window(QWidget):
         self.state.refresh()
         if self.page is not None:
             self.page.on_models()
-        for name, item in self.nav.items.items():
-            item.show_badge(self.pages[name].badge())
+        for name, page in self.pages.there.items():
+            if name in self.nav.items:
+                self.nav.items[name].show_badge(page.badge())
         self._show_keys()
 
     def _second(self) -> None:
@@ -239,8 +242,7 @@ class Window(QWidget):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self._clock.stop()
-        for page in self.pages.values():
-            page.on_close()
+        self.pages.close()
         self.sync.stop()
         self.wires.link.close()
         _leave_clipboard()
@@ -277,13 +279,14 @@ def _move_line(window: Window, by: int) -> None:
 
 def _everything(window: Window) -> list[ActionSpec]:
     """What the palette finds: what works here, then the actions of the other pages, each after the name of its page."""
-    others = [(p.spec.title, a) for p in window.pages.values() if p is not window.page for a in p.verbs if a.key or not a.cap]
+    kinds = [kind for kind in window.pages.kinds.values() if window.page is None or kind.spec is not window.page.spec]
+    others = [(kind.spec.title, a) for kind in kinds for a in kind.verbs if a.key or not a.cap]
     return [*window.verbs(), *(replace(a, title=f"{title}: {a.title}", key="", cap="") for title, a in others)]
 
 
 def _all_keys(window: Window) -> list[tuple[str, Sequence[ActionSpec]]]:
     here = len(window.page.verbs) if window.page else 0
-    return [("Everywhere", window.verbs()[here:]), *((p.spec.title, p.verbs) for p in window.pages.values() if p.verbs)]
+    return [("Everywhere", window.verbs()[here:]), *((kind.spec.title, kind.verbs) for kind in window.pages.kinds.values() if kind.verbs)]
 
 
 def _leave_clipboard() -> None:

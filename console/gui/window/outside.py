@@ -32,7 +32,7 @@ class Outside(QObject):
         window.sync.changed.connect(self._look)
         window.sync.follower.changed.connect(self._look)
         window.sync.follower.kill_began.connect(self.alerts.kill_began)
-        approvals = window.pages.get("approvals")
+        approvals = window.pages["approvals"] if "approvals" in window.pages.kinds else None
         if isinstance(approvals, ApprovalsPage):
             approvals.arrived.connect(self.alerts.asked)
             self._notified = Notified(window.desk.requests, window.switch, approvals.book, approvals.deciding.answers, self)

@@ -56,7 +56,12 @@ class Remembered:
         # Qt restores nothing where the screen is another, or its text larger: Panic stands at the right, and has to be on the screen.
         room = window.screen().availableSize()
         window.resize(window.size().boundedTo(QSize(room.width(), room.height() - _TITLE)))
-        for name, part in _parts(window):
+        for page in window.pages.there.values():
+            self._recall(page)
+        window.pages.made.connect(lambda page: self._recall(page))  # holds this too: a bound method would not
+
+    def _recall(self, page: Page) -> None:
+        for name, part in _parts(page):
             try:
                 found = json.loads(str(self._kept.value(f"pages/{name}", "{}")))
             except ValueError:
@@ -69,7 +74,7 @@ class Remembered:
         self._kept.setValue("window/geometry", window.saveGeometry())
         if window.page is not None and window.page.spec.group:
             self._kept.setValue("window/page", window.page.spec.name)
-        for name, part in _parts(window):
+        for name, part in (one for page in window.pages.there.values() for one in _parts(page)):
             words = json.dumps(part.remembered())
             self._kept.setValue(f"pages/{name}", words if len(words) <= _LONGEST else "{}")
         self._kept.sync()
@@ -81,12 +86,13 @@ def kept_parts(page: Page) -> list[Pills | SearchField]:
     return [part for part in found if part.kept]
 
 
-def _parts(window: Window) -> list[tuple[str, Memory]]:
-    """What each page keeps itself, its filters and tabs, columns and order of every list by its name, and the lines between parts."""
-    own = [(name, page.memory) for name, page in window.pages.items() if page.memory is not None]
-    filters = [(f"{name}.{part.kept}", part) for name, page in window.pages.items() for part in kept_parts(page)]
-    lists = [(name, view) for name, page in window.pages.items() for view in page.findChildren(RowView) if view.accessibleName()]
-    lines = [(f"{name}.line{at}", line) for name, page in window.pages.items() for at, line in enumerate(page.findChildren(Split))]
-    titles = [(f"{name}.{view.accessibleName()}", view.titles) for name, view in lists]
-    orders = [(f"{name}.{view.accessibleName()}.order", view.order) for name, view in lists]
+def _parts(page: Page) -> list[tuple[str, Memory]]:
+    """What a page keeps itself, its filters and tabs, columns and order of every list by its name, and the lines between parts."""
+    name = page.spec.name
+    own = [(name, page.memory)] if page.memory is not None else []
+    filters = [(f"{name}.{part.kept}", part) for part in kept_parts(page)]
+    lists = [view for view in page.findChildren(RowView) if view.accessibleName()]
+    lines = [(f"{name}.line{at}", line) for at, line in enumerate(page.findChildren(Split))]
+    titles = [(f"{name}.{view.accessibleName()}", view.titles) for view in lists]
+    orders = [(f"{name}.{view.accessibleName()}.order", view.order) for view in lists]
     return [*own, *filters, *titles, *orders, *lines]

@@ -1,0 +1,74 @@
+"""The pages of a window. A page is made when it is first asked for, so that the first one is on screen at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QStackedWidget
+
+from console.gui.pages.interface import Desk, Page
+from console.gui.timers import once
+from console.gui.window.sync import Sync
+
+SOON = ("approvals", "budgets")
+"""Pages whose badge a person must not miss: made with the first one."""
+REST_MS, PAUSE_MS = 1500, 100
+"""When the others begin to be made after the start, for their badges, and how long the window is left alone between two."""
+
+
+class Pages(QObject):
+    """By name, in the order of the navigation. To look one up makes it."""
+
+    made = Signal(object)
+    """A page was made: it is in the stack and hears of every change from now on."""
+
+    def __init__(self, kinds: Sequence[type[Page]], desk: Desk, stack: QStackedWidget, sync: Sync) -> None:
+        super().__init__(stack)
+        self.kinds: Mapping[str, type[Page]] = {kind.spec.name: kind for kind in kinds}
+        self.there: dict[str, Page] = {}
+        """Those that were made."""
+        self._desk, self._stack, self._sync = desk, stack, sync
+        self._begun = False
+        self._rest = once(self, REST_MS, self._make_next)
+
+    def __getitem__(self, name: str) -> Page:
+        if name not in self.there:
+            page = self.there[name] = self.kinds[name](self._desk, self._stack)
+            self._stack.addWidget(page)
+            self._sync.delta.connect(page.handle)
+            self._sync.resynced.connect(page.resync)
+            self.made.emit(page)
+            if self._begun:
+                page.resync()
+        return self.there[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kinds)
+
+    def values(self) -> list[Page]:
+        """Every page, made now if it has to be."""
+        return [self[name] for name in self.kinds]
+
+    def items(self) -> list[tuple[str, Page]]:
+        """The same with their names."""
+        return [(name, self[name]) for name in self.kinds]
+
+    def begin(self) -> None:
+        """The window begins to talk; the first page was made."""
+        for name in SOON:
+            if name in self.kinds:
+                self[name]
+        self._begun = True
+        self._rest.start()
+
+    def close(self) -> None:
+        """The window closes."""
+        self._rest.stop()
+        for page in self.there.values():
+            page.on_close()
+
+    def _make_next(self) -> None:
+        if left := [name for name in self.kinds if name not in self.there]:
+            self[left[0]]
+            self._rest.start(PAUSE_MS)
