@@ -116,7 +116,7 @@ class Window(QWidget):
         self.nav.chosen.connect(lambda name: self.goto(name, ""))
         self.top.search.clicked.connect(lambda: self.do("console.find"))
         self.sync.changed.connect(self._models_changed)
-        self.pages.made.connect(self._page_made)
+        self.pages.made.connect(lambda page: _show_badges(self.nav, page))
         self.sync.named.connect(lambda: self.page.show_names() if self.page is not None else None)
         self._clock = every(self, 1000, self._second)
         self._clock.start()
@@ -128,11 +128,6 @@ class Window(QWidget):
         for notice in self.notices.all:
             self.strip.show_notice(notice)
         self.sync.start()
-
-    def _page_made(self, page: Page) -> None:
-        if page.spec.group:
-            page.badge_changed.connect(lambda: self.nav.items[page.spec.name].show_badge(page.badge()))
-            self.nav.items[page.spec.name].show_badge(page.badge())
 
     def adopt(self, places: Places) -> None:
         """An instance appeared after the console was opened."""
@@ -247,6 +242,13 @@ class Window(QWidget):
         self.wires.link.close()
         _leave_clipboard()
         super().closeEvent(event)
+
+
+def _show_badges(nav: Nav, page: Page) -> None:
+    """Of a page that was just made, now and from now on."""
+    if item := nav.items.get(page.spec.name):
+        page.badge_changed.connect(lambda: item.show_badge(page.badge()))
+        item.show_badge(page.badge())
 
 
 def _fitting(window: Window) -> dict[str, Callable[[], object]]:
