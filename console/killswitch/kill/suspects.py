@@ -34,6 +34,8 @@ END_S = 2.0
 _WORDS = re.compile(r"[^\s'\"`;|&<>(),=]+")
 _ORDINARY = re.compile(r"-|/dev/|[a-z]+(-[a-z]+)*\Z")
 """An option, a device, or plain words (``bg-spare``): other sessions of the same program have them as well."""
+_OF_OPERATORS = re.compile(r"(?:[\s/'\"]watchfloor|-m console) [a-z]")
+"""A command of ours names agents and stands in their folders. An agent's work gains nothing by looking like one: it may leave both out."""
 _COMMON_FOLDERS = frozenset({"/", "/root", "/tmp", "/home", "/var", "/usr", "/run", "/opt", "/srv"})  # noqa: S108 - names only
 SELECTED = ("marker", "arguments")
 """What a suspect is preselected by; a working folder alone is shared by too many."""
@@ -228,6 +230,8 @@ def _link(record: Record, pid: int, command: str, tokens: Collection[str]) -> tu
             return "marker", "its environment names the agent"
     except OSError:
         pass  # it does not let itself be read: its command line may still tell
+    if _OF_OPERATORS.search(command):
+        return "", ""
     words = set(_WORDS.findall(command))
     if record.agent_id in words:
         return "marker", "its arguments name the agent"

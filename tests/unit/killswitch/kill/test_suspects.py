@@ -78,6 +78,18 @@ def test_an_argument_of_the_agent_and_its_marker_preselect_and_a_folder_alone_do
     assert f"process {os.getpid()}" in one.why
 
 
+def test_a_command_of_an_operator_that_names_the_agent_is_none_unless_it_carries_the_marker(start: Start, tmp_path: Path) -> None:
+    waits = ("-c", "import time; time.sleep(600)")
+    asked = start(sys.executable, *waits, "/usr/bin/watchfloor", "kill", "a-1", cwd=tmp_path)
+    shell = start("/bin/sh", "-c", "read x; watchfloor kill a-1", cwd=tmp_path, stdin=subprocess.PIPE)
+    named = start(sys.executable, *waits, "a-1")
+    marked = start(sys.executable, *waits, "/usr/bin/watchfloor", "kill", "a-1", env={"WATCHFLOOR_AGENT_ID": "a-1"})
+    seen = found(kept(folders=str(tmp_path)))
+    assert shell.stdin is not None
+    shell.stdin.close()
+    assert not {asked.pid, shell.pid} & seen.keys() and {named.pid, marked.pid} <= seen.keys()
+
+
 def test_what_ran_before_the_connection_is_none(start: Start, work: str) -> None:
     before = start("/bin/sleep", work)
     assert before.pid not in found(kept(work, since=ticks_now() + 1000))
