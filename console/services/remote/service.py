@@ -16,6 +16,7 @@ from console.api import messages as m
 from console.api.armed import PathView
 from console.domain.errors import Conflict, ConsoleError, NotFound
 from console.domain.guard import LEASE_S, LOCAL_WORST_S
+from console.domain.headline import headline_of
 from console.domain.kill import Receipt, receipt_from_json
 from console.domain.verdict import Verdict, verdict
 from console.domain.words import listed
@@ -303,7 +304,9 @@ def _host_view(host: str, receipt: dict[str, Any] | None, why: str) -> m.HostVie
     survivors, at, kill_id = (body.get(k) for k in ("survivors", "pressed_at", "kill_id"))
     found: Verdict | None = None
     with suppress(KeyError, TypeError, ValueError, AttributeError, OSError, OverflowError):  # a receipt of any shape
-        found = verdict(receipt_from_json(body))
+        claimed = receipt_from_json(body)
+        headline_of(claimed)  # what cannot be said in words is no receipt
+        found = verdict(claimed)
     is_moment = isinstance(at, int | float) and not isinstance(at, bool) and 0 <= at < LATEST
     return m.HostView(
         host=host[:253],
