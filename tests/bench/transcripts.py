@@ -30,6 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from console.settings.places import find_places  # noqa: E402
 from console.sources.kinds import TRANSCRIPTS, VENDORS  # noqa: E402
 from console.sources.spend.rates import RateBook  # noqa: E402
 from console.sources.spend.reader import SpendReader  # noqa: E402
@@ -85,6 +86,7 @@ def measure(folder: Path, peer: Path, size: int, rounds: int) -> int:
         said["ours"] = sum(one.cost_usd for one in store.sums("day"))
 
     def process() -> None:
+        find_places(str(folder / "state"), create=True)  # the verb asks an instance
         command = [sys.executable, "-m", "console", "cost", "--state-dir", str(folder / "state"), "--home", str(home), "--json"]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
         said["verb"] = json.loads(done.stdout)["total_cost_usd"]
