@@ -153,28 +153,28 @@ class LadderDesk:
         raise _over(ended, self._core.state, proven_dead(self._stop.receipts()))
 
     async def _freeze(self, found: Plan, reason: str, by: str) -> m.ActView:
-        """Freezes until nothing in the scope is left running: what was starting is frozen as soon as it runs."""
-        state, rounds = self._core.state, 0
+        """Freezes until nothing is left running: what was starting, or asked for by one that is frozen now, is frozen once it runs."""
+        state, looked, excluded = self._core.state, False, found.excluded
         frozen: dict[str, str] = {}
-        excluded = found.excluded
         if found.scope.is_everything:  # one word to the guard: nobody slips between two
             await self._tell_guard("freeze", "all", by)
-        while rounds < ROUNDS:
+        for _ in range(ROUNDS):
             starting = [i for i in found.ids if state.agents[i].state is AgentState.STARTING]
             ready = [i for i in found.ids if i not in frozen and i not in starting]
             for chunk in _chunks(ready):
                 frozen |= await self._freeze_some(chunk, by)
-            if not starting and not ready:
+            if looked and not starting and not ready:
                 break
-            rounds += 1
+            if looked := not starting and not ready:
+                await self._look_at_guard()  # from now on who is frozen starts nobody: what it started until then is looked for once more
             await asyncio.sleep(0.05 if starting else 0)
             found = _again(state, found)
         frozen |= await self._not_confirmed([i for i, words in frozen.items() if not words])
         await self._look_at_guard()
-        self._record(found, [i for i, words in frozen.items() if not words], reason, by)
-        left = {str(i): "it is still starting" for i in found.ids if i not in frozen}
         done = [i for i, words in frozen.items() if not words]
-        return m.ActView(agents=done, failed={i: w for i, w in frozen.items() if w} | left, excluded=excluded)
+        self._record(found, done, reason, by)
+        failed = {i: w for i, w in frozen.items() if w} | {str(i): "it is still starting" for i in found.ids if i not in frozen}
+        return m.ActView(agents=done, failed=failed, excluded=excluded)
 
     async def _freeze_some(self, ids: list[AgentId], by: str) -> dict[str, str]:
         answer = await self._tell_guard("freeze", [str(i) for i in ids], by)
