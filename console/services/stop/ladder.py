@@ -35,7 +35,7 @@ from console.services.network.isolation import SHARED
 from console.services.observe.process_counts import Counting
 from console.services.records.record_writer import Scribe
 from console.services.stop.freeze_status import unconfirmed
-from console.services.stop.service import CHUNK, StopDesk, proven_dead, together
+from console.services.stop.service import CHUNK, StopDesk, ends, together
 from console.settings.places import Places
 
 COUNT_S = 1.0
@@ -150,7 +150,7 @@ class LadderDesk:
         alive = await asyncio.to_thread(lambda: [agent.agent_id for agent in ended if _runs(self._guard, agent.agent_id)])
         if alive:
             return await self._stop.zero(await self._stop.press(alive, reason, by), ACT_S)
-        raise _over(ended, self._core.state, proven_dead(self._stop.receipts()))
+        raise _over(ended, self._core.state, self._stop.receipts())
 
     async def _freeze(self, found: Plan, reason: str, by: str) -> m.ActView:
         """Freezes until nothing is left running: what was starting, or asked for by one that is frozen now, is frozen once it runs."""
@@ -313,10 +313,12 @@ def _outcome(found: Plan, answer: m.ActView, reason: str, by: str) -> Record:
     return Record(by, "isolate.outcome", what[:1000], verdict="failed" if left else "ok", agent_id=first, data=data, must=True)
 
 
-def _over(ended: list[Agent], state: EngineState, proven: Collection[AgentId]) -> AlreadyEnded:
+def _over(ended: list[Agent], state: EngineState, receipts: Collection[Receipt]) -> AlreadyEnded:
+    confirmed, doubted = ends(receipts)
     why = f" ({ended[0].state_reason})" if ended[0].state_reason else ""
     who = f"{ended[0].agent_id} has already ended{why}" if len(ended) == 1 else f"All {len(ended)} agents have already ended"
-    unsure = [(agent.agent_id, doubt) for agent in ended if agent.agent_id not in proven and (doubt := _doubt_of_end(agent, state))]
+    doubts = ((agent.agent_id, _doubt_of_end(agent, state, doubted)) for agent in ended if agent.agent_id not in confirmed)
+    unsure = [(agent_id, doubt) for agent_id, doubt in doubts if doubt]
     if not unsure:
         return AlreadyEnded(f"{who}: nothing of {'it' if len(ended) == 1 else 'them'} runs.", "Nothing is left to kill.")
     named = ", ".join(agent_id for agent_id, _ in unsure[:5]) if len(ended) > 1 else "it"
@@ -326,10 +328,12 @@ def _over(ended: list[Agent], state: EngineState, proven: Collection[AgentId]) -
     return answer
 
 
-def _doubt_of_end(agent: Agent, state: EngineState) -> str:
+def _doubt_of_end(agent: Agent, state: EngineState, doubted: Collection[AgentId]) -> str:
     """Why the end of its first process is not the end of all that it started; empty when the kernel held the whole agent."""
     if agent.control_level is ControlLevel.OBSERVED:
         return "it was only observed, so that nothing held what it started"
+    if agent.agent_id in doubted and agent.agent_id not in state.best_effort:
+        return "its receipt does not prove it"
     # Only what this supervisor saw itself: of an agent that ended before it began, nothing says what held it.
     is_known = agent.agent_id in state.best_effort or agent.agent_id in state.proven or agent.process is None
     return state.best_effort.get(agent.agent_id, "") if is_known else "it ended before this supervisor began, and no receipt confirms it"

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from console.domain.agent import AgentId, AgentState
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
-from console.domain.errors import Conflict, ConsoleError, TimedOut
+from console.domain.errors import Conflict, ConsoleError, ExitCode, TimedOut
 from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus, Target, worst_outcomes
 from console.domain.ladder import Reach, Scope
 from console.domain.process.durable import make_folder
-from console.domain.verdict import judged
+from console.domain.verdict import judged, verdict
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kill.receipt import new_kill_id
 from console.services.daemons.service import DaemonService
@@ -418,6 +418,17 @@ def proven_dead(receipts: Iterable[Receipt]) -> frozenset[AgentId]:
         for agent_id, outcome in worst_outcomes(receipt.targets).items():
             (proven if outcome is Outcome.PROVEN_ZERO else doubted).add(agent_id)
     return frozenset(map(AgentId, proven - doubted))
+
+
+def ends(receipts: Collection[Receipt]) -> tuple[frozenset[AgentId], frozenset[AgentId]]:
+    """(agents whose end complete receipts confirm, agents in a complete receipt that is not proven).
+
+    The kernel's word on one agent is not enough where the second look failed, or where a killed session ran again.
+    """
+    complete = [receipt for receipt in receipts if receipt.complete]
+    open_ones = (receipt for receipt in complete if verdict(receipt).exit_code is ExitCode.NOT_PROVEN)
+    doubted = frozenset(AgentId(target.agent_id) for receipt in open_ones for target in receipt.targets)
+    return proven_dead(complete) - doubted, doubted
 
 
 def together(receipts: list[Receipt], open_ids: list[AgentId]) -> Receipt:

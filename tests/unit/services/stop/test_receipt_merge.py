@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from console.domain.agent import AgentId
 from console.domain.errors import ExitCode
-from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Survivor, Target
+from console.domain.kill import Outcome, Receipt, Return, Step, StepName, StepStatus, Survivor, Target
 from console.domain.verdict import verdict
-from console.services.stop.service import DETAIL_LENGTH, together
+from console.services.stop.service import DETAIL_LENGTH, ends, together
 
 
 def receipt(kill_id: str, **statuses: StepStatus) -> Receipt:
@@ -78,3 +78,18 @@ def test_whoever_still_starts_makes_it_unproven() -> None:
     merged = together([receipt("1")], [AgentId("a-9")])
     assert not merged.verified_zero and merged.targets[-1].agent_id == "a-9" and "still starting" in merged.targets[-1].evidence["why"]
     assert verdict(merged).exit_code is ExitCode.NOT_PROVEN
+
+
+def test_an_end_is_confirmed_by_a_complete_receipt_that_nothing_speaks_against() -> None:
+    again = Return("a-4", "s", 7, 70, 1, "tmux", "claude", 9.0, "marker", True, True, True, "why")
+    receipts = [
+        receipt("1"),
+        receipt("2", second_look=StepStatus.UNKNOWN),
+        replace(receipt("3"), survivors=(Survivor("a-3", 7, "D", "nfs", "x", "why"),)),
+        replace(receipt("4"), returns=(again,)),
+        replace(receipt("5"), complete=False),
+        receipt("6", rotate=StepStatus.FAILED),
+    ]
+    assert [set(map(str, part)) for part in ends(receipts)] == [{"a-1", "a-6"}, {"a-2", "a-3", "a-4"}]
+    assert set(map(str, ends([*receipts, replace(receipt("1"), kill_id="later", returns=(again,))])[0])) == {"a-6"}, "one doubt is enough"
+    assert ends([]) == (frozenset(), frozenset())
