@@ -7,6 +7,7 @@ import os
 from PySide6.QtCore import QCoreApplication, QObject, QSocketNotifier, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
+from console.gui.garbage import collect_in_thread_of
 from console.gui.models.switch import Switch
 from console.gui.notices import Notices
 from console.gui.theme import fonts, style
@@ -18,7 +19,7 @@ from console.gui.window.remembered import Remembered
 from console.panic.display import check_display
 from console.settings.places import find_places
 
-_FONTS = "watchfloorFonts"
+_SET_UP = "watchfloorSetUp"
 
 
 def make_application(theme: style.Choice) -> QApplication:
@@ -29,9 +30,10 @@ def make_application(theme: style.Choice) -> QApplication:
     QCoreApplication.setApplicationName("Watchfloor")
     app.setDesktopFileName("watchfloor")
     app.setLayoutDirection(Qt.LayoutDirection.LeftToRight)  # the words are English and much is painted: half a mirror would be read wrong
-    if not app.property(_FONTS):
+    if not app.property(_SET_UP):
         fonts.load_fonts()
-        app.setProperty(_FONTS, True)
+        collect_in_thread_of(app)
+        app.setProperty(_SET_UP, True)
     style.apply(app, style.chosen(theme, app))
     return app
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import QObject, QSettings, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QWidget
@@ -759,3 +761,25 @@ def test_pages_are_made_when_they_are_first_opened_and_the_rest_by_themselves(
     monkeypatch.setattr("console.gui.window.pages.REST_MS", 1)
     second = open_window("fleet")
     qtbot.waitUntil(lambda: len(second.pages.there) == len(second.pages.kinds))
+
+
+def test_what_a_window_left_is_collected_in_its_own_thread_however_much_another_makes(
+    make_house: Make, open_window: Open, qtbot: QtBot
+) -> None:
+    make_house("1")
+    open_window("fleet")
+    ended_in = list[int]()
+
+    def leave_a_ring() -> None:
+        ring = QObject()
+        ring.again = ring  # type: ignore[attr-defined]
+        weakref.finalize(ring, lambda: ended_in.append(threading.get_ident()))
+
+    leave_a_ring()
+    others = threading.Thread(target=lambda: [[[]] for _ in range(300_000)])
+    others.start()
+    others.join()
+    assert not ended_in, "a widget that ends in another thread takes the window down with it"
+    kept: list[list[object]] = [[] for _ in range(2_000)]
+    qtbot.waitUntil(lambda: bool(ended_in))
+    assert kept and ended_in == [threading.get_ident()]

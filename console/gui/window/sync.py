@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from functools import partial
 
@@ -13,6 +12,7 @@ from console.api import endpoints as ep
 from console.api.messages import Delta, FleetView, StatusView
 from console.api.records import AccountsView, VerifyBody
 from console.domain.errors import ConsoleError, Unreachable
+from console.gui import garbage
 from console.gui.link.events import Events
 from console.gui.models.facts import News
 from console.gui.models.fleet import Fleet
@@ -148,7 +148,7 @@ class Sync(QObject):
         fleet.spend_today_usd, fleet.burn_usd_per_h = view.spend_today_usd, view.burn_usd_per_h
         fleet.replace(view.agents, view.seq)
         if len(view.agents) >= MANY:
-            _spare_the_collector()
+            garbage.spare()
         self._heard()
         if view.seq < self._missed_to:
             self.read_all()
@@ -221,13 +221,3 @@ def _names_came(then: Callable[[], object], view: AccountsView) -> None:
         if isinstance(widget, QAbstractItemView):
             widget.viewport().update()
     then()
-
-
-def _spare_the_collector() -> None:
-    """What a whole reading brought stays: a round over 100,000 agents, in whichever thread, stops the window for 0.1 s and finds nothing.
-
-    A newer reading replaces them by count of references; what the earlier one set aside is looked through again from then on.
-    """
-    gc.unfreeze()
-    gc.collect(1)
-    gc.freeze()
