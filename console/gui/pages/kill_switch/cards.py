@@ -292,11 +292,11 @@ class Rungs(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawEllipse(QPointF(12, y + 28), 11, 11)
             draw_mark(painter, shape, QRectF(8, y + 24, 8, 8), colour)
-            draw_text(
-                painter, QRectF(36, y + 9, 220, 18), title, fonts.ui(13, fonts.MEDIUM), colours.danger if number == 2 else colours.text
-            )
-            room = self.width() - 36 - 226
-            draw_text(painter, QRectF(36, y + 28, room, 16), f"{words}; {undone}", fonts.ui(12), colours.text2)
+            face, room = fonts.ui(13, fonts.MEDIUM), self.width() - 36 - 226
+            draw_text(painter, QRectF(36, y + 9, room, 18), title, face, colours.danger if number == 2 else colours.text)
+            after = fonts.metrics(face).horizontalAdvance(title) + 10
+            draw_text(painter, QRectF(36 + after, y + 9, room - after, 18), undone, fonts.ui(12), colours.text2)
+            draw_text(painter, QRectF(36, y + 28, room, 16), words, fonts.ui(12), colours.text2)
         box = QRectF(self.width() - 108, 56 * 2, 108, 56)
         draw_text(painter, box.adjusted(0, 11, 0, -29), "Panic, top right,", fonts.ui(11, fonts.MEDIUM), colours.text, right=True)
         draw_text(painter, box.adjusted(0, 28, 0, -12), "kills all and blocks", fonts.ui(11), colours.text2, right=True)

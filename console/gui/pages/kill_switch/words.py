@@ -18,8 +18,8 @@ PATH_STATES = {
     "unavailable": ("Not on this host", "ring", "text2"),
 }
 LEVELS = {
-    "contained": ("container cgroup, engine", "confirmed dead"),
-    "managed": ("own cgroup or namespace", "confirmed dead"),
+    "contained": ("cgroup of its sandbox", "confirmed dead"),
+    "managed": ("cgroup or namespace", "confirmed dead"),
     "adopted": ("moved to our cgroup", "confirmed dead"),
     "observed": ("signals by pid", "best effort at most"),
     "best_effort": ("signals by pid", "best effort, not confirmed"),
