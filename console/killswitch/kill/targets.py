@@ -145,15 +145,12 @@ class Aim:
             return self.engine_says_gone is True
         entry = held.entry
         if held.leaf is None and held.container is None and entry.pid_namespace:
-            return self._is_empty(entry.pid_namespace)
+            try:
+                return not processes.members(entry.pid_namespace)
+            except OSError as error:
+                self.why = f"Its PID namespace could not be looked at: {error.strerror}."
+                return False
         return bool(entry.leaf or entry.container_leaf or entry.pid)
-
-    def _is_empty(self, namespace: int) -> bool:
-        try:
-            return not processes.members(namespace)
-        except OSError as error:
-            self.why = f"Its PID namespace could not be looked at: {error.strerror}."
-            return False
 
     def settle(self, ms: float) -> bool:
         """Looks once; True when the target is zero (now or before)."""
@@ -205,10 +202,9 @@ class Aim:
             return []
         found = []
         for pid in [*(self.held.pids()[:200] if self.held else []), *(stray.pid for stray in self.loose if stray.is_alive())]:
-            letter = processes.state(pid)
             if not processes.is_alive(pid):
                 continue
-            why = "SIGKILL is pending" if processes.kill_is_pending(pid) else self.why
+            letter, why = processes.state(pid), "SIGKILL is pending" if processes.kill_is_pending(pid) else self.why
             found.append(Survivor(self.agent_id, pid, letter, processes.wait_channel(pid), processes.command_line(pid)[:200], why))
         return found
 

@@ -80,10 +80,7 @@ def why_unknown(recorded: Place, *, folder: str, is_open: bool, pid: int, is_loo
 
 def is_mounted(folder: Path) -> bool:
     """Whether the cgroup tree that a folder was in is there: its nearest ancestor that exists is a cgroup."""
-    for above in folder.parents:
-        if above.is_dir():
-            return (above / "cgroup.procs").exists()
-    return False
+    return next(((above / "cgroup.procs").exists() for above in folder.parents if above.is_dir()), False)
 
 
 NO_RECORD = "the guard's record did not know it: what it may have outside its cgroup is unknown"
@@ -184,16 +181,22 @@ class Held:
         return why_unknown(recorded, folder=folder, is_open=is_open, pid=entry.pid, is_loose=bool(entry.why_best_effort), is_held=is_held)
 
     def contradicted(self) -> str:
-        """Why its record cannot be its own: its first process is not where the record says that all of it is. Empty: it is."""
+        """Why its record cannot be its own: its first process is not where the record says that all of it is. Empty: it is.
+
+        A first process that has ended, reaped or not, bears out nothing that the record says: it is let go of.
+        """
         entry, init = self.entry, self.init
-        if init is None or not init.is_alive():
+        if init is None:
             return ""
         # bubblewrap hides its namespace from its own account; how deep it lies can be read all the same.
         namespace, depth = processes.pid_namespace(init.pid), processes.namespace_depth
         is_inside = namespace == entry.pid_namespace if namespace is not None else depth(init.pid) > depth("self")
-        is_elsewhere = entry.pid_namespace and not is_inside
-        is_lost = (entry.leaf and self.leaf is None) or (entry.container_leaf and self.container is None)
-        return CONTRADICTED if (is_elsewhere or (is_lost and not self.unopened)) and init.is_alive() else ""
+        is_lost = not self.unopened and ((entry.leaf and self.leaf is None) or (entry.container_leaf and self.container is None))
+        if init.is_alive():
+            return CONTRADICTED if is_lost or (entry.pid_namespace and not is_inside) else ""
+        init.close()
+        self.init = None
+        return ""
 
     def follow(self) -> Closure | None:
         """The look-out for its descendants; None where cgroup or PID namespace make it needless."""
@@ -316,10 +319,11 @@ class Registry:
         for entry in entries:
             held = self.held[entry.agent_id] = Held(entry)
             held.open()
+            why = held.contradicted()
             place, doubts, over = self._recorded
             held.seen_over = entry.agent_id in over
             held.doubt = doubts.get(entry.agent_id) or held.unseen(place)
-            if why := held.contradicted():
+            if why:
                 held.doubt, held.entry = held.doubt or why, replace(entry, loose=entry.loose or NO_RECORD)  # looked for by descent too
         known = {entry.leaf for entry in entries}
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,12 @@ from typing import Any
 import pytest
 
 from console.domain.kill import Outcome
+from console.domain.verdict import verdict
 from console.killswitch.client import without_guard
+from console.killswitch.client.kill import press_without_guard
 from console.killswitch.client.without_guard import LaunchedAgent, read_launched
-from console.killswitch.store.registry import Entry
+from console.killswitch.kernel.processes import start_ticks
+from console.killswitch.store.registry import Entry, Held, Registry
 
 AGENTS = "CREATE TABLE agents (agent_id, control_level, live, state, process, container_id, started_at)"
 RECORDS = "CREATE TABLE records (at, kind, agent_id)"
@@ -94,3 +99,21 @@ def test_an_agent_is_a_target_when_the_registry_lacks_it_or_has_another_process_
     box = LaunchedAgent("a", "contained", 5, 7, "c0ffee")
     assert box.aim_beside(Entry("a", "container", "contained", 1, container_id="c0ffee")) is None
     assert box.aim_beside(Entry("a", "container", "contained", 1, container_id="beef")) is not None
+
+
+def test_a_first_process_that_is_only_not_reaped_yet_bears_out_no_record(tmp_path: Path) -> None:
+    """A forged namespace is empty. Ledger and audit log alone say what ran."""
+    guard_dir = tmp_path / "guard"
+    guard_dir.mkdir()
+    with subprocess.Popen(["/bin/sleep", "60"]) as dying:
+        ticks = start_ticks(dying.pid)
+        assert ticks is not None
+        registry = Registry(guard_dir)
+        forged = Entry("a-1", "process", "managed", 1, confirmed=True, pid=dying.pid, start_ticks=ticks, pid_namespace=4_000_000_000)
+        registry.held["a-1"] = Held(forged)
+        registry.save()
+        ledger(tmp_path, ("a-1", "managed", 1, "running", process(dying.pid, ticks), ""))
+        dying.kill()
+        os.waitid(os.P_PID, dying.pid, os.WEXITED | os.WNOWAIT)
+        receipt = press_without_guard(tmp_path, tmp_path, "0a1b2c3d", "all", "test", "ann")
+    assert Outcome.NOT_PROVEN in {target.outcome for target in receipt.targets} and not verdict(receipt).verified_zero
