@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import functools
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from console.domain.calls.permission import Verdict
+from console.domain.calls.permission import DangerClass, Verdict
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
 from console.policy.files.walk import WHOLE, Way
@@ -39,7 +40,7 @@ from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, fed, simple_commands
 from console.policy.shell.moves import Moves
 from console.policy.shell.named_files import beyond, denied_reads, has_too_many, texts_in, written
-from console.policy.shell.plain import is_rewritten
+from console.policy.shell.plain import is_rewritten, why_not
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
 
@@ -62,6 +63,8 @@ class Place:
     """Quoted texts around it that a program of the workspace may run."""
     started: bool = False
     """A program of the workspace starts it: a bare name that this machine does not have is one of the workspace's."""
+    written: tuple[str, ...] = ()
+    """What commands before it in the same text write: files, and folders with all that is copied there."""
 
 
 _NOTHING_KNOWN = NothingKnown()
@@ -128,11 +131,11 @@ class ShellJudge:
         try:
             simples = simple_commands(text)
         except Refused as error:
-            return self._plainer(text, place) or denied("parse", "static shell only", error.why, text[:200])
+            return self._plainer(text, place) or denied("parse", "static shell only", why_not(text, error.why), text[:200])
         if any(is_rewritten(simple.argv) for simple in simples) and (plain := self._plainer(text, place)) is not None:
             return plain
         parts, steps = list[Part](), list[Step]()
-        before, moves = "", Moves(self._policy, self._files, place.cwd, is_strict=not self._work.programs)
+        before, moves, made = "", Moves(self._policy, self._files, place.cwd, is_strict=not self._work.programs), place.written
         for at, simple in enumerate(simples):
             parts += moves.joined(simple, _source(text, simple))
             if simple.argv[0] == "cd":
@@ -140,11 +143,12 @@ class ShellJudge:
                 before = before or simple.joined
                 continue
             # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
-            joined = (before or simple.joined) if steps else ""
+            joined, known = (before or simple.joined) if steps else "", len(parts)
             for cwd in moves.folders:
-                found, step = self._simple(simple, replace(place, cwd=cwd), _source(text, simple), joined)
+                found, step = self._simple(simple, replace(place, cwd=cwd, written=made), _source(text, simple), joined)
                 parts += found
                 steps.append(step)
+            made += tuple(name for part in parts[known:] if part.action == "write" and part.use == "write" for name in part.names)
             before = ""
         is_certain = not (moves.is_uncertain or any(simple.behind for simple in simples))
         return worst(parts, tuple(steps) if is_certain else ())
@@ -204,9 +208,8 @@ class ShellJudge:
         parts += self._used(reading, described, place)
         if "git" in program.names and program.path:
             folder, home = absolute(reading.base or ".", place.cwd), self._policy.settings.workspace
-            parts += judge_git(folder, home, self._files, self._known, shown) + judge_discard(
-                argv, reading.words, folder, self._files, shown
-            )
+            parts += _not_there_yet(reading.base, folder, place.written, shown) + judge_git(folder, home, self._files, self._known, shown)
+            parts += judge_discard(argv, reading.words, folder, self._files, shown)
         parts += self._named(argv, program, described, reading, place)
         if own.rule == WORK and has_too_many(argv):
             parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", "it is given more words or texts than are looked through"))
@@ -303,6 +306,21 @@ def _danger(dangers: tuple[Danger, ...], argv: tuple[str, ...], program: Program
     # What is removed in a folder by its name is not the folder.
     named = tuple(word for word in argv if word not in place.found) if place.way.only else argv
     return danger_of(dangers, program.names, named, verb) or danger_started(dangers, program.names, named)
+
+
+def _not_there_yet(base: str, folder: str, written: tuple[str, ...], shown: str) -> list[Part]:
+    """A question where git's folder cannot be looked at now: a pattern names it, or a command before it in the text writes it."""
+    if re.search(r"[*?\[]", base):
+        return [
+            Part(shown, Verdict.ASK, NO_RULE, "git", "a pattern names the folder in which git works: what git would run there is not known")
+        ]
+    made = next((path for path in written if f"{folder}/".startswith(f"{path.rstrip('/')}/")), "")
+    why = f"{made} is written before by the same call: what git would run there is not known"
+    return (
+        [Part(shown, Verdict.ASK, "programs of git", "git", f"{DangerClass.ESCALATES}: {why}", danger=DangerClass.ESCALATES.value)]
+        if made
+        else []
+    )
 
 
 def _perhaps_run(parts: Iterable[Part]) -> Iterator[Part]:

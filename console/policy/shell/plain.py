@@ -70,8 +70,8 @@ _OF_SHELL = re.compile(
 _OWN_JOB = re.compile(r"%[\d%+-]?|\$!|\"\$!\"")
 """What the shell itself started in the background (bash(1), JOB CONTROL)."""
 _MOVES = frozenset({"cd", "pushd", "popd", "chdir"})
-_UNKNOWN = "$PWD"
-"""What stands for a name with blanks in it, perhaps: it may be shown, and in all other places it asks."""
+_UNKNOWN = "${99}"
+"""What stands for a name with blanks in it, perhaps: it may be shown, and in all other places it asks. No text can set this variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,11 @@ def plainer(text: str) -> Plain | None:
     if plain is None or (plain.text == text and not groups):
         return None
     return replace(plain, lists=substituted.has_names, groups=groups)
+
+
+def why_not(text: str, why: str) -> str:
+    """Return why a text is refused, in words for what its author wrote: of a loop's variable the text has our own mark."""
+    return "which names the variable of the loop stands for is not certain; write it in double quotes" if _UNKNOWN in text else why
 
 
 def is_rewritten(argv: tuple[str, ...]) -> bool:
@@ -191,7 +196,7 @@ def _with_values(tokens: list[str], unknown: set[str]) -> list[str] | None:
     """The same with its own variables as what they hold, where that is certain; what a command printed is shown or compared at most."""
     begun, made, command = _begun(tokens), list[str](), ""
     has_moves = any(_bare(token) in _MOVES for token in tokens)
-    values: dict[str, str | None] = {"PWD": "."}
+    values: dict[str, str | None] = {"PWD": ".", _UNKNOWN[2:-1]: None}
     for at, token in enumerate(tokens):
         command, word = _bare(token) if begun[at] else command, token
         is_shown = command in ("echo", "printf", "test", "[", "[[") and not (at and re.search(r"[<>|&]\Z", tokens[at - 1]))

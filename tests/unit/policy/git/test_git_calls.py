@@ -16,9 +16,12 @@ from console.domain.calls.permission import Verdict
 from console.policy.files.disk import Disk
 from console.policy.git.calls import Trigger, judge_discard
 from console.policy.rules.loading import read_settings
+from console.policy.rules.profiles import Standing
 from console.policy.rules.verdicts import Judgement
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import context, told
+from tests.unit.policy.rules.test_profiles import context as coding_context
+from tests.unit.policy.rules.test_profiles import policy as coding
 
 ORDINARY = (
     "git status",
@@ -426,3 +429,25 @@ def test_what_throws_away_files_that_were_not_committed_asks_as_destroying(line:
     words = [argv[1], *(word for word in argv[2:] if not word.startswith("-") or word == "-")]
     found = judge_discard(argv, words, "/workspace", PolicyDisk(), line)
     assert [(part.verdict, part.danger) for part in found] == [(Verdict.ASK, "destroys")] * asks
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cp -r .git copy && cp evil copy/config && git -C copy status",
+        "rsync -a .git/ copy/ && cp evil copy/config && cd copy && git log",
+        "mv bare copy && git -C copy status",
+        "mv vendor copy && timeout 5 git -C copy/lib diff",
+        "ln -s bare copy && git -C copy status",
+        "git init q && ln -s q/.git copy && cp evil copy/config && git -C copy status",
+        "mkdir copy && cp -r .git/* copy/ && cp evil copy/config && git -C copy status",
+    ],
+)
+def test_a_repository_that_the_same_call_makes_is_not_known_yet(repository: Path, text: str) -> None:
+    git(repository, "init", "-q", "--bare", "bare")
+    append(repository / "evil", '[core]\n\tfsmonitor = "touch /tmp/never"\n')
+    made = coding_context(coding("coding", str(repository)), Disk(), Standing.CONTAINED)
+    found = told(made, "shell", text)
+    assert found.verdict is Verdict.ASK and "copy" in " ".join(part.reason for part in found.parts if part.rule == "programs of git"), found
+    for ordinary in ("mkdir copy && git -C copy status", "git init copy && cd copy && git status", "cp a.txt src/ && git -C src add -A"):
+        assert told(made, "shell", ordinary).verdict is Verdict.ALLOW, ordinary

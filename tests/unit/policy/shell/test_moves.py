@@ -46,3 +46,23 @@ def test_rules_without_programs_of_the_workspace_need_a_sure_cd() -> None:
     assert policy_data.profile("strict").work == frozenset()
     made = context(policy("strict"), Disk(), Standing.CONTAINED)
     assert {judge(Call("Bash", text), made).verdict for text in ("cd web; ls", "cd web && ls || ls", "cd web || ls")} == {Verdict.DENY}
+
+
+@pytest.mark.parametrize("standing", list(Standing))
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("for f in ou*; do cat $f/x; done", "for f in ou*; do rm -rf $f/x; done", "for f in ou*; do echo a > $f/x; done"),
+        *("for f in ou*; do touch $f/x; done", "for f in o*t; do cp a.txt $f; done", "for d in */*; do git -C $d log; done"),
+        *("for d in we*; do (cd $d && git status); done", 'for d in we*; do git -C "$d" status; done'),
+        "for f in ou*; do python3 $f/x.py; done",
+    ],
+)
+def test_a_name_that_a_loop_finds_by_a_pattern_is_not_the_folder_it_is_looked_for_in(text: str, standing: Standing, tmp_path: Path) -> None:
+    workspace = tmp_path / "workspace"
+    (workspace / "web").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (workspace / "out").symlink_to(tmp_path / "elsewhere")
+    made = context(policy("coding", str(workspace)), Disk(), standing)
+    assert judge(Call("Bash", text), made).verdict is Verdict.ASK
+    assert judge(Call("Bash", 'for f in we*; do echo "$f"; echo $f; done'), made).verdict is not Verdict.DENY
