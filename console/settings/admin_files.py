@@ -6,6 +6,7 @@ what a person wrote to limit agents must not be lost in silence.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import re
@@ -27,7 +28,10 @@ MAX_BYTES = 256 * 1024
 FILES_MAX = 200
 _PENDING_MAX = 200
 """Lines of one statement beyond which the lines of keys are not looked for any more; that costs a parse for each."""
+_DIGITS = re.compile(r"[\d_]{4300}")
 _AT = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_KEPT_ASIDE = re.compile(r"README|\..*|.*(~|\.(toml|dpkg-\w+|rpm\w+|ucf-\w+|bak|old|orig))", re.DOTALL)
+"""Names in the folder of drop-ins that count, or that a person does not expect to count."""
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -105,6 +109,14 @@ def find_files(home: Path) -> list[Path]:
     return found
 
 
+def find_misnamed(home: Path) -> list[str]:
+    """Files beside the drop-ins that look like drop-ins to a person and are not read, because of their names."""
+    try:
+        return sorted(shown(path) for path in (home / DROP_INS).iterdir() if _KEPT_ASIDE.fullmatch(path.name) is None)
+    except OSError:  # find_files names what is wrong with the folder
+        return []
+
+
 def read_file(path: Path, *, of_root: bool = True) -> AdminFile:
     """One file. ``of_root``: only one counts that root owns and no other account may write. Raises Refused; never blocks on a FIFO."""
     text = _text_of(path, of_root=of_root)
@@ -138,6 +150,8 @@ def _text_of(path: Path, *, of_root: bool) -> str:
         os.close(descriptor)
     if len(data) > MAX_BYTES:
         raise Refused(Fault(shown(path), f"is longer than {MAX_BYTES // 1024} KiB.", "Shorten it, or split it into drop-ins."))
+    if data.startswith(codecs.BOM_UTF8):
+        raise Refused(Fault(shown(path), "begins with a byte order mark.", "Save it as UTF-8 without a byte order mark.", 1))
     try:
         return data.decode()
     except UnicodeDecodeError as error:
@@ -183,14 +197,21 @@ def _broken(path: Path, text: str, words: str) -> Fault:
     said = words[: at.start()] if at is not None else words
     if said.startswith(("Cannot overwrite", "Cannot declare", "Cannot mutate")):
         return Fault(shown(path), "this key or table is there twice.", "Keep one of them.", line, column)
+    if said.startswith("Exceeds the limit"):  # int() says it in words for a programmer, and without a place
+        return Fault(shown(path), "a number has too many digits.", "Fix that line.", next(_long_number(text), 0))
     return Fault(shown(path), f"is not TOML: {said}.", "Fix that line.", line, column)
+
+
+def _long_number(text: str) -> Iterator[int]:
+    """The lines with a number that int() refuses."""
+    return (at for at, line in enumerate(text.split("\n"), 1) if _DIGITS.search(line))
 
 
 def _statements(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     """(line, path of the key or table) of each statement of a text that is TOML. Ends early where one is very long."""
     header: tuple[str, ...] = ()
     pending: list[str] = []
-    for at, line in enumerate(text.split("\n"), 1):
+    for at, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         if not pending and not line.strip():
             continue
         pending.append(line)

@@ -283,6 +283,9 @@ def _unknown(file: str, dotted: str, line: int) -> Fault:
         return Fault(file, f"{dotted} is a section, not a setting.", f"[{dotted}] on a line of its own begins it.", line)
     if (elsewhere := _elsewhere(file, dotted, line)) is not None:
         return elsewhere
+    section, _, last = dotted.rpartition(".")
+    if last == LOCKED:  # TOML adds a key to the section above it, wherever a person meant it to be
+        return Fault(file, f"locked is in the section {section[:80]!r}, and locks nothing there.", "Put it above the first section.", line)
     return Fault(file, f"there is no setting {dotted[:80]!r}.", _nearest(dotted) or "watchfloor config show lists them.", line)
 
 

@@ -19,7 +19,7 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import Text, new_table
 from console.domain.errors import ConsoleError, ExitCode, NotFound
-from console.settings.admin_files import Fault, shown
+from console.settings.admin_files import Fault, find_misnamed, folder, shown
 from console.settings.layers import (
     Effective,
     Layer,
@@ -133,8 +133,9 @@ def check(
     places = seek_places(state_dir) if file is None else None
     faults = check_file(file) if file is not None else _every_fault(places)
     unread = [shown(places.settings_file)] if places is not None and places.by_role else []
+    misnamed = find_misnamed(folder()) if file is None else []
     if as_json:
-        out.emit({"ok": not faults, "faults": [asdict(fault) for fault in faults], "unread": unread})
+        out.emit({"ok": not faults, "faults": [asdict(fault) for fault in faults], "unread": [*unread, *misnamed]})
     for fault in faults if not as_json else ():
         out.show(out.words(fault, "bold red", 1000))
         out.say(f"  {plain(fault.remedy, 1000)}")
@@ -142,6 +143,8 @@ def check(
         out.say("No fault was found in the files that this account can read." if unread else "No fault was found.")
     for name in unread:
         out.note(f"Not checked, because only root reads it: {name}. Check it with: sudo watchfloor config check")
+    for name in misnamed if not as_json else ():
+        out.note(f"Not read, because its name does not end in .toml: {plain(name, 300)}")
     return int(ExitCode.FAILURE if faults else ExitCode.DONE)
 
 

@@ -66,6 +66,13 @@ def test_check_names_every_fault_and_ends_with_1(
     (etc / "watchfloor.toml").write_text('locked = ["heartbeat_s"]\n')
     said = watchfloor("config", "check", *where)
     assert said.code == 0 and "No fault was found." in said.out
+    for name in ("README", "1.toml.dpkg-old", "1.toml.dpkg-new", ".1.swp", "1.toml~"):
+        (etc / "conf.d" / name).write_text("[spawn]\n")
+    assert "Not read" not in watchfloor("config", "check", *where).err
+    (etc / "conf.d" / "10-limits.conf").write_text("[spawn]\nmax_depth = 1\n")
+    said = watchfloor("config", "check", *where)
+    assert said.code == 0 and "10-limits.conf" in said.err and "end in .toml" in said.err
+    assert [Path(name).name for name in watchfloor("config", "check", "--json", *where).json["unread"]] == ["10-limits.conf"]
     (etc / "watchfloor.toml").chmod(0o600)
     said = watchfloor("config", "check", *where)
     assert said.code == ExitCode.FAILURE and "other accounts cannot read it" in said.out and "chmod 0644" in said.out

@@ -59,6 +59,8 @@ def test_each_key_has_its_line(etc: Path) -> None:
     assert lines[("locked",)] == 2 and lines[("spawn", "max_depth")] == 7
     assert lines[("budgets", "day")] == 10 and lines[("network", "notice")] == 12
     assert ("network", "max") not in lines
+    file.write_bytes(b"heartbeat_s = 3\r\n\r\n[spawn]\r\nmax_depth = 2\r\n")
+    assert read_file(file).lines() == {("heartbeat_s",): 1, ("spawn",): 3, ("spawn", "max_depth"): 4}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,8 @@ def test_each_key_has_its_line(etc: Path) -> None:
         (lambda file: file.write_bytes(b"# one\n# \xff\n"), ":2: is not UTF-8", "UTF-8"),
         (lambda file: file.write_text("spawn = {\n"), "is not TOML", "Fix that line"),
         (lambda file: file.write_text("a = " + "[" * 5000), "", ""),
-        (lambda file: file.write_text("a = " + "1" * 5000), "is not TOML", "Fix that line"),
+        (lambda file: file.write_text("a = " + "1" * 5000), "a number has too many digits.", "Fix that line"),
+        (lambda file: file.write_bytes(b"\xef\xbb\xbfa = 1\n"), ":1: begins with a byte order mark", "without"),
     ],
 )  # fmt: skip
 def test_a_file_that_does_not_count_is_an_error_that_names_it(etc: Path, spoil: Callable[[Path], object], words: str, remedy: str) -> None:

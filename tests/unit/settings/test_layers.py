@@ -125,6 +125,7 @@ def test_the_accounts_broken_file_is_still_an_error(etc: Path, places: Places) -
         ("[environment.bot]\nnames = ['API_KEY']\n", "environment.bot.names: API_KEY reads as a secret's name", "config show", 1),
         ("[agents]\nuid = 0\n", "agents.uid takes a whole number of at least 1, not 0", "config show", 2),
         ("locked = 'panic.*'\n", "locked takes a list of keys", "locked = [", 1),
+        ("[spawn]\nlocked = ['spawn.*']\n", "locked is in the section 'spawn'", "above the first section", 2),
         ("locked = ['panik.*']\n", "no such setting", "Did you mean panic.*?", 1),
         ("locked = ['policy.*']\n", "'policy.*': rules and profiles are no settings", "watchfloor-operator", 1),
         ("[policy]\nprofile = 'strict'\n", "'policy': rules and profiles are no settings", "watchfloor-operator", 1),
