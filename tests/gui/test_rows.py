@@ -193,6 +193,13 @@ def test_what_is_left_out_is_left_out_as_qt_would_and_never_runs_over(qtbot: QtB
         assert abs(len(shown) - len(exact)) <= 2, (shown, exact)
 
 
+@pytest.mark.parametrize("text", ["Kill switch ready · tested 5 s ago", "Supervisor silent for 7 s", "9 of 9"])
+def test_a_text_that_has_the_room_it_was_measured_by_is_whole(qtbot: QtBot, text: str) -> None:
+    fonts.load_fonts()
+    for font in (fonts.ui(13, fonts.MEDIUM), fonts.ui(11), fonts.mono(11)):
+        assert _elided(text, font, fonts.metrics(font).horizontalAdvance(text)) == text
+
+
 def test_pictures_give_up_the_longest_unused_and_paint_over_its_memory(qtbot: QtBot) -> None:
     kept = Pictures(2)
     first = kept.blank("a", 10, 10, 1.0)

@@ -65,20 +65,26 @@ _SLACK = 2.0
 @lru_cache(maxsize=8192)
 def _elided(text: str, font: QFont, width: int) -> str:
     if not (text.isascii() and text.isprintable()):
-        return fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
+        return _measured(text, font, width)
     # Laying a text out to know its width costs as much as painting it; most of what is shown are letters whose widths are known.
     wide = _advances(font)
     taken = sum(map(wide.__getitem__, text))
     if taken + _SLACK <= width:
         return text
     if taken <= width + _SLACK:
-        return fonts.metrics(font).elidedText(text, Qt.TextElideMode.ElideRight, width)
+        return _measured(text, font, width)
     room, taken = width - wide["…"] - _SLACK, 0.0
     for at, letter in enumerate(text):
         taken += wide[letter]
         if taken > room:
             return f"{text[:at]}…"
     return text
+
+
+def _measured(text: str, font: QFont, width: int) -> str:
+    """The text where its width in whole pixels fits: that is what a place for it was measured by, and Qt elides for a part of a pixel."""
+    metrics = fonts.metrics(font)
+    return text if metrics.horizontalAdvance(text) <= width else metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
 
 
 @lru_cache(maxsize=64)
