@@ -183,7 +183,7 @@ class Held:
     def contradicted(self) -> str:
         """Why its record cannot be its own: its first process is not where the record says that all of it is. Empty: it is.
 
-        A first process that has ended, reaped or not, bears out nothing that the record says: it is let go of.
+        A first process that has ended, reaped or not, bears out nothing that the record says. Its hold is dropped.
         """
         entry, init = self.entry, self.init
         if init is None:
