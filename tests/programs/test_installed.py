@@ -216,7 +216,7 @@ def test_an_installed_program_of_an_ordinary_account_is_taken_over_and_confirmed
                 assert receipt.verified_zero, receipt
                 session.process.wait(60)
                 # Its source may say that it is gone before the guard's word comes; the receipt has the proof.
-                assert it.state_becomes(row.id, "killed", "ended") and not rows(it)
+                assert it.state_becomes(row.id, "killed", "ended") and not (left := rows(it)), f"{left!r:.3000}"
         finally:
             end.set()
     model.check()

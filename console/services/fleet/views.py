@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import date
@@ -197,7 +198,7 @@ def receipt_row(receipt: Receipt) -> m.ReceiptRow:
         ms_total=receipt.ms_total,
         proven_ms=receipt.proven_ms,
         exit_code=int(found.exit_code),
-        headline=headline_of(receipt),
+        headline=headline_of(receipt, time.time()),
         short=found.short,
         bad_steps=[s.name.value for s in receipt.steps if s.status in (StepStatus.FAILED, StepStatus.UNKNOWN)],
     )

@@ -333,7 +333,7 @@ def killed_view(kill_id: str, receipt: Receipt | None) -> rm.KilledView:
         complete=receipt.complete,
         verified_zero=found.verified_zero,
         exit_code=int(found.exit_code),
-        headline=headline_of(receipt),
+        headline=headline_of(receipt, time.time()),
         targets=len(receipt.targets),
         proven=sum(t.outcome is Outcome.PROVEN_ZERO for t in receipt.targets),
         best_effort=[t.agent_id for t in receipt.targets if t.outcome is Outcome.BEST_EFFORT][:MOST_SHOWN],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,7 @@ from console.domain.agent import Agent, AgentId, AgentState, ContextId, SandboxK
 from console.domain.ids import ControlLevel
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
 from console.enforcement.state import EngineState
+from console.services.fleet.views import receipt_row
 from console.services.rearm import relaunch
 from console.services.rearm.relaunch import Relaunch
 from console.services.rearm.service import killed_view
@@ -60,3 +62,10 @@ def test_the_words_of_a_kill_are_bounded() -> None:
     steps = tuple(Step(StepName.REMOTE, StepStatus.FAILED, 1.0, LONG) for _ in range(500))
     receipt = Receipt("k", "i", "all", LONG, LONG, 1.0, order=LONG, steps=steps)
     assert len(killed_view("k", receipt).to_json()) < 100_000
+
+
+def test_a_list_of_kills_promises_no_return_watch_that_is_over() -> None:
+    zero = Step(StepName.ZERO, StepStatus.OK, 1.0), Step(StepName.SECOND_LOOK, StepStatus.OK, 2.0)
+    over, on = (Receipt("k", "i", "all", "r", "b", 1.0, steps=zero, watch_until=until) for until in (1.0, time.time() + 60))
+    for one, words in ((over, "ended at"), (on, "watching until")):
+        assert f"Return watch: {words}" in killed_view("k", one).headline and f"Return watch: {words}" in receipt_row(one).headline
