@@ -22,6 +22,8 @@ from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
 
 TAKEN_MAX = 1000
+LEFT_MAX = 500
+_OVER = (AgentState.KILLED, AgentState.ENDED, AgentState.FAILED)
 
 
 @dataclass(slots=True)
@@ -254,6 +256,8 @@ class EngineState:
     """Source and key of a sighting -> the row it is shown in."""
     restored_rows: dict[ProcessIdentity, AgentId] = field(default_factory=dict)
     """The process of each observed agent that ran when the supervisor before this one ended -> its row."""
+    left: dict[ProcessIdentity, None] = field(default_factory=dict)
+    """The first processes of adopted agents that have ended, the latest last. A look from just before may still tell of them."""
     linked_sessions: dict[str, None] = field(default_factory=dict)
     """Sessions from telemetry that other sources saw too. When those see them no more, telemetry alone does not keep them."""
 
@@ -320,4 +324,8 @@ class EngineState:
                 index.add(agent.agent_id)
             else:
                 index.discard(agent.agent_id)
+        if agent.control_level is ControlLevel.ADOPTED and agent.state in _OVER and agent.process is not None:
+            self.left[agent.process] = None
+            if len(self.left) > LEFT_MAX:
+                del self.left[next(iter(self.left))]
         return agent

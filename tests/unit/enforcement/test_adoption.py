@@ -111,6 +111,20 @@ def test_its_source_goes_on_to_tell_of_it_and_does_not_end_it() -> None:
     assert made.state.agents[ME].state is AgentState.RUNNING, "only the guard says that nothing of it is left"
 
 
+def test_a_look_from_just_before_its_end_makes_no_second_row_of_its_process() -> None:
+    made = engine()
+    adopt(made)
+    target = Target(ME, "adopted", Outcome.PROVEN_ZERO, 3.0)
+    made.step(e.KillJudged(3.0, 3.0, Receipt("20260101-000000-abcdef", "01234567", ME, "r", "me", 3.0, targets=(target,))))
+    assert made.state.agents[ME].state is AgentState.KILLED
+    late = Sighting("processes", "4242-777", "Claude Code", ProcessIdentity(4242, 777), "", "/work", 1.0)
+    made.step(e.Sighted(4.0, 4.0, (SourceReport("processes", True, "", (late,)), SourceReport("claude_code", True, "", ()))))
+    assert set(made.state.agents) == {ME}
+    reused = replace(late, process=ProcessIdentity(4242, 778), key="4242-778")
+    made.step(e.Sighted(5.0, 5.0, (SourceReport("processes", True, "", (reused,)), SourceReport("claude_code", True, "", ()))))
+    assert len(made.state.agents) == 2, "another process has its number"
+
+
 def test_the_same_session_in_another_process_is_another_row() -> None:
     """Somebody resumes the session elsewhere: that process is not held, and must not hide behind the one that is."""
     made = engine()
