@@ -129,7 +129,7 @@ def _add_beside(
             or pid in reapers
             or pid in never
             or pid in found
-            or ticks < first[1]
+            or (ticks, pid) < (first[1], first[0])  # who started it may have started in the same hundredth of a second
             or not row.is_alive
             or 2 in (pid, row.parent)
         ):

@@ -14,12 +14,13 @@ import pytest
 
 from console.domain.errors import NotFound, UsageProblem
 from console.domain.kill import Connection, Outcome, Receipt, Suspect, Target
+from console.killswitch.helpers.adopt import origin_of
 from console.killswitch.kernel import processes
 from console.killswitch.kernel.processes import Handle, ticks_now
 from console.killswitch.kill import suspects as module
 from console.killswitch.kill.records import Kept, Record
 from console.killswitch.kill.snapshot import Process, find_process
-from console.killswitch.kill.suspects import chosen, end, find, why_not
+from console.killswitch.kill.suspects import Origin, beside, chosen, end, find, why_not
 from tests.fakes.guard_world import until
 
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -291,3 +292,11 @@ def test_what_other_sessions_of_the_program_have_as_well_preselects_nobody(start
     """Every session of a daemon is one of its spares at first, with the same words."""
     one = start("/usr/bin/python3", "-c", "import time; time.sleep(600)", word)
     assert one.pid not in found(kept(f"{word} --other"))
+
+
+def test_what_started_the_agent_in_the_same_hundredth_of_a_second_was_not_left_outside_by_it(sleeper: tuple[int, int]) -> None:
+    pid, ticks = sleeper
+    origin = replace(origin_of(pid) or Origin(-1, 0, "", "", 1, ""), reaper=os.getpid())
+    assert origin.uid == os.geteuid()
+    later, earlier = (beside("a", (first, ticks), origin, ()) for first in (pid - 1, pid + 1))
+    assert pid in {one.pid for one in later} and pid not in {one.pid for one in earlier}
