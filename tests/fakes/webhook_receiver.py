@@ -73,8 +73,8 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
 
 
 @contextmanager
-def raw_receiver(said: bytes = b"", *, drip: bytes = b"", accepts: bool = True) -> Iterator[int]:
-    """The port of one that answers every connection with these bytes, then with ``drip`` again and again; or that never accepts."""
+def raw_receiver(said: bytes = b"", *, drip: bytes = b"", accepts: bool = True, closes: bool = False) -> Iterator[int]:
+    """The port of one that answers every connection with these bytes, then with ``drip`` again and again; or never accepts, or closes."""
     ended = threading.Event()
 
     def serve() -> None:
@@ -88,7 +88,7 @@ def raw_receiver(said: bytes = b"", *, drip: bytes = b"", accepts: bool = True) 
                     one.sendall(said)
                     while drip and not ended.wait(0.05):
                         one.sendall(drip)
-                    if not said:
+                    if not said and not closes:
                         ended.wait(20)
 
     with socket.create_server(("127.0.0.1", 0), backlog=0 if not accepts else 8) as door:

@@ -20,8 +20,13 @@ from console.services.sessions.workspaces import Contexts, Room
 _LABELS = ("context_id", "agent", "namespace")
 
 
+def _shown(name: str) -> str:
+    """Return an agent's name with what does not print as ``\\x1b``, ``\\u202e``."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name[:200])
+
+
 class _Workspaces(Collector):
-    """One look, as metrics. Label values are escaped by the library: an agent's name is hostile text."""
+    """One look, as metrics. An agent's name is hostile text: the library quotes it, and ``_shown`` makes it print."""
 
     def __init__(self, rows: list[ContextRow], room: Room, namespace: str) -> None:
         self._rows, self._room, self._namespace = rows, room, namespace
@@ -32,12 +37,13 @@ class _Workspaces(Collector):
             "context_last_accessed_timestamp", "When a session was last used, seconds since the epoch.", labels=_LABELS
         )
         for row in self._rows:
-            labels = [row.context_id, row.agent[:200], self._namespace]
+            labels = [row.context_id, _shown(row.agent), self._namespace]
             used.add_metric(labels, float(row.bytes))
             accessed.add_metric(labels, row.last_used)
         by_agent: dict[str, int] = {}
         for row in self._rows:
-            by_agent[row.agent[:200]] = by_agent.get(row.agent[:200], 0) + row.bytes
+            name = _shown(row.agent)
+            by_agent[name] = by_agent.get(name, 0) + row.bytes
         total = GaugeMetricFamily("workspace_pvc_usage_bytes", "Disk use of all workspaces of one agent type.", labels=_LABELS[1:])
         capacity = GaugeMetricFamily("workspace_pvc_capacity_bytes", "Capacity that all workspaces share.", labels=_LABELS[1:])
         for agent, count in by_agent.items():

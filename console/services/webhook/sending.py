@@ -94,6 +94,9 @@ def secret_bytes(secret: str) -> bytes:
     return key
 
 
+_CLOSED = "the receiver closed the connection without an HTTP answer: does a web server listen at this URL?"
+
+
 def signature(secret: str, alert_id: str, at: int, body: bytes) -> str:
     """The value of ``webhook-signature``. ``at``: seconds since the epoch, as in ``webhook-timestamp``."""
     signed = f"{alert_id}.{at}.".encode() + body
@@ -136,8 +139,13 @@ async def _post(url: str, secret: str, alert_id: str, body: bytes) -> Outcome:
             return _judged(answer.status_code, said)
     except httpx.ConnectTimeout:
         return Outcome(False, f"no connection within {CONNECT_S:g} s")
+    except httpx.ConnectError as error:
+        return Outcome(False, f"no connection: {_unconnected(error)} ({_plain(str(error))})")
+    except (httpx.ReadError, httpx.WriteError):
+        return Outcome(False, _CLOSED)
     except httpx.RemoteProtocolError as error:
-        return Outcome(False, f"the receiver's answer is not HTTP: {_plain(str(error))}")
+        is_closed = str(error).startswith("Server disconnected")  # h11 has no class of its own for it
+        return Outcome(False, _CLOSED if is_closed else "the receiver's answer is not HTTP: does a web server listen at this URL?")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         return Outcome(False, f"{type(error).__name__}: {_plain(str(error))}".rstrip(": "))
 
@@ -151,9 +159,17 @@ def _client() -> httpx.AsyncClient:
     return httpx.AsyncClient(timeout=limits, trust_env=False, follow_redirects=False, verify=ssl.create_default_context())
 
 
+def _unconnected(error: Exception) -> str:
+    """Return what an operator looks at first; the library's own words follow it."""
+    is_certificate = "certificate" in str(error).lower() or "SSL" in str(error)
+    return "the receiver's certificate or TLS is refused" if is_certificate else "nothing listens at this URL, or its name is not known"
+
+
 def _judged(status: int, said: bytes) -> Outcome:
     if 200 <= status < 300:
         return Outcome(True, f"delivered, answered {status}", status)
+    if 300 <= status < 400:
+        return Outcome(False, f"the receiver answered {status}: redirects are not followed, so set the URL that it leads to", status)
     shown = _plain(said[:SHOWN].decode("latin-1"))
     return Outcome(False, f"the receiver answered {status}" + (f": {shown}" if shown.strip() else ""), status)
 

@@ -97,6 +97,7 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
         outcome = await sending.deliver(receiver.url, SECRET, "test-1", BODY)
         assert not outcome.delivered and outcome.status == status
         assert len(receiver.got) == 1 and not trap.got
+        assert outcome.words == f"the receiver answered {status}: redirects are not followed, so set the URL that it leads to"
 
 
 async def test_an_answer_is_shown_in_letters_that_print_alone() -> None:
@@ -120,7 +121,7 @@ async def test_garbage_is_a_failure_in_words_that_print(said: bytes) -> None:
     with raw_receiver(said) as port:
         outcome = await sending.deliver(f"http://127.0.0.1:{port}/", SECRET, "test-1", BODY)
     assert not outcome.delivered and outcome.words.isascii() and outcome.words.isprintable(), outcome
-    assert outcome.words.startswith("the receiver's answer is not HTTP: ")
+    assert "HTTP" in outcome.words and outcome.words.endswith(": does a web server listen at this URL?")
 
 
 @pytest.mark.parametrize("drip", [b"", b"x-more: 1\r\n"])
@@ -150,7 +151,14 @@ async def test_a_closed_port_is_a_failure() -> None:
     with receiving() as receiver:
         url = receiver.url
     outcome = await sending.deliver(url, SECRET, "test-1", BODY)
-    assert not outcome.delivered and outcome.status is None and "ConnectError" in outcome.words
+    assert not outcome.delivered and outcome.status is None
+    assert outcome.words == "no connection: nothing listens at this URL, or its name is not known (All connection attempts failed)"
+
+
+async def test_a_receiver_that_closes_is_told_as_one() -> None:
+    with raw_receiver(b"", closes=True) as port:
+        outcome = await sending.deliver(f"http://127.0.0.1:{port}/", SECRET, "test-1", BODY)
+    assert not outcome.delivered and outcome.words.startswith("the receiver closed the connection without an HTTP answer")
 
 
 async def test_no_proxy_of_the_environment_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
