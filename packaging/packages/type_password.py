@@ -10,6 +10,7 @@ import pty
 import select
 import signal
 import sys
+import termios
 import time
 
 BOUND_S = 60.0
@@ -37,9 +38,10 @@ def main(account: str, password: str, script: str) -> str:
                 shown += os.read(terminal, 4096)
             except OSError:  # pty(7): EIO once the other end is closed
                 break
-            if b"Password: " in shown and not typed:
-                typed = True
-                os.write(terminal, password.encode() + b"\n")
+        # The agent prints the prompt, and drops what was typed until then when it turns the echo off: no person is as fast.
+        if b"Password: " in shown and not typed and not termios.tcgetattr(terminal)[3] & termios.ECHO:
+            typed = True
+            os.write(terminal, password.encode() + b"\n")
     os.close(terminal)  # what is left of the session gets SIGHUP
     if not ended:
         os.kill(pid, signal.SIGKILL)
