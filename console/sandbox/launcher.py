@@ -14,7 +14,6 @@ import select
 import signal
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError, TimedOut
+from console.sandbox import outside
 from console.sandbox.bounds import MEMORY_FILES, lower
 from console.sandbox.interface import KILLED_EXIT_CODE, PREPARE_S, LaunchSpec, Ticket
 from console.sandbox.processes import start_ticks, wait_gone
@@ -132,18 +132,7 @@ def start(spec: LaunchSpec, ticket: Ticket, plan: Plan, is_wanted: Callable[[], 
     try:
         output = pipes.add(open_output(spec.output))
         numbers = (pipes.spec[0], pipes.status[1], pipes.gate[0], output)
-        # -X utf8: the same bytes for names whatever the locale; no environment of ours reaches the shim.
-        command = [sys.executable, "-I", "-S", "-X", "utf8", str(SHIM), *map(str, numbers)]
-        shim = subprocess.Popen(
-            command,
-            pass_fds=(*numbers, *plan.passed),
-            env={},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            close_fds=True,
-            start_new_session=True,  # Ctrl-C at a terminal is not for it: doctor tries a sandbox out
-        )
+        shim = outside.start(str(SHIM), numbers, (*numbers, *plan.passed))
         pipes.close(*numbers)
         send(pipes.spec[1], json.dumps(shim_spec(spec, ticket, plan)).encode(), time.monotonic() + PREPARE_S)
         # The shim reads its order to end-of-file, so it waits until the last writer has closed.

@@ -9,7 +9,7 @@ import threading
 
 from console.domain.agent import SandboxKind
 from console.domain.ids import ControlLevel
-from console.sandbox import bubblewrap, launcher, seccomp, session
+from console.sandbox import bubblewrap, launcher, outside, seccomp, session
 from console.sandbox.following import Followed
 from console.sandbox.interface import Availability, LaunchSpec, Prepared, Ticket
 from console.sandbox.processes import start_ticks
@@ -73,7 +73,7 @@ def may_unshare() -> bool:
     """Whether the kernel lets us make namespaces without bubblewrap; tried once, in a process of its own."""
     with _lock:
         if not _namespaces:
-            command = [sys.executable, "-I", "-S", "-c", _PROBE]
+            command = [*outside.prefix(), sys.executable, "-I", "-S", "-c", _PROBE]
             # In a process of its own: the namespaces that were made cannot be left again.
             result = subprocess.run(command, env={}, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_S, check=False)
             _namespaces.append(result.returncode == 0)

@@ -59,13 +59,29 @@ said "the first command starts the host's instance; one that was stopped stays s
 guard() { systemctl show -P MainPID watchfloor-guard; }
 [ "$(stat -c %U "/proc/$(guard)")" = watchfloor-guard ]
 systemd-analyze security --no-pager --threshold=49 watchfloor-guard.service | tail -n 1 # below 5.0 is "OK"
-systemd-analyze security --no-pager --threshold=62 watchfloor.service | tail -n 1 # "MEDIUM": docs/how-to/install.md says why
-# What the units bind must not bind agents: they open the devices that their account may open, and have sandboxes of their own.
+systemd-analyze security --no-pager --threshold=49 watchfloor.service | tail -n 1
+# What the units bind must not bind agents: they open the devices that their account may open, debug, and have sandboxes of their own.
+bound=/proc/$(systemctl show -P MainPID watchfloor)
+[ ! -e "$bound/root/dev/fuse" ] && ! nsenter --target "${bound#/proc/}" --mount sh -c ': >/proc/sys/kernel/domainname' 2>/dev/null
 watchfloor run --wait -- /usr/bin/python3 -c 'import os; os.open("/dev/fuse", os.O_RDWR)'
+watchfloor run --wait -- /usr/bin/python3 -c 'import ctypes; raise SystemExit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) != 0)' # PTRACE_TRACEME
+watchfloor run --wait -- /usr/bin/grep -q '^NoNewPrivs:.*1' /proc/self/status
+! watchfloor run --wait -- /usr/bin/python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)' >packet.txt 2>&1
+grep -q 'not supported\|not permitted' packet.txt || { cat packet.txt; exit 1; }
+[ -z "$(systemctl list-units --all --plain --no-legend 'watchfloor-agent-*')" ] # each ended once its agent was in the guard's hands
+# The proxy, its helpers in an agent's network, and a sandbox.
+cat >/tmp/ask.py <<'ASK'
+import urllib.error, urllib.request
+try:
+    urllib.request.urlopen("http://not-allowed.test/", timeout=30)
+except urllib.error.HTTPError as refused:
+    print("the proxy said", refused.code, flush=True)
+ASK
+watchfloor run --wait --network PROXIED --sandbox bubblewrap -- /usr/bin/python3 -c "$(cat /tmp/ask.py)" | has 'the proxy said 403'
 agent=$(watchfloor run --sandbox bubblewrap -- sleep 1000)
 watchfloor kill "$agent" --reason trial >kill.txt || [ $? = 8 ]
 grep -q '^All processes of 1 agent are dead' kill.txt
-said "the guard's unit is rated OK; agents keep devices and sandboxes"
+said "both units are rated OK; agents keep devices, debuggers, the proxy and sandboxes"
 agent=$(watchfloor run -- sleep 1001)
 supervisor=$(systemctl show -P MainPID watchfloor)
 systemctl restart watchfloor-guard
@@ -170,7 +186,7 @@ systemctl start watchfloor-guard watchfloor
 [ "$(running)" = "$agent" ]
 dd if=/dev/zero of=/mnt/full/fill bs=64k status=none 2>/dev/null || true
 ! watchfloor run -- sleep 1 2>full.txt
-grep -q 'disk is full' full.txt || { cat full.txt; exit 1; }
+grep -q 'disk is full\|No space left on device' full.txt || { cat full.txt; exit 1; }
 code=0; watchfloor kill "$agent" --reason 'full disk' >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
 grep -q '^All processes of 1 agent are dead' kill.txt
 rm /mnt/full/fill
@@ -213,6 +229,18 @@ working() { pgrep -u 65534 -x tail >/dev/null && pgrep -u 65534 -f claude.exe >/
 until_true working
 [ "$(ps -o ni= -C tail | sort -u | tr -d ' ')" = 0 ]
 said "a real Claude Code of a member: reaches its model, asks, is approved, and works"
+
+# The same program of an account that asked nobody: seen while it runs.
+systemd-run --quiet --unit=trial-seen --uid=ada --setenv=HOME=/home/ada --setenv="ANTHROPIC_BASE_URL=$(cat /run/model.url)" \
+  --setenv=ANTHROPIC_API_KEY=sk-ant-of-the-trial --working-directory=/home/ada \
+  /usr/local/bin/claude --dangerously-skip-permissions -p 'TRIAL: wait'
+seen() { watchfloor fleet --json | python3 -c 'import json, sys; print(*[a["id"] for a in json.load(sys.stdin)["agents"] if a["control_level"] == "observed" and a["state"] == "running"])'; }
+is_seen() { [ -n "$(seen)" ] && pgrep -u ada -x tail; }
+until_true is_seen || { watchfloor fleet; ps -fu ada; exit 1; }
+systemctl stop trial-seen
+is_gone() { [ -z "$(seen)" ]; }
+until_true is_gone
+said "a Claude Code that nobody asked for is seen"
 
 # An upgrade with a running agent, and a kill of another after each step of dpkg. The newer version has the same files.
 version=$(dpkg-query -f '${Version}' -W watchfloor)
