@@ -15,9 +15,9 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.tables import new_table
 from console.cli.webhook import webhook_lines
+from console.domain.calls.profile import OBSERVE, OBSERVED
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.process.account import named_here
-from console.domain.profile import OBSERVE, OBSERVED
 from console.domain.words import counted, mode_words
 from console.killswitch.client.guard_client import GuardClient
 from console.settings.places import INSTANCE_VARIABLE, Places

@@ -13,10 +13,10 @@ from dataclasses import replace
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.calls.approval import Approval, ApprovalScope, ApprovalState, digest_of, session_digest
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.calls.profile import OBSERVE
 from console.domain.engine import command as c
 from console.domain.engine import dry_run as d
 from console.domain.engine import event as e
-from console.domain.profile import OBSERVE
 from console.enforcement import approvals, dry_run, lineages
 from console.enforcement.state import EngineState
 

@@ -12,12 +12,12 @@ from console.domain.budget import UNCAPPED, Day, Limits, Reservation, Usage
 from console.domain.calls.approval import TTL_S, WAITING_MAX, Approval, ApprovalState, AskedPart
 from console.domain.calls.lineage import Mark
 from console.domain.calls.permission import PermissionRequest, Verdict
+from console.domain.calls.profile import ProfileTable
 from console.domain.engine.dry_run import Release
 from console.domain.engine.event import OPEN_END
 from console.domain.ids import ControlLevel
 from console.domain.ladder import Scope
 from console.domain.network import LOOSEST, ModeMapping, NetworkMode, Sensitivity, stricter_mode
-from console.domain.profile import ProfileTable
 from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
 

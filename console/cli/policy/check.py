@@ -18,9 +18,9 @@ from console.cli.syntax import Argument, Option, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.domain.calls.permission import Verdict
+from console.domain.calls.profile import CODING
 from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.domain.network import Sensitivity
-from console.domain.profile import CODING
 from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge
 from console.policy.matrix import read_matrix

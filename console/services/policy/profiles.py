@@ -11,11 +11,11 @@ from typing import Protocol
 from console.api.policy import policy_data
 from console.api.policy import rules as p
 from console.domain.agent import Agent, AgentId
+from console.domain.calls.profile import OWN, ProfileTable
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.domain.ids import ControlLevel
 from console.domain.process.environment import check_agent_type
-from console.domain.profile import OWN, ProfileTable
 from console.ledger.store import Ledger
 from console.policy.rules.last_good import Kept
 from console.policy.rules.profiles import WORK, Profile

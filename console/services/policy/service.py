@@ -19,9 +19,9 @@ from console.api.policy import policy_data
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.calls.approval import AskedPart
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
+from console.domain.calls.profile import is_contained
 from console.domain.errors import ConsoleError
 from console.domain.ids import ControlLevel
-from console.domain.profile import is_contained
 from console.killswitch.kernel import processes
 from console.policy.dangers import Danger
 from console.policy.files.disk import Disk

@@ -12,8 +12,8 @@ from console.api import endpoints as ep
 from console.api.agents.first_run import FirstRunView, FoundProgram, SelfTestView
 from console.api.messages import SourceView
 from console.api.policy import rules as p
+from console.domain.calls.profile import CODING, STRICT
 from console.domain.errors import ConsoleError, UsageProblem
-from console.domain.profile import CODING, STRICT
 from console.gui.kit.layout import STRETCH, column, fill, row, scrolled
 from console.gui.pages.budgets.words import read_cap, typed_cap
 from console.gui.pages.first_run.sources import INSTALLED, now_words

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QBoxLayout, QWidget
 
 from console.api import endpoints as ep
 from console.api.policy import rules as p
+from console.domain.calls.profile import CODING, OBSERVE, OWN
 from console.domain.errors import ConsoleError
-from console.domain.profile import CODING, OBSERVE, OWN
 from console.gui.kit.asking import ReasonDialog
 from console.gui.kit.layout import STRETCH, Part, column, fill, row, scrolled
 from console.gui.kit.table import Cell, Shape, listing

@@ -17,10 +17,10 @@ from console.api.policy.rules import ProfileBody
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.calls.approval import Approval, ApprovalState
 from console.domain.calls.permission import PermissionRequest, Verdict
+from console.domain.calls.profile import ProfileTable
 from console.domain.errors import ConsoleError, NotFound, NotRecorded, UsageProblem
 from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode
-from console.domain.profile import ProfileTable
 from console.ledger.store import Ledger
 from console.policy.rules.profiles import NOT_CONTAINED, WORK
 from console.services.policy.profiles import Profiles

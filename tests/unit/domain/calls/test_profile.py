@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from console.domain.agent import Agent, AgentId, SandboxKind
+from console.domain.calls.profile import ProfileTable, is_contained
 from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode
-from console.domain.profile import ProfileTable, is_contained
 from tests.fakes.playbook import Playbook
 
 
