@@ -11,9 +11,11 @@ from pathlib import Path
 import console
 from console.api.client.api_client import ApiClient
 from console.api.client.wire import STARTS_S, unreachable
+from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
+from console.killswitch.client.moved_instance import candidates_beside
 from console.killswitch.client.patience import Patience
 from console.settings.places import HOSTS_STATE, Places, choose_state_dir, find_places
 
@@ -33,8 +35,18 @@ def ensure_supervisor(state_dir: str | None, *extra: str, ready_s: float = READY
     places = find_places(state_dir, create=True)
     if not _one_is_there(places):
         refuse_to_start(places)
+        _tell_of_moved_ones(places)
         start_supervisor(places, *extra, ready_s=ready_s)
     return places
+
+
+def _tell_of_moved_ones(places: Places) -> None:
+    """A new instance in the place of one whose folder was moved or deleted is empty, and the agents of the other go on."""
+    for one in candidates_beside(places.state_dir):
+        out.note(
+            f"Another instance ran in {plain(places.state_dir, 300)} until that folder was moved or deleted. Its guard still runs, and "
+            f"records in {one.folder}. This is a new, empty instance; watchfloor panic stops the agents of both."
+        )
 
 
 def start_own(state_dir: str | None) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from console.cli import embedded
 from console.domain.errors import ConsoleError
 from console.killswitch.client import moved_instance
 from console.killswitch.client.guard_client import GuardClient
@@ -122,6 +123,27 @@ def test_a_new_instance_in_the_place_of_a_deleted_one_does_not_hide_the_old_one_
         until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
 
 
+def test_whoever_starts_a_new_instance_in_the_place_of_a_moved_one_is_told_that_the_other_goes_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``watchfloor fleet`` starts one of its own and lists no agent, and those of the moved one run."""
+    monkeypatch.setattr(embedded, "start_supervisor", lambda *_, **__: None)
+    with Instance(home) as it:
+        it.launch("sleep", "600")
+        moved = home.with_name("moved")
+        home.rename(moved)
+        try:
+            [one] = until(lambda: moved_instance.candidates_beside(home), words="the guard records elsewhere, and answers there")
+            away(home)
+            embedded.ensure_supervisor(str(home))
+            said = " ".join(capsys.readouterr().err.split())
+            assert f"Its guard still runs, and records in {one.folder}" in said and "watchfloor panic stops the agents of both" in said
+        finally:
+            away(home)
+            moved.rename(home)
+        until(lambda: not list(moved_instance.found_for(home)), words="the guard records at home again")
+
+
 def test_a_panic_of_the_new_instance_in_the_place_of_a_moved_one_kills_the_old_one_s_agents_too(home: Path) -> None:
     """The window and the panic button know the new instance alone: they find it under the name of the old one."""
     with Instance(home) as it:
@@ -169,7 +191,7 @@ def test_the_guard_is_reached_where_it_records(home: Path) -> None:
         moved = home.with_name("moved")
         home.rename(moved)
         try:
-            [(_, elsewhere)] = until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
+            [one] = until(lambda: moved_instance.candidates_beside(home), words="the guard records elsewhere, and answers there")
             guard = GuardClient(elsewhere / "guard.sock")
             try:
                 until(lambda: (elsewhere / "guard.sock").exists())
