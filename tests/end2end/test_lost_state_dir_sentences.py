@@ -191,7 +191,7 @@ def test_the_guard_is_reached_where_it_records(home: Path) -> None:
         moved = home.with_name("moved")
         home.rename(moved)
         try:
-            [one] = until(lambda: moved_instance.candidates_beside(home), words="the guard records elsewhere, and answers there")
+            [(_, elsewhere)] = until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
             guard = GuardClient(elsewhere / "guard.sock")
             try:
                 until(lambda: (elsewhere / "guard.sock").exists())
