@@ -9,11 +9,12 @@ import ipaddress
 import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Protocol
 
 from console.domain.errors import UsageProblem
+from console.domain.values import dataclass
 
 
 class ModeRules(Protocol):

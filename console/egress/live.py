@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import Allowlist, Narrowing, Sensitivity, narrow
+from console.domain.values import dataclass
 from console.egress.envoy.admin import Admin, Taken
 from console.egress.envoy.config import clusters, listeners, route_config
 from console.egress.envoy.files import Files

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from console.domain.agent import Agent, AgentId, ProcessIdentity, Sighting, SourceReport
 from console.domain.ids import ControlLevel
+from console.domain.values import dataclass
 from console.enforcement.state import EngineState
 
 PROCESSES = "processes"

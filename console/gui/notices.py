@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
 from typing import Literal
@@ -12,6 +11,7 @@ from typing import Literal
 from PySide6.QtCore import QObject, Signal
 
 from console.domain.errors import ConsoleError
+from console.domain.values import dataclass
 from console.gui.widgets.safe_text import safe_text
 
 Level = Literal["info", "amber", "red"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from google.auth.credentials import Credentials
 from google.cloud import storage
 
 from console.domain.errors import UsageProblem
+from console.domain.values import dataclass
 from console.remotekill.document import SIZE_LIMIT, KeySet, KillOrder, SignedUnkill, parse
 from console.remotekill.objects import ObjectTooLarge, fetch
 from console.remotekill.orders import (

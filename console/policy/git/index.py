@@ -5,8 +5,9 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from console.domain.values import dataclass
 from console.policy.files.paths import Files
 from console.policy.git.repository import Repository
 from console.policy.git.settings import Unreadable, read_settings

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from console.domain.errors import UsageProblem
+from console.domain.values import dataclass
 from console.policy.rules.loading import Settings, read_settings
 
 

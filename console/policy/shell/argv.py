@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from console.domain.values import dataclass
 from console.policy.files.walk import WHOLE, Way
 from console.policy.shell import scripts
 from console.policy.shell.programs import Description

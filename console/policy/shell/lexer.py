@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from console.domain.values import dataclass
 
 TEXT_BYTES = 8 * 1024
 """A longer string is refused before anything reads it."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from console.domain.values import dataclass
 from console.policy.shell import listed
 from console.policy.shell.lines import substitutions
 

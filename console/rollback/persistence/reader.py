@@ -8,8 +8,9 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from console.domain.values import dataclass
 from console.rollback.persistence.findings import Entry, Place, Root, RootSeen, Snapshot, Where, shown
 from console.rollback.persistence.marks import Marks, Portion
 from console.rollback.persistence.places import (

@@ -10,8 +10,9 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from console.domain.values import dataclass
 from console.killswitch.kernel import processes
 
 FDS = 256

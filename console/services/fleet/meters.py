@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from console.domain.values import dataclass
 
 SLICE_S = 12.5
 SLICES = 24

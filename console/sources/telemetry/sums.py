@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from console.domain.budget import Usage
 from console.domain.spend import MOST_TOKENS, NANO
+from console.domain.values import dataclass
 from console.sources.telemetry.items import CUMULATIVE, DELTA, Item, Value
 
 MOST_USD = 10_000.0

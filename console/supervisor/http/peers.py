@@ -7,8 +7,9 @@ import re
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from console.domain.values import dataclass
 from console.killswitch.kernel.peers import peer_groups
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from console.api.policy.approvals import ApprovalRow, ApprovalsView
+from console.domain.values import dataclass
 from console.gui.pages.approvals.words import gone_words
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 
+from console.domain.values import dataclass
 from console.gui.widgets.safe_text import kind_of, safe_text
 from console.gui.widgets.words import plural
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
@@ -11,6 +10,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from console.domain.headline import headline_of
 from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus
+from console.domain.values import dataclass
 from console.domain.verdict import verdict
 from console.gui.models.operators import person
 from console.gui.models.seen import running_words
