@@ -241,7 +241,7 @@ def _say(
     yield c.Announce(f"{agent.agent_id}: {named}" if agent is not None else named)
     inside = [i for i in members(state, node) if i in state.live and state.agents[i].control_level is not ControlLevel.OBSERVED]
     for told in inside[:TOLD]:
-        rule = f"at 100 % of a {scope} limit you are halted"
+        rule = f"at 100 % of {'an' if scope == 'agent' else 'a'} {scope} limit you are halted"
         yield c.TellAgent(told, "budget", notice("Your budget runs out.", words, rule))
 
 

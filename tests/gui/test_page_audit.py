@@ -53,7 +53,7 @@ def write(house: FakeHouse, number: int) -> None:
     """That many more records."""
     supervisor = house.supervisor
     total = len(supervisor.rooms.audit) + number
-    supervisor.rooms.audit = fixture.audit_rows(time.time(), total, newest=total)
+    supervisor.rooms.audit = [*supervisor.rooms.audit, *fixture.audit_rows(time.time(), number, newest=total)]
     supervisor.status = supervisor.status.replaced(audit_records=total)
     house.on_loop(lambda: supervisor.tell("audit", {"newest": total, "total": total}))
 
@@ -191,6 +191,28 @@ def test_the_status_alone_tells_of_new_records(make_house: House, open_window: O
     supervisor.rooms.audit = fixture.audit_rows(time.time(), 11, newest=11)
     supervisor.status = supervisor.status.replaced(audit_records=11)
     qtbot.waitUntil(lambda: page.log.model.rows[0].seq == 11)
+
+
+@pytest.mark.parametrize("number", [10, 400])
+def test_another_log_in_the_place_of_the_one_that_was_read_is_read_from_its_start(
+    number: int, make_house: House, open_window: Opener, qtbot: QtBot
+) -> None:
+    """An older copy was put in place while the supervisor was down: what it does not hold is shown no more."""
+    house = make_house("mockup")
+    hold(house, 300)
+    window = open_window("audit")
+    page = page_of(window)
+    qtbot.waitUntil(lambda: page.log.book.newest == 300 and page.current() is not None)
+    page.view.verticalScrollBar().setValue(page.view.verticalScrollBar().maximum())
+    window.sync.read_all()
+    qtbot.wait(300)
+    assert page.view.verticalScrollBar().value() > 0, "the same log: whoever reads further down keeps the place"
+    house.supervisor.rooms.audit = [row.replaced(hash="f" * 64) for row in fixture.audit_rows(time.time(), number, newest=number)]
+    house.supervisor.status = house.supervisor.status.replaced(audit_records=number)
+    window.sync.read_all()
+    qtbot.waitUntil(lambda: [row.seq for row in page.log.model.rows][:1] == [number] and page.log.book.newest == number)
+    qtbot.waitUntil(lambda: page.log.shown.text().endswith(f"{number} records") and {row.hash for row in page.log.model.rows} == {"f" * 64})
+    qtbot.waitUntil(lambda: f"{number} records" in page.chain.words.text() and not page.log.newer.isVisible())
 
 
 def test_the_filter_asks_the_supervisor(make_house: House, open_window: Opener, qtbot: QtBot) -> None:

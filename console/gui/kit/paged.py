@@ -38,6 +38,8 @@ class Numbered(Protocol):
     """A row. Numbers begin with 1 and have no gaps."""
 
     seq: int
+    hash: str
+    """The same as long as it is the same row."""
 
 
 class RowsPage(Protocol):
@@ -92,6 +94,11 @@ class Book:
     def clear(self, query: str) -> None:
         """Another query: nothing of the old one holds."""
         self.rows, self.query, self.at_end, self.seen = [], query, False, 0
+
+    def is_of(self, page: Sequence[Numbered], newest: int) -> bool:
+        """Whether the newest page is of the list that was read here: rows never become fewer, and stay what they are."""
+        mine = {row.seq: row.hash for row in self.rows}
+        return newest >= self.seen and all(mine.get(row.seq, row.hash) == row.hash for row in page)
 
     def know(self, newest: int, total: int) -> None:
         """How far the list goes."""
@@ -199,7 +206,7 @@ class PagedList(Ground):
         title = Text(wording.title, 17, fonts.SEMIBOLD)
         column(bar(self, title, (self.search, 2), self.newer, STRETCH, self.shown), (self.view, 1), on=self)
         self._typed = once(self, TYPED_MS, self._filter)
-        self._pace = once(self, NEWER_MS, self._read_newer)
+        self._pace = once(self, NEWER_MS, self.read_newer)
         self._news = NewRows(self.view, wording.noun, self._say)
         self.search.textChanged.connect(lambda _text: self._typed.start())
         self.search.left.connect(self.view.setFocus)
@@ -300,13 +307,18 @@ class PagedList(Ground):
         self.model.grow(self.book.take_older(page.rows))
         self._say()
 
-    def _read_newer(self) -> None:
-        if self.is_following and not self._newer_asked:
+    def read_newer(self, *, always: bool = False) -> None:
+        """Read the newest page; a person who reads further down keeps the place. ``always``: also where that is so, to compare the list."""
+        if (always or self.is_following) and not self._newer_asked:
             self._newer_asked = True
             self._ask(None, self._newer_came)
 
     def _newer_came(self, page: RowsPage) -> None:
         self._newer_asked = False
+        if not self.book.is_of(page.rows, page.newest):
+            self.book.newest = self.book.total = 0
+            self.read()
+            return
         if not self.is_following:
             self.book.know(page.newest, page.total)
         else:

@@ -260,6 +260,18 @@ class Held:
                 part.close()
 
 
+def _kept(path: Path) -> str:
+    """Keep a file that cannot be read under another name, before a new one takes its place; return words that name it. Never raises."""
+    try:
+        found = path.lstat()
+        aside = path.with_name(f"{path.stem}.unreadable-{int(found.st_mtime)}-{found.st_ino}{path.suffix}")
+        with contextlib.suppress(FileExistsError):
+            os.link(path, aside, follow_symlinks=False)
+    except OSError:
+        return ""
+    return f", and is kept as {aside.name}"
+
+
 class Registry:
     """All agents of the instance. Memory is changed under the guard's lock; ``save`` is not."""
 
@@ -308,7 +320,7 @@ class Registry:
             entries = self.load()
             lost = "is missing" if not self.path.exists() and self._witness.was_in_use() else ""
         except (Damaged, OSError) as error:
-            entries, lost = (), f"could not be read ({error})"
+            entries, lost = (), f"could not be read ({error}){_kept(self.path)}"
         if lost:
             self.incomplete = f"The registry {lost}: unknown agents may be alive."
             self.engine_socket, self.containers_ever = self._witness.read()

@@ -80,7 +80,7 @@ class AuditLogPage(ListPage):
         self.chain = ChainBar(self)
         self.log = PagedList(self._ask, cells(self._name_of), _WORDING, self)
         self.view = self.log.view
-        self._stale = True
+        self._stale, self._resynced_at = True, 0.0
         self._problem: ConsoleError | None = None
         self.lay(self.log, RecordPane(self), 388, self.chain)
         self._look = once(self, _LOOK_MS, self._read_place)
@@ -121,9 +121,9 @@ class AuditLogPage(ListPage):
         self.view.setFocus()
 
     def on_models(self) -> None:
-        status = self.desk.switch.status
-        if status is not None:
-            self.log.know(status.audit_records)
+        switch = self.desk.switch
+        if switch.status is not None and (switch.status_at or 0.0) >= self._resynced_at:  # before that it was perhaps of another log
+            self.log.know(switch.status.audit_records)
         self._show_chain()
         self.show_pane()
 
@@ -139,10 +139,11 @@ class AuditLogPage(ListPage):
             self.log.know(newest)
 
     def resync(self) -> None:
-        if not self.isVisible():
-            self._stale = self._stale or not self.log.loaded
-        elif self.log.is_following and not self.log.is_asking:
-            self.log.read()  # whoever reads further down keeps the place; the bar says what is new
+        self._resynced_at = self.desk.clock()
+        if not self.log.loaded:
+            self._stale = self._stale or not self.isVisible()
+        elif not self.log.is_asking:
+            self.log.read_newer(always=True)  # whoever reads further down keeps the place; the bar says what is new
 
     def badge(self) -> Badge | None:
         known = newer(self.chain.known, self.desk.switch.status)

@@ -104,6 +104,23 @@ def test_a_lost_registry_says_so_and_the_witness_knows_the_engine(tmp_path: Path
     assert once_more.recover() == () and once_more.incomplete
 
 
+def test_a_registry_that_cannot_be_read_is_kept_under_another_name_and_can_be_put_back(tmp_path: Path) -> None:
+    entry, folder = Entry("a", "process", "managed", 0), tmp_path / "guard"
+    registry = filled(folder, entry)
+    whole = registry.path.read_bytes()
+    registry.path.write_bytes(whole[:-40])
+    for _ in range(2):  # a guard that ends before it has saved, and the next one
+        again = Registry(folder)
+        assert again.recover() == () and "is kept as registry.unreadable-" in again.incomplete
+    again.save()
+    (kept,) = folder.glob("registry.unreadable-*.json")
+    assert kept.read_bytes() == whole[:-40] and kept.name in again.incomplete
+    assert Registry(folder).recover() == ()
+    kept.write_bytes(whole)
+    kept.rename(registry.path)
+    assert Registry(folder).recover() == (entry,)
+
+
 def test_a_whole_registry_and_a_new_folder_are_complete(tmp_path: Path) -> None:
     entry = Entry("a", "process", "managed", 0)
     filled(tmp_path / "guard", entry)
