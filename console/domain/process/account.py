@@ -7,22 +7,38 @@ import pwd
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
+from typing import Literal
 
 LONGEST_NAME = 40
 _OPERATOR = re.compile(r"\boperator:([0-9]{1,10})(?:/login:([0-9]{1,10}))?\b")
 
 
 def operator() -> str:
-    """Who gives this order, for the record: ``name (uid 1000)``; the name behind sudo when there is one."""
-    uid = os.getuid()
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = "unknown"
-    behind = os.environ.get("SUDO_USER", "")
+    """Who gives this order, for the record: ``name (uid 1000)``; behind su or sudo also who logged in, or else sudo's word."""
+    uid, login, behind = os.getuid(), login_uid("self"), os.environ.get("SUDO_USER", "")
+    said = f"{_login(uid)} (uid {uid})"
+    if login not in (-1, uid):
+        return f"{said}, logged in as {_login(login)} (uid {login})"
     if uid == 0 and behind.isprintable() and 0 < len(behind) <= 32:
-        name = f"{behind} through sudo"
-    return f"{name} (uid {uid})"
+        return f"{behind} through sudo (uid {uid})"
+    return said
+
+
+def login_uid(pid: int | Literal["self"]) -> int:
+    """The account that logged in, as the kernel keeps it for a process (audit(7)); -1: none, or not readable."""
+    try:
+        found = int(Path(f"/proc/{pid}/loginuid").read_text())
+    except (OSError, ValueError):
+        return -1
+    return -1 if found == 0xFFFFFFFF else found
+
+
+def _login(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return "unknown"
 
 
 def account_names(uid: int) -> tuple[str, str]:

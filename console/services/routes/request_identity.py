@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from console.domain.process.account import login_uid
 from console.domain.values import dataclass
 
 UID, PID, GROUPS = "watchfloor.uid", "watchfloor.pid", "watchfloor.groups"
@@ -46,7 +47,7 @@ def person_of(request: Request) -> dict[str, Any]:
         login = pwd.getpwuid(uid).pw_name
     except KeyError:
         login = ""
-    return {"uid": uid, "login": login, "login_uid": _login_uid(pid), "pid": pid, "exe": _exe(pid)}
+    return {"uid": uid, "login": login, "login_uid": login_uid(pid), "pid": pid, "exe": _exe(pid)}
 
 
 def asked_by(request: Request) -> str:
@@ -54,17 +55,8 @@ def asked_by(request: Request) -> str:
     itself says counts.
     """
     uid = int(request.scope.get(UID, os.geteuid()))
-    login_uid = _login_uid(int(request.scope.get(PID, 0)))
-    return f"operator:{uid}" if login_uid in (-1, uid) else f"operator:{uid}/login:{login_uid}"
-
-
-def _login_uid(pid: int) -> int:
-    """The account that logged in (audit(7)); -1: none, or not readable."""
-    try:
-        login_uid = int(Path(f"/proc/{pid}/loginuid").read_text())
-    except (OSError, ValueError):
-        return -1
-    return -1 if login_uid == 0xFFFFFFFF else login_uid
+    login = login_uid(int(request.scope.get(PID, 0)))
+    return f"operator:{uid}" if login in (-1, uid) else f"operator:{uid}/login:{login}"
 
 
 def _exe(pid: int) -> str:

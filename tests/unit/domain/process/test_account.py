@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import pwd
+from pathlib import Path
 
 import pytest
 
-from console.domain.process.account import named_here, operator
+from console.domain.process import account
+from console.domain.process.account import login_uid, named_here, operator
 
 
 def test_the_name_behind_sudo_is_told_and_hostile_text_in_its_place_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(account, "login_uid", lambda _pid: -1)
     monkeypatch.delenv("SUDO_USER", raising=False)
     assert operator() == f"{pwd.getpwuid(0).pw_name} (uid 0)"
     monkeypatch.setenv("SUDO_USER", "ann")
@@ -20,6 +23,21 @@ def test_the_name_behind_sudo_is_told_and_hostile_text_in_its_place_is_not(monke
     assert operator() == f"{pwd.getpwuid(0).pw_name} (uid 0)"
     monkeypatch.setattr(os, "getuid", lambda: 4_000_111)
     assert operator() == "unknown (uid 4000111)"
+
+
+@pytest.mark.parametrize("shell", ["su", "sudo"])
+def test_behind_su_and_sudo_who_logged_in_is_told_whatever_the_environment_says(shell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    monkeypatch.setattr(account, "login_uid", lambda _pid: 4_000_110)
+    monkeypatch.setenv("SUDO_USER", "ann") if shell == "sudo" else monkeypatch.delenv("SUDO_USER", raising=False)
+    assert operator() == f"{pwd.getpwuid(0).pw_name} (uid 0), logged in as unknown (uid 4000110)"
+    monkeypatch.setattr(account, "login_uid", lambda _pid: 0)
+    assert "logged in" not in operator(), "root logged in as root"
+
+
+def test_the_account_that_logged_in_is_the_kernel_s_word() -> None:
+    said = Path("/proc/self/loginuid").read_text()
+    assert login_uid("self") == (-1 if said == "4294967295" else int(said)) and login_uid(2**22) == -1
 
 
 def test_an_operator_of_a_record_is_read_by_name_and_the_name_cannot_pass_for_another_number(monkeypatch: pytest.MonkeyPatch) -> None:
