@@ -17,7 +17,7 @@ from pytestqt.qtbot import QtBot
 
 from console.gui.pages.settings.change import ChangeDialog
 from console.gui.pages.settings.page import SettingsPage
-from console.gui.pages.settings.rows import Heading, Item, cell_words
+from console.gui.pages.settings.rows import Heading, Item, cell_words, shown
 from console.gui.widgets.safe_text import is_plain
 from console.gui.window.main import Window
 from console.settings.places import Places
@@ -67,6 +67,15 @@ def is_waiting(page: SettingsPage, name: str) -> bool:
 
 def choose(page: SettingsPage, name: str) -> None:
     assert page.view.choose(f"s:{name}"), name
+
+
+def test_a_number_is_written_the_same_as_default_and_in_a_file() -> None:
+    assert [shown(600.0, "s"), shown(240, "s"), shown(0.5, "s"), shown(True)] == [
+        "600 s",
+        "240 s",
+        "0.5 s",
+        "true",
+    ]
 
 
 def test_every_setting_is_listed_with_origin_and_lock(house: FakeHouse, etc: Path, open_window: Opener) -> None:
@@ -125,6 +134,7 @@ def test_a_setting_is_changed_and_reset_by_the_keyboard_alone_with_a_reason(
     assert (record.actor, record.kind, record.data["old"], record.data["new"]) == ("operator:1000", "settings.changed", 4, 7)
     row = page.current()
     assert row is not None and row.is_waiting and cell_words(Item(row), "state") == "At next start"
+    assert cell_words(Item(row), "value") == f"{row.value} → {row.next_value}"  # its origin is the one of the value to come
     qtbot.waitUntil(lambda: window.nav.items["settings"].accessibleName() == "Settings, check")
     window.activateWindow()  # without a window manager no window follows a dialog
     qtbot.waitUntil(page.view.hasFocus)

@@ -57,7 +57,8 @@ class SettingPane(Pane):
             "After the next start": shown(row.next_value, row.unit) if row.is_waiting else "",
             "Default": shown(row.default, row.unit),
             "Takes": row.takes + (f", in {row.unit}" if row.unit else ""),
-            "From": whose if row.layer in ("default", "last") else f"{whose}: {row.origin}",
+            "From": (whose if row.layer in ("default", "last") else f"{whose}: {row.origin}")
+            + (" (after the next start)" if row.is_waiting else ""),
             "Locked by": row.locked_by,
         }
         for caption, (head, value) in self.facts.items():

@@ -75,8 +75,9 @@ def arrange(rows: Iterable[SettingRow], text: str) -> list[Line]:
 
 
 def value_words(row: SettingRow) -> str:
-    """What is in force, with its unit."""
-    return shown(row.value, row.unit)
+    """What is in force, with its unit, and what comes after it: the origin is that of the value to come."""
+    now = shown(row.value, row.unit)
+    return f"{now} → {shown(row.next_value, row.unit)}" if row.is_waiting else now
 
 
 def shown(value: Any, unit: str = "") -> str:
@@ -85,6 +86,8 @@ def shown(value: Any, unit: str = "") -> str:
         return "not set"
     if isinstance(value, str):
         return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     return f"{json.dumps(value, ensure_ascii=False)}{f' {unit}' if unit else ''}"
 
 
