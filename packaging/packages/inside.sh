@@ -230,17 +230,22 @@ until_true working
 [ "$(ps -o ni= -C tail | sort -u | tr -d ' ')" = 0 ]
 said "a real Claude Code of a member: reaches its model, asks, is approved, and works"
 
-# The same program of an account that asked nobody: seen while it runs.
+# The same program of an account that asked nobody: seen, adopted, confirmed dead.
 systemd-run --quiet --unit=trial-seen --uid=ada --setenv=HOME=/home/ada --setenv="ANTHROPIC_BASE_URL=$(cat /run/model.url)" \
   --setenv=ANTHROPIC_API_KEY=sk-ant-of-the-trial --working-directory=/home/ada \
   /usr/local/bin/claude --dangerously-skip-permissions -p 'TRIAL: wait'
 seen() { watchfloor fleet --json | python3 -c 'import json, sys; print(*[a["id"] for a in json.load(sys.stdin)["agents"] if a["control_level"] == "observed" and a["state"] == "running"])'; }
 is_seen() { [ -n "$(seen)" ] && pgrep -u ada -x tail; }
 until_true is_seen || { watchfloor fleet; ps -fu ada; exit 1; }
-systemctl stop trial-seen
-is_gone() { [ -z "$(seen)" ]; }
-until_true is_gone
-said "a Claude Code that nobody asked for is seen"
+outsider=$(seen)
+watchfloor adopt "$outsider" --json >adopt.json || { cat adopt.json; exit 1; }
+itself=$(python3 -c 'import json; one = json.load(open("adopt.json"))["candidates"][0]; print(one["pid"], one["start_ticks"], sep=":")')
+watchfloor adopt "$outsider" --pid "$itself" --reason trial >adopt.txt 2>&1 || [ $? = 8 ] || { cat adopt.txt; exit 1; }
+grep -q '^adopted: ' adopt.txt
+code=0; watchfloor kill "$outsider" --reason trial >kill.txt || code=$?; [ $code = 0 ] || [ $code = 8 ]
+grep -q 'All processes of 1 agent are dead' kill.txt || { cat adopt.txt kill.txt; exit 1; }
+! pgrep -u ada -x tail
+said "a Claude Code that nobody asked for is seen, adopted, and confirmed dead"
 
 # An upgrade with a running agent, and a kill of another after each step of dpkg. The newer version has the same files.
 version=$(dpkg-query -f '${Version}' -W watchfloor)

@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from console.cli.stop.panic import pressed
 from console.killswitch.kernel import processes
 from console.settings.places import Places
-from tests.fakes.guard_world import NOBODY, SLEEP, GuardWorld, until
+from tests.fakes.guard_world import NOBODY, SLEEP, GuardWorld, ticks, until
 from tests.fakes.instance import ROOT
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="packages are installed by root")
@@ -221,3 +222,20 @@ def test_a_panic_while_the_upgrade_has_no_guard_is_confirmed_and_the_newer_guard
     host.started()
     status = host.operator.status()
     assert status["latched"] and "newer" in host.log(), status
+
+
+def test_the_guard_of_the_service_adopts_a_process_of_another_account_and_kills_it(host: Host) -> None:
+    account = ["setpriv", "--reuid=61234", "--regid=61234", "--clear-groups"]
+    one = subprocess.Popen([*account, "sleep", "600"], stdin=subprocess.DEVNULL)
+    try:
+        until(lambda: processes.command_line(one.pid) == "sleep 600", "it runs its own program")
+        who: dict[str, Any] = {"pid": one.pid, "spare": [os.getpid()]}
+        shown = host.supervisor.call("adoptable", start_ticks=ticks(one.pid), around="o-1", **who)
+        assert shown["why_not"] == ""
+        who |= {name: shown[name] for name in ("start_ticks", "exe", "uid")}
+        done = host.supervisor.call("adopt", agent_id="o-1", by="test", **who)
+        assert (done["moved"], done["best_effort"]) == (1, "") and "watchfloor" in (processes.cgroup_line(one.pid) or "")
+        host.killed(one, "o-1")
+    finally:
+        one.kill()
+        one.wait()

@@ -37,6 +37,8 @@ DEEPEST = 200
 LISTED = 24
 MOST_SPARED = 4096
 LONGEST_PATH = 4096
+_EVERYBODYS = 1 << 1 | 1 << 5
+"""CAP_DAC_OVERRIDE and CAP_KILL of capabilities(7): the guard of the host's instance is not root, and moves and kills all the same."""
 MOVED, ENDED = "moved", "ended"
 
 
@@ -248,7 +250,7 @@ def why_not_movable(pid: int, tree: Tree) -> str:
     uids, own = processes.uids(pid), os.geteuid()
     if not uids:
         return "its account cannot be read"
-    if own != 0 and uids != {own}:
+    if own != 0 and uids != {own} and capabilities() & _EVERYBODYS != _EVERYBODYS:
         return "it runs under another account, and only root moves that"
     if processes.pid_namespace(pid) != processes.pid_namespace("self"):
         return "it lives in a PID namespace of its own (a container's, or a sandbox's): what made that holds it"
@@ -261,6 +263,12 @@ def why_not_movable(pid: int, tree: Tree) -> str:
     if not os.access(shared / "cgroup.procs", os.W_OK, effective_ids=True):
         return f"not available, because {shared}/cgroup.procs cannot be written by this account"
     return ""
+
+
+def capabilities() -> int:
+    """What this process may do beyond its account, as the bits of capabilities(7)."""
+    found = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapEff:"))
+    return int(found.split()[1], 16)
 
 
 def move(pid: int, ticks: int, tree: Tree, leaf: Leaf) -> str:

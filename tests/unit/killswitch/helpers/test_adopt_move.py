@@ -83,10 +83,21 @@ def test_why_it_cannot_be_moved(
     fill(tree.mount.point / "t")
     (tree.mount.point / "t" / "cgroup.type").write_text(kind)
     monkeypatch.setattr(os, "geteuid", lambda: euid)
+    monkeypatch.setattr(adopt, "capabilities", lambda: 0)
     monkeypatch.setattr(processes, "uids", lambda pid: uids)
     monkeypatch.setattr(processes, "pid_namespace", lambda pid: 7 if pid == "self" else namespace)
     monkeypatch.setattr(os, "access", lambda *a, **k: euid == 0)
     assert word in why_not_movable(4242, tree)
+
+
+@pytest.mark.parametrize(("capabilities", "may"), [(1 << 1 | 1 << 5, True), (1 << 1, False), (1 << 5, False)])
+def test_an_account_that_may_write_and_kill_everything_moves_processes_of_others(
+    monkeypatch: pytest.MonkeyPatch, tree: FolderTree, capabilities: int, may: bool
+) -> None:
+    lives_in(monkeypatch, "/")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(adopt, "capabilities", lambda: capabilities)
+    assert (why_not_movable(os.getpid(), tree) == "") is may
 
 
 def test_it_is_moved_by_its_number(tree: FolderTree, sleeper: tuple[int, int]) -> None:
