@@ -5,6 +5,7 @@ There is none to grant, approve, release or stop anything. The socket is the ide
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import NoneType
 
 from console.api import budgets as b
@@ -14,7 +15,6 @@ from console.api.policy import asking as a
 from console.api.policy import hooks as ho
 from console.api.secrets import TokenView
 from console.domain.message import Message
-from console.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

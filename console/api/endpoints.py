@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
 from console.api import alerts as al
@@ -33,7 +33,6 @@ from console.api.policy import hooks as ho
 from console.api.policy import page as pg
 from console.api.policy import rules as p
 from console.domain.roles.rights import Right
-from console.domain.values import dataclass
 
 B = TypeVar("B")
 V = TypeVar("V")

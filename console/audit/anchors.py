@@ -10,13 +10,12 @@ import re
 import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.audit.database import open_reader, reason
 from console.audit.record import GENESIS, text_of
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 SHOWN = 32
 """Hexadecimal characters of the hash that are printed. With 128 bits no other log with the same hash can be found."""

@@ -14,11 +14,11 @@ import hashlib
 import json
 import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.audit.database import check_plain
 from console.audit.record import GENESIS
-from console.domain.values import dataclass
 
 LIMIT_BYTES = 512 << 20
 """Of a checkpoint file; one a minute makes 100 MB a year."""

@@ -16,6 +16,7 @@ import os
 import stat
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 SUFFIX = ".sealed.json"
 ALGORITHM = "Ed25519"

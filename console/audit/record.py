@@ -6,11 +6,10 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from console.domain.errors import TooLarge, UsageProblem
-from console.domain.values import dataclass
 
 GENESIS = "0" * 64
 """``previous`` of the first record."""

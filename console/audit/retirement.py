@@ -11,12 +11,11 @@ import binascii
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-from console.domain.values import dataclass
 
 KIND = "key.retired"
 HOST, FLEET = "host", "fleet"

@@ -11,13 +11,12 @@ import json
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.audit.database import open_reader, reason
 from console.audit.set_aside import LOST, PUT_BACK, SET_ASIDE, few
 from console.domain.rollback import FACTS, facts_digest
-from console.domain.values import dataclass
 
 FACTS_FIELD = "rollback_facts"
 """In a record's data: the digest of each rollback record that was made for it, by id."""

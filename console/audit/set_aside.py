@@ -5,11 +5,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.audit.database import open_reader
 from console.audit.record import text_of
-from console.domain.values import dataclass
 
 SET_ASIDE, LOST = "audit.set_aside", "audit.lost"
 """Kinds of the records with which a log says that it is not the first of its instance."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from console.audit.checkpoints import Checkpoint, Checkpoints, beside, read_checkpoints
 from console.audit.database import COLUMNS, has_table, open_reader, reason, schema_problem
 from console.audit.record import GENESIS, digest
-from console.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.audit.anchors import Anchor, broken
@@ -20,7 +20,6 @@ from console.audit.database import open_reader, reason
 from console.audit.receipt_seal import Given, verify_file, verify_given
 from console.audit.retirement import HOST, KIND, Retirement, retirement_of, worth
 from console.audit.set_aside import PUT_BACK, Losses, few, moment, not_proven, older_logs, read_losses
-from console.domain.values import dataclass
 
 FIELD = "seal_sha256"
 _AGAIN_S = (0.0, 0.5, 2.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.audit.anchors import SHOWN, Anchor, broken_in, noted_in
@@ -13,7 +13,6 @@ from console.audit.verify import Verdict
 from console.audit.verify_anchors import foreign
 from console.audit.verify_presence import compare
 from console.domain.rollback import RECORDS_FILE
-from console.domain.values import dataclass
 from console.domain.words import counted
 from console.settings.places import Places
 

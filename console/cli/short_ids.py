@@ -6,6 +6,7 @@ A beginning is completed. A name is taken by verbs that only show something; eve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from console.cli.link import connect, look
@@ -13,7 +14,6 @@ from console.cli.syntax import Parameter, Verb
 from console.cli.terminal.plain import plain
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.domain.ids import AGENT_ID
-from console.domain.values import dataclass
 
 LEAST = 4
 """Letters of a beginning: ``a-`` alone must not stand for the only agent there is."""

@@ -6,13 +6,12 @@ Standard library only, and little of it: an argument parser that loads for as lo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from console.cli.terminal.plain import plain
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 Function = Callable[..., int]
 HELP_NAMES = ("-h", "--help")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 from console.credentials.keyring_store import Store
 from console.domain.errors import ConsoleError
 from console.domain.process.durable import replace_file
-from console.domain.values import dataclass
 
 MARKER = "rotation.json"
 LAST = "rotation-last.json"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.credentials.api_key import ApiKey
 from console.credentials.marker import (
@@ -42,7 +42,6 @@ from console.credentials.proof import (
 from console.credentials.token_keys import KEYS_NAME
 from console.credentials.tokens import Tokens
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 
 # A rearm waits for the rotation: one verifier that hangs must not hold the whole instance for minutes.
 LIMIT_S = 25.0

@@ -6,9 +6,9 @@ import base64
 import binascii
 import json
 import re
+from dataclasses import dataclass
 
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 
 KEYS_NAME = "token-keys"
 """The entry of the store that holds the key set."""

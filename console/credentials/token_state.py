@@ -6,11 +6,11 @@ import fcntl
 import json
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
 from console.domain.process.durable import make_folder, replace_file
-from console.domain.values import dataclass
 
 _LIMIT = 16 * 1024 * 1024
 

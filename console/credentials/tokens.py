@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -18,7 +19,6 @@ from console.credentials.keyring_store import Store
 from console.credentials.token_keys import KEY_BYTES, KEYS_NAME, KID, TokenKeys, read_keys, write_keys
 from console.credentials.token_state import TokenState, TokenStateFile
 from console.domain.errors import ConsoleError, Denied, TokenRefused, UsageProblem
-from console.domain.values import dataclass
 
 # Clocks of the host and of a container or another host differ by a few seconds.
 LEEWAY_S = 5

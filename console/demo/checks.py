@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from console.api import messages as m
@@ -12,7 +12,6 @@ from console.demo import fleet as demo_fleet
 from console.demo import web as demo_web
 from console.domain.errors import ExitCode
 from console.domain.kill import Outcome, Receipt, Target, decided
-from console.domain.values import dataclass
 from console.domain.verdict import verdict
 
 

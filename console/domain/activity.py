@@ -6,10 +6,8 @@ Everything in an entry is hostile text, or was made from it; views escape it. Bo
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
-
-from console.domain.values import dataclass
 
 TEXT_KEPT = 16_384
 """Characters kept of one entry's text; how many there were is said."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
 
@@ -11,7 +11,6 @@ from console.domain.errors import UsageProblem
 from console.domain.ids import AGENT_ID, CONTEXT_ID, ControlLevel
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity
 from console.domain.process.environment import check_agent_type
-from console.domain.values import dataclass
 
 AgentId = NewType("AgentId", str)
 ContextId = NewType("ContextId", str)

@@ -15,11 +15,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 SLACK_S = 120.0
 """The two clocks drift: so much before its midnight a day may end."""

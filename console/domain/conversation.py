@@ -7,12 +7,12 @@ and ``run --again`` recognise it without a record beside it.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from console.domain.agent import Agent, AgentState
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 MOST_MESSAGE = 60_000
 """Characters of one message; a prompt too."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from console.domain.errors import UsageProblem
 from console.domain.ids import AGENT_ID, CONTEXT_ID
-from console.domain.values import dataclass
 
 
 class Rung(StrEnum):

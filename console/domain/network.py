@@ -9,12 +9,11 @@ import ipaddress
 import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 
 class ModeRules(Protocol):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
-
-from console.domain.values import dataclass
 
 FACTS = (
     "record_id", "agent_id", "context_id", "kind", "path", "before_sha256", "before_size", "before_mode", "before_uid", "before_gid",

@@ -11,11 +11,11 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from console.domain.network import Allowlist, EgressRecord
-from console.domain.values import dataclass
 from console.egress.url_test import judge_request
 
 _POLL_S, _QUIET_POLL_S, _QUIET_S = 0.1, 0.5, 5.0

@@ -12,14 +12,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import yaml
 
 from console.domain.errors import UsageProblem
 from console.domain.network import AllowlistEntry, Sensitivity
-from console.domain.values import dataclass
 from console.policy.sequences.strict_yaml import read_yaml
 
 VERSION = 1

@@ -10,10 +10,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
-
-from console.domain.values import dataclass
 
 PROGRAMS = Path(__file__).resolve().parent
 _BACKOFF_FIRST_S, _BACKOFF_MAX_S, _STEADY_S = 0.2, 5.0, 10.0

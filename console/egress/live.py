@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.network import Allowlist, Narrowing, Sensitivity, narrow
-from console.domain.values import dataclass
 from console.egress.envoy.admin import Admin, Taken
 from console.egress.envoy.config import clusters, listeners, route_config
 from console.egress.envoy.files import Files

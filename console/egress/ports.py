@@ -7,10 +7,10 @@ import os
 import socket
 import subprocess
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import Conflict, TimedOut
-from console.domain.values import dataclass
 from console.egress.children import end, python
 
 PORT = 3128

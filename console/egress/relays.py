@@ -10,11 +10,11 @@ import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.egress.children import Identity, end, launch
 from console.egress.envoy.prestart import Warm
 from console.egress.portal import EXIT_DETACHED, EXIT_SANDBOX_GONE

@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId, ProcessIdentity, Sighting, SourceReport
 from console.domain.ids import ControlLevel
-from console.domain.values import dataclass
 from console.enforcement.state import EngineState
 
 PROCESSES = "processes"

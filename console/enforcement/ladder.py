@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
@@ -15,7 +15,6 @@ from console.domain.errors import Conflict, NotFound
 from console.domain.ids import ControlLevel
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import stricter_mode
-from console.domain.values import dataclass
 from console.domain.words import counted, notice
 from console.enforcement.state import NOT_CONFIRMED, EngineState, Seen
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 
@@ -19,7 +19,6 @@ from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
 from console.domain.network import STRICTEST, NetworkMode
-from console.domain.values import dataclass
 from console.policy.sequences.find import Advance, advance
 
 _SHOWN = 4

@@ -6,11 +6,10 @@ supervisor's work.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.agent import AgentId, Sighting, SourceReport
 from console.domain.ids import ControlLevel
-from console.domain.values import dataclass
 from console.enforcement.identity import GONE, TELEMETRY, YOUNG, Own, Row, in_order
 from console.enforcement.state import EngineState
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from console.domain.agent import Agent, AgentId, AgentState, ProcessIdentity, Sighting
@@ -18,7 +18,6 @@ from console.domain.engine.event import OPEN_END
 from console.domain.ids import ControlLevel
 from console.domain.ladder import Scope
 from console.domain.network import LOOSEST, ModeMapping, NetworkMode, Sensitivity, stricter_mode
-from console.domain.values import dataclass
 from console.enforcement.lineages import Lineages
 from console.policy.scopes import Scope as Effect
 

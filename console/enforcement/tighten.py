@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.engine import command as c
@@ -11,7 +11,6 @@ from console.domain.engine import event as e
 from console.domain.errors import Conflict, Denied, NotFound
 from console.domain.ladder import Reach, Scope
 from console.domain.network import NetworkMode, Sensitivity, stricter_mode
-from console.domain.values import dataclass
 from console.domain.words import notice, one_line
 from console.enforcement.ladder import members
 from console.enforcement.state import EngineState

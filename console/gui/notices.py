@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
 from typing import Literal
@@ -11,7 +12,6 @@ from typing import Literal
 from PySide6.QtCore import QObject, Signal
 
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.gui.widgets.safe_text import safe_text
 
 Level = Literal["info", "amber", "red"]

@@ -6,11 +6,11 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from console.domain.process.sqlite_file import WAIT_S, open_or_begin_anew, refused
-from console.domain.values import dataclass
 
 VERSION = 1
 FIELDS = "kind, source_id, at, text, who, turn, tool, pair, verdict, ref, rollback_id, failed, tokens, cost_nano, audit, left_out"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from console.domain.activity import KINDS, Entry, FilePlace, Holding, Kept, Kind, Window
-from console.domain.values import dataclass
 from console.ledger.activity_file import FIELDS, ActivityFile
 
 PAGE_MAX = 500

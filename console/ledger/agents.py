@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
 from operator import is_, itemgetter
@@ -18,7 +18,6 @@ from console.domain.agent import Agent, AgentId, AgentState, ContextId, ProcessI
 from console.domain.budget import MAX_COST_USD, MAX_COUNT, Halt, Limits, Usage
 from console.domain.ids import ControlLevel
 from console.domain.network import STRICTEST, NetworkMode, read_sensitivity
-from console.domain.values import dataclass
 from console.ledger.database import Database
 from console.ledger.migrations import MIGRATIONS, Migration
 from console.ledger.tables import AGENTS, EVENTS, NOTICES, int64

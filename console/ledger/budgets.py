@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 
 from sqlalchemy import Connection, Executable, delete, func, insert, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from console.domain.agent import Agent
 from console.domain.budget import Limits, Usage
-from console.domain.values import dataclass
 from console.ledger.agents import AgentTables, flat, limits_of, put_agents, usage_of
 from console.ledger.tables import BUDGET_CHANGES, BUDGET_LIMITS, BUDGET_USAGE, BUDGET_WARNED, KV, RESERVATIONS
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from sqlalchemy import delete, func, insert, select
 
-from console.domain.values import dataclass
 from console.ledger.database import Database
 from console.ledger.tables import CALLS
 

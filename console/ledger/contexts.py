@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from console.domain.values import dataclass
 from console.ledger.database import Database
 from console.ledger.tables import CONTEXTS, int64
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from sqlalchemy import func, insert, select
 
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord, Sensitivity
-from console.domain.values import dataclass
 from console.ledger.database import Database
 from console.ledger.tables import ALLOWLISTS, EGRESS, int64
 

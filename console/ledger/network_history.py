@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, Table, func, insert, select
 
 from console.domain.network import LOOSEST, NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
-from console.domain.values import dataclass
 from console.ledger.database import Database
 from console.ledger.sessions import read_mode
 from console.ledger.tables import AGENTS, MODES, NETWORK_EVENTS, SENSITIVITIES

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlalchemy import Column, insert, select
 
 from console.domain.errors import ConsoleError
 from console.domain.network import LOOSEST, STRICTEST, NetworkMode, Sensitivity, higher, read_sensitivity, stricter_mode
-from console.domain.values import dataclass
 from console.ledger.database import Database
 from console.ledger.tables import ISOLATIONS, MODES, SENSITIVITIES
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Integer, cast, func, insert, select
 
 from console.domain.budget import checked_increment
-from console.domain.values import dataclass
 from console.ledger.database import Database
 from console.ledger.tables import SPEND
 

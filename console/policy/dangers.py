@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from console.domain.calls.permission import DangerClass, rank_of
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 _FETCHERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
 """Programs whose first word is another program."""

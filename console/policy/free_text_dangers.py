@@ -10,9 +10,9 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from console.domain.values import dataclass
 from console.policy.dangers import Danger, danger_of
 
 TEXT_MAX = 1024 * 1024

@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from console.domain.calls.permission import Verdict
 from console.domain.network import Sensitivity
-from console.domain.values import dataclass
 from console.policy.files.paths import ACTIONS, Files, Once
 from console.policy.git.calls import Known, NothingKnown
 from console.policy.matrix import Matrix, judge_row, params_of

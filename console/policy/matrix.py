@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.files.paths import Files, absolute
 from console.policy.rules.hosts import read_url
 from console.policy.rules.rule import Rule, read_rule

@@ -6,9 +6,8 @@ evidence.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from console.domain.values import dataclass
 
 GROW_AT = 0.8
 """Share of the capacity from which on it grows."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from console.domain.values import dataclass
 from console.remotekill.document import Junk, KillOrder, Order, SignedUnkill
 from console.remotekill.machine import HostState, Mode, Observation, Read, Unchanged, Unreadable
 from console.remotekill.orders import NO_ORDERS, HistoryRead, OrdersRead

@@ -13,14 +13,13 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NewType
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 SCHEMA = "agent-kill/3"
 """Put before the canonical bytes when signing, so that a signature is worth nothing anywhere else."""

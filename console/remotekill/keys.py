@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
 from console.domain.process.durable import make_folder, replace_file
-from console.domain.values import dataclass
 from console.remotekill.document import KeySet, Signer
 
 PUBLIC_FILE = "fleet-keys.json"

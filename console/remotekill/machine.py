@@ -6,11 +6,10 @@ latched kill ends it. A channel that cannot be trusted stops softly until one go
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import assert_never
 
-from console.domain.values import dataclass
 from console.remotekill.document import Junk, KillOrder, Order, SignedUnkill, number_of
 
 RELEASED_KEPT = 64

@@ -8,12 +8,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+from dataclasses import dataclass
 
 import google_crc32c
 from google.api_core.exceptions import NotModified
 from google.cloud import storage
-
-from console.domain.values import dataclass
 
 TIMEOUT = (1.5, 2.0)
 """Seconds to connect, and for each read of a socket. No retries here: the callers decide."""

@@ -8,14 +8,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from google.api_core.exceptions import Forbidden, PreconditionFailed
 from google.api_core.exceptions import NotFound as ObjectMissing
 from google.cloud import storage
 
-from console.domain.values import dataclass
 from console.remotekill.document import SIZE_LIMIT, Order, order_of
 from console.remotekill.objects import TIMEOUT, ObjectTooLarge, describe, download, fetch, generation_in, upload
 from console.remotekill.transport import DENIED, FAULTS, words_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from google.api_core.exceptions import NotFound as ObjectMissing
@@ -12,7 +13,6 @@ from google.api_core.exceptions import PreconditionFailed
 from google.cloud import storage
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.remotekill.objects import ObjectTooLarge, fetch, upload
 from console.remotekill.orders import listed_names
 from console.remotekill.writing import RemoteWrite, sha256_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from console.domain.errors import Conflict, NotFound, Unreachable, UsageProblem
-from console.domain.values import dataclass
 from console.remotekill.document import (
     Junk,
     KeySet,

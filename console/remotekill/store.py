@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -15,7 +16,6 @@ from google.auth.credentials import Credentials
 from google.cloud import storage
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.remotekill.document import SIZE_LIMIT, KeySet, KillOrder, SignedUnkill, parse
 from console.remotekill.objects import ObjectTooLarge, fetch
 from console.remotekill.orders import (

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from google.api_core.exceptions import NotFound as ObjectMissing
 from google.api_core.exceptions import PreconditionFailed
 from google.cloud import storage
 
-from console.domain.values import dataclass
 from console.remotekill.document import SIZE_LIMIT, Order
 from console.remotekill.objects import ObjectTooLarge, fetch, upload
 from console.remotekill.transport import FAULTS, words_of

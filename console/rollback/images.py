@@ -9,11 +9,11 @@ import os
 import secrets
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, Denied, NotRecorded
 from console.domain.process.durable import make_folder
-from console.domain.values import dataclass
 from console.rollback.safe_open import MAX_BYTES, open_regular
 
 _CHUNK = 1 << 20

@@ -8,13 +8,12 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from console.domain.errors import Conflict, NotFound, NotRecorded
 from console.domain.rollback import FACTS, RollbackKind, RollbackRecord, RollbackState, facts_digest
-from console.domain.values import dataclass
 from console.rollback.images import Image
 
 VERSION = 1

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from console.domain.rollback import RollbackRecord
-from console.domain.values import dataclass
 
 DIFF_BYTES = 256 * 1024
 """Of each side."""

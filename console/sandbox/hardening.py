@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from console.domain.errors import Denied
 from console.domain.sandbox import Given, GivenState
-from console.domain.values import dataclass
 
 Facts = Mapping[str, Any]
 TMP_BYTES = 100 * 1024 * 1024

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +17,6 @@ from console.domain.errors import UsageProblem
 from console.domain.ids import AGENT_ID, ControlLevel
 from console.domain.network import NetworkMode
 from console.domain.sandbox import Given
-from console.domain.values import dataclass
 
 # execve(2): one string is at most 32 pages; ours must also fit beside the others.
 MAX_STRING = 131_071

@@ -17,12 +17,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from console.domain.errors import ConsoleError, TimedOut
-from console.domain.values import dataclass
 from console.sandbox import outside
 from console.sandbox.bounds import MEMORY_FILES, lower
 from console.sandbox.interface import KILLED_EXIT_CODE, PREPARE_S, LaunchSpec, Ticket

@@ -12,12 +12,12 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from console.domain.conversation import PROGRAMS_IN_BOX
 from console.domain.errors import Unavailable
-from console.domain.values import dataclass
 
 MANAGERS = (
     *(".npm-global/bin", ".bun/bin", ".local/share/pnpm", ".local/share/pnpm/bin", ".volta/bin", ".local/bin", ".nvm/versions/node/*/bin"),

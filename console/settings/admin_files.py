@@ -13,11 +13,11 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from console.domain.errors import Conflict
-from console.domain.values import dataclass
 
 FOLDER = Path("/etc/watchfloor")
 VARIABLE = "WATCHFLOOR_ETC"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import field
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -18,7 +18,6 @@ from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
 from console.domain.message import Malformed
 from console.domain.process.durable import replace_file
 from console.domain.roles.rights import Role
-from console.domain.values import dataclass
 from console.settings.admin_files import LOCKED, AdminFile, Fault, Refused, find_files, folder, read_file, shown
 from console.settings.options import ENGINE, MODE, Options, docker_host, load_options, read_options, save_options
 from console.settings.places import Places

@@ -8,13 +8,13 @@ import re
 import secrets
 import stat
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, overload
 
 from console.domain.errors import ConsoleError, UsageProblem
 from console.domain.process.durable import make_folder, replace_file, sync_folder
 from console.domain.roles.rights import FOLDER, roles_of
-from console.domain.values import dataclass
 from console.settings.named_folder import real_folder
 
 STATE_DIR_VARIABLE = "WATCHFLOOR_STATE_DIR"

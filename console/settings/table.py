@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import types
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
@@ -11,7 +12,6 @@ from msgspec import Meta
 from msgspec.structs import FieldInfo
 
 from console.domain.message import Malformed, Message
-from console.domain.values import dataclass
 from console.settings.options import Options
 
 Kind = Literal["bool", "int", "float", "text", "choice", "list", "table"]

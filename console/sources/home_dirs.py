@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import pwd
 import stat
+from dataclasses import dataclass
 from pathlib import Path
-
-from console.domain.values import dataclass
 
 _MAX_HOMES = 200
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 EVENT = "PreToolUse"
 FILE_MAX = 4 * 1024 * 1024

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
 from console.domain.agent import SourceReport
-from console.domain.values import dataclass
 from console.sources.home_dirs import homes
 
 UNVERIFIED = "unverified"

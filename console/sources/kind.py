@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from console.domain.values import dataclass
 from console.sources.activity.files import Activity
 from console.sources.activity.program_stream import Stream
 from console.sources.daemons.interface import Daemons

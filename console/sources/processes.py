@@ -6,11 +6,11 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
 from console.domain.agent import ProcessIdentity
-from console.domain.values import dataclass
 
 PROC = Path("/proc")
 _CMDLINE_CAP = 16_384

@@ -6,10 +6,10 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from console.domain.agent import ProcessIdentity
-from console.domain.values import dataclass
 from console.sources.exec_news import ExecNews, exec_news
 from console.sources.interface import Pids
 from console.sources.process_ends import Ends

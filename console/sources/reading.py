@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -12,7 +13,6 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from console.domain.spend import NANO
-from console.domain.values import dataclass
 
 TOLERANT_MAX = 4 << 20
 """Longest record in bytes that is taken apart field by field: programs write a hundredth of it, and parsing takes ten times its size."""

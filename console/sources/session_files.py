@@ -11,13 +11,12 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from console.domain.agent import Sighting, SourceReport
-from console.domain.values import dataclass
 from console.sources.home_dirs import OwnHome
 from console.sources.interface import MAX_SIGHTINGS, ONLY_OURS, Confinement
 from console.sources.kind import Outlook

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from console.domain.agent import AgentId
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, Denied, Killed, NotFound, TokenRefused, TooMany, UsageProblem
 from console.domain.network import read_sensitivity
-from console.domain.values import dataclass
 from console.ledger.sessions import Tightening
 from console.services.approvals.permission_api import Asking
 from console.services.budgets.agent_spending import AgentSpending

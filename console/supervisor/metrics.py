@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -24,7 +25,6 @@ from console.domain.budget import GAUGES, LIMIT_NAMES, UNCAPPED, last_midnight
 from console.domain.calls.approval import ApprovalState
 from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
-from console.domain.values import dataclass
 from console.domain.verdict import verdict
 from console.enforcement import charging
 from console.enforcement.identity import LEAST

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -19,7 +20,6 @@ from console.domain.agent import Agent, AgentId
 from console.domain.engine.command import Record
 from console.domain.errors import Denied, NotFound
 from console.domain.ladder import Reach, Scope
-from console.domain.values import dataclass
 from console.domain.words import counted
 from console.egress.service import Egress
 from console.services.activity.routes import activity_routes

@@ -74,32 +74,6 @@ def test_tests_mirror_modules(room: str) -> None:
     assert not missing, f"console/{room}: no tests/unit/{room}/test_MODULE.py for {', '.join(missing)}"
 
 
-BY_THE_LIBRARY = (
-    "domain/values.py",
-    "domain/kill.py",
-    "domain/verdict.py",
-    "domain/roles/rights.py",
-    "killswitch/",
-    "panic/",
-    "integrations/",
-)
-"""Programs of their own that load as little as they can; a tenth of a second matters only where hundreds of classes are loaded."""
-
-
-def test_dataclasses_are_made_the_quick_way() -> None:
-    """The library's way takes a supervisor's start from 0.8 s to 1.1 s."""
-    slow = [
-        name
-        for file in (ROOT / "console").rglob("*.py")
-        if not (name := file.relative_to(ROOT / "console").as_posix()).startswith(BY_THE_LIBRARY)
-        and any(
-            isinstance(node, ast.ImportFrom) and node.module == "dataclasses" and "dataclass" in {one.name for one in node.names}
-            for node in ast.parse(file.read_text()).body
-        )
-    ]
-    assert not slow, f"from console.domain.values import dataclass: {slow}"
-
-
 LONGEST_MODULE = 600
 """Lines, for one thing that a person would open by itself; the median is far below."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypedDict, cast
 
 import msgspec
@@ -10,7 +10,6 @@ from msgspec.structs import fields
 
 from console.api.messages import AgentView
 from console.domain.message import prepare
-from console.domain.values import dataclass
 
 CHUNK = 500
 """Agents in one message at most, so that reading one never takes long."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +21,6 @@ from console.domain.calls.permission import Verdict
 from console.domain.calls.profile import CODING
 from console.domain.errors import ConsoleError, ExitCode, UsageProblem
 from console.domain.network import Sensitivity
-from console.domain.values import dataclass
 from console.policy.files.disk import Disk
 from console.policy.judge import Call, Context, judge
 from console.policy.matrix import read_matrix

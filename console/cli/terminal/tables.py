@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from console.domain.values import dataclass
 
 WHOLE = frozenset({"AGENT", "SESSION", "KILL", "ID", "RECORD", "ENTRY", "PID:START"})
 """Columns that people copy into the next command. They are never broken over two lines."""

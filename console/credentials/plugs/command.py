@@ -7,12 +7,12 @@ import selectors
 import signal
 import subprocess
 import time
+from dataclasses import dataclass
 from typing import IO
 
 from console.credentials.plan import Command
 from console.credentials.trust import check_program
 from console.domain.errors import ConsoleError, TimedOut
-from console.domain.values import dataclass
 
 END_S = 5.0
 """Seconds after SIGKILL for which a program is waited for. One that lives longer hangs in the kernel, and a waiting thread with it."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.credentials.trust import check_way
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 
 LIMIT = 64 * 1024
 

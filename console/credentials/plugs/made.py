@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.credentials.keyring_store import Store
@@ -13,7 +14,6 @@ from console.credentials.plugs.http import ask, field_of
 from console.credentials.plugs.interface import Plug
 from console.credentials.plugs.keyring import open_entry
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.values import dataclass
 
 
 def plugs_of(plan: Plan, store: Store) -> list[Plug]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from console.domain.agent import AgentId, ContextId
 from console.domain.calls.permission import PermissionRequest, worst_of
-from console.domain.values import dataclass
 
 WAITING_MAX = 100
 """The most requests of one agent tree that wait at once. Further ones are denied, so that an agent cannot bury the important ones."""

@@ -5,7 +5,7 @@ A lineage is everything that was ever joined by a spawn or by a shared session: 
 
 from __future__ import annotations
 
-from console.domain.values import dataclass
+from dataclasses import dataclass
 
 UNKNOWN = "*"
 """A table, path or host that could not be told: it is taken for any."""

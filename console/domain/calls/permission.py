@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
-
-from console.domain.values import dataclass
 
 UNRANKED = 9
 """The rank of what belongs to no class."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId, SandboxKind
 from console.domain.conversation import started_as
 from console.domain.ids import ControlLevel
-from console.domain.values import dataclass
 
 OWN = "own"
 """The rules that an operator wrote (``policy.json``)."""

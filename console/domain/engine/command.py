@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from console.domain.agent import Agent, AgentId, LaunchRequest
@@ -12,7 +12,6 @@ from console.domain.calls.lineage import Mark
 from console.domain.calls.permission import Decision, PermissionRequest
 from console.domain.errors import ConsoleError
 from console.domain.network import NetworkMode
-from console.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

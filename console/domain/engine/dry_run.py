@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from console.domain.agent import AgentId
@@ -17,7 +17,6 @@ from console.domain.calls.lineage import Mark
 from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 from console.domain.engine.command import Command
 from console.domain.engine.event import Event
-from console.domain.values import dataclass
 
 CALLS_MAX = 500
 """Calls of one plan; what comes beyond is answered and counted, and is in no plan."""

@@ -5,7 +5,7 @@ An agent that was gone when a supervisor started, and whose end is not confirmed
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId, LaunchRequest, ProcessIdentity, SourceReport
 from console.domain.budget import KeptBudget, Limits, Reservation, Usage
@@ -16,7 +16,6 @@ from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt
 from console.domain.ladder import Scope
 from console.domain.network import NetworkMode, Sensitivity
-from console.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

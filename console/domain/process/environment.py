@@ -7,9 +7,9 @@ does not name is not passed at all.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from console.domain.errors import Denied, UsageProblem
-from console.domain.values import dataclass
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where an agent finds programs by their names alone: never in a folder that an account may write."""

@@ -6,10 +6,10 @@ import http.client
 import json
 import os
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from console.domain.values import dataclass
 from console.egress.envoy.config import ADMIN_SOCKET
 
 _STATS = r"\.(version_text|update_rejected|update_failure)$"

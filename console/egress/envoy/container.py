@@ -16,7 +16,7 @@ import socket
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from requests import RequestException
 
 from console.domain.process.assets import envoy_asset
 from console.domain.process.durable import make_folder, replace_file
-from console.domain.values import dataclass
 from console.egress.children import Identity, readable
 
 LABEL = "io.watchfloor.envoy"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from console.domain.network import Allowlist, AllowlistEntry, Narrowing, Sensitivity
-from console.domain.values import dataclass
 
 Json = dict[str, Any]
 TYPE = "type.googleapis.com/"

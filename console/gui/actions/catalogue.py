@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from console.domain.roles.rights import Right, refusal
-from console.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

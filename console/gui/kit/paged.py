@@ -6,6 +6,7 @@ The filter is the supervisor's: it is asked for the pages of what is typed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
@@ -13,7 +14,6 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent
 from PySide6.QtWidgets import QWidget
 
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.gui.kit.layout import STRETCH, bar, column
 from console.gui.kit.table import Cell, painter_of, sorts_of, words_of
 from console.gui.link.pending import Pending

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from console.domain.values import dataclass
 from console.gui.kit.layout import PANE, STRETCH, Part, column, row
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any
@@ -17,7 +17,6 @@ from PySide6.QtCore import QObject, Signal
 
 from console.api.agents.fleet_changes import FleetChanges, changes_of, read_changes
 from console.api.messages import Delta
-from console.domain.values import dataclass
 
 Incoming = SimpleQueue[tuple[int, bytes | None] | None]
 LONGEST_MESSAGE = 32 * 1024 * 1024

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
@@ -17,7 +18,6 @@ from console.api.endpoints import Endpoint
 from console.domain import errors
 from console.domain.errors import ConsoleError
 from console.domain.message import Malformed, Message
-from console.domain.values import dataclass
 from console.gui.link.pending import Pending
 from console.gui.timers import every
 

@@ -8,13 +8,12 @@ written. Patches that arrive meanwhile are kept and applied after an older snaps
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
 from console.api.agents.fleet_changes import NEAR, QUIET, FleetChanges
 from console.api.messages import AgentView
-from console.domain.values import dataclass
 from console.gui.models.row import Row
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from console.api.messages import AgentView
 from console.api.network import ModeChangeView, ModeHistoryView
-from console.domain.values import dataclass
 from console.gui.models.operators import person
 from console.gui.models.row import LIVE, is_exposed, view_mode
 from console.gui.widgets.facts import ChipSpec

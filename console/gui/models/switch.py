@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from console.api.armed import PathView, fresh_for_s
 from console.api.messages import KillSwitchView, StatusView
 from console.domain.kill import Outcome, Receipt, Step, StepName, StepStatus, Target
-from console.domain.values import dataclass
 from console.gui.widgets.words import long_span
 from console.panic.guard_state import GuardState
 

@@ -11,6 +11,7 @@ A page draws from ``Desk`` (models and requests) and lists its actions as data. 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from PySide6.QtCore import Signal
@@ -18,7 +19,6 @@ from PySide6.QtWidgets import QWidget
 
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.gui.actions import ActionSpec
 from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch

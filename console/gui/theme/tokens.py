@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
 
-from console.domain.values import dataclass
 from console.panic import paint
 
 TOP_BAR = 72

@@ -7,13 +7,12 @@ for the first time is painted where it stands: most of what a hand on the scroll
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
-from console.domain.values import dataclass
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink
 from console.gui.widgets.marks import draw_text, pen_colour

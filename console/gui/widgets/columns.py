@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QPainter, QPolygonF
 from PySide6.QtWidgets import QHeaderView, QMenu, QWidget
 
-from console.domain.values import dataclass
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ROW, ink
 from console.gui.widgets.marks import draw_text

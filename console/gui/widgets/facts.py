@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QHelpEvent, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QFrame, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
-from console.domain.values import dataclass
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_text, lines_of, share_colours

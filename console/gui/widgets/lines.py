@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from console.domain.values import dataclass
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.text import Text

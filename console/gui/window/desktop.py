@@ -14,6 +14,7 @@ import socket
 import time
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -25,7 +26,6 @@ from jeepney.wrappers import DBusErrorResponse
 from PySide6.QtCore import QObject, Signal
 
 from console.api.alerts import AlertKind
-from console.domain.values import dataclass
 from console.gui.widgets.safe_text import safe_text
 
 NAME = "org.freedesktop.Notifications"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import cycle
 
 from PySide6.QtCore import Qt
@@ -12,7 +13,6 @@ from PySide6.QtWidgets import QDialog, QTextEdit, QWidget
 
 from console.domain.errors import ConsoleError
 from console.domain.process.assets import documents
-from console.domain.values import dataclass
 from console.gui.kit.layout import column, row
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink

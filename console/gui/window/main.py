@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import time
 
 import shiboken6
@@ -11,7 +11,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from console.domain.values import dataclass
 from console.gui.actions import ActionSpec
 from console.gui.actions.catalogue import why_not_by_role
 from console.gui.kit.layout import column, row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
@@ -10,7 +11,6 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QDialog, QWidget
 
-from console.domain.values import dataclass
 from console.gui.actions import ActionSpec, search
 from console.gui.kit.layout import Part, column, scrolled
 from console.gui.models.fleet import Fleet

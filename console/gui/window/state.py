@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import time
 
 from PySide6.QtCore import QObject
@@ -10,7 +11,6 @@ from PySide6.QtCore import QObject
 from console.api.messages import StatusView
 from console.domain.errors import ExitCode, code_words
 from console.domain.kill import StepName
-from console.domain.values import dataclass
 from console.domain.words import mode_words
 from console.gui.actions.catalogue import why_not_by_role
 from console.gui.models.operators import person

@@ -6,10 +6,10 @@ import functools
 import posixpath
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from console.domain.calls.permission import DangerClass, Verdict
-from console.domain.values import dataclass
 from console.policy.files.git_folders import repository_around
 from console.policy.files.glob_index import Sieve
 from console.policy.files.walk import CLOCK_SECONDS_MAX, ENTRIES_MAX, SECONDS_MAX, WHOLE, Listing, Way, walk, watch_of

@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Protocol
 
-from console.domain.values import dataclass
 from console.policy.files.glob_index import key_of
 from console.policy.rules.rule import Rule
 

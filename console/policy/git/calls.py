@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import posixpath
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from console.domain.calls.permission import DangerClass, Verdict
-from console.domain.values import dataclass
 from console.policy.files.paths import Files, absolute
 from console.policy.git.index import index_of
 from console.policy.git.repository import Repository, repository_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 import struct
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from console.domain.values import dataclass
 from console.policy.files.paths import Files
 from console.policy.git.repository import Repository
 from console.policy.git.settings import Unreadable, read_settings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from console.domain.values import dataclass
 from console.policy.files.git_folders import is_repository
 from console.policy.files.paths import Files, absolute
 

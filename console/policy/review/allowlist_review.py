@@ -6,12 +6,11 @@ Pure. Requests are judged by a function that is given, so that past and present 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import date, timedelta
 from urllib.parse import urlsplit
 
 from console.domain.network import Allowlist, AllowlistEntry, EgressRecord, Sensitivity, is_under
-from console.domain.values import dataclass
 
 UNUSED_DAYS = 30
 """Days without use after which an entry is marked."""

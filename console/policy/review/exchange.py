@@ -12,11 +12,10 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.rules.loading import Settings, read_json
 from console.policy.rules.rule import Family, Rule
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from console.domain.calls.permission import Verdict
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.rules.loading import read_json
 from console.policy.rules.verdicts import Judgement
 

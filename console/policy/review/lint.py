@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from console.domain.values import dataclass
 from console.policy.rules.loading import Settings
 from console.policy.rules.mcp import covers
 from console.policy.rules.rule import Family, Rule

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.calls.permission import Verdict
-from console.domain.values import dataclass
 from console.policy.rules.hosts import read_url
 from console.policy.rules.verdicts import Part
 

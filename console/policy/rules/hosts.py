@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from console.domain.calls.permission import Verdict
-from console.domain.values import dataclass
 from console.policy.rules.loading import Settings
 from console.policy.rules.rule import Family
 from console.policy.rules.verdicts import BY_RULE, LOOPBACK, NO_RULE, Part

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.rules.loading import Settings, read_settings
 
 

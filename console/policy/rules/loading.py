@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.rules.rule import Family, Rule, read_rule
 
 MAX_BYTES = 1024 * 1024

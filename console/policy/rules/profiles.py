@@ -10,13 +10,12 @@ A profile holds rules in the words of ``settings.json`` and three decisions:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from console.domain.calls.permission import DangerClass, Verdict
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.rules.verdicts import LOOPBACK, SCRATCH, Judgement, Part, worst
 
 WORK = "workspace programs"

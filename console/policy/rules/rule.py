@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from wcmatch import glob
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 RULE_BYTES = 1024
 _GLOB = glob.GLOBSTAR | glob.DOTGLOB | glob.BRACE | glob.FORCEUNIX | glob.NEGATE

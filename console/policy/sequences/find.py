@@ -8,10 +8,9 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.calls.lineage import UNKNOWN, Match, Seen
-from console.domain.values import dataclass
 from console.policy.files.glob_index import Sieve
 from console.policy.rules.rule import Rule
 from console.policy.rules.verdicts import Judgement, Part

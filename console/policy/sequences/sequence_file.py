@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.rules.rule import Rule, read_rule
 from console.policy.scopes import read_scopes
 from console.policy.sequences.find import Matcher, Pattern, Step

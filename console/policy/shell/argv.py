@@ -5,9 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from console.domain.values import dataclass
 from console.policy.files.walk import WHOLE, Way
 from console.policy.shell import scripts
 from console.policy.shell.programs import Description

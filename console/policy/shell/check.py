@@ -18,10 +18,9 @@ import functools
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from console.domain.calls.permission import DangerClass, Verdict
-from console.domain.values import dataclass
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
 from console.policy.files.walk import WHOLE, Way

@@ -9,8 +9,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from console.domain.values import dataclass
 from console.policy.files.paths import Facts, Files, absolute
 from console.policy.rules.loading import Settings
 from console.policy.rules.rule import Family, Rule

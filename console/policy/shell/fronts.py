@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 _FIELDS = {
     *("_comment", "names", "flags", "valued", "module", "local", "asks", "starts", "open", "bare", "runs", "fetches", "remote"),

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import field
-
-from console.domain.values import dataclass
+from dataclasses import dataclass, field
 
 TEXT_BYTES = 8 * 1024
 """A longer string is refused before anything reads it."""

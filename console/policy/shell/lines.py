@@ -9,12 +9,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import tree_sitter
 import tree_sitter_bash
 
-from console.domain.values import dataclass
 from console.policy.shell.lexer import Operator, Refused, Target, Token, Word, check_text, cut
 
 COMMANDS_MAX = 64

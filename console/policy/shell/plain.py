@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
-from console.domain.values import dataclass
 from console.policy.shell.lines import is_built_of
 from console.policy.shell.substituted import Substituted
 

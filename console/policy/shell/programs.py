@@ -6,11 +6,10 @@ A program is described by its options and operands. What the description does no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.shell.fronts import Front, read_fronts
 
 KINDS = frozenset(

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from console.domain.values import dataclass
 from console.policy.shell import listed
 from console.policy.shell.lines import substitutions
 

@@ -9,12 +9,11 @@ import fnmatch
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from console.domain.calls.permission import DangerClass
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.scopes import Scope, read_scopes
 from console.policy.tools.sql import Statement
 

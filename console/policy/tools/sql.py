@@ -11,9 +11,9 @@ import functools
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from console.domain.values import dataclass
 from console.policy.tools.functions import HARMLESS, WITH_EFFECTS
 from console.policy.tools.words import could_write, words
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
-
-from console.domain.values import dataclass
 
 SCHEMA = "watchfloor-baseline/1"
 QUARANTINE = "quarantine: not available, because putting away what was found is not built yet"

@@ -8,9 +8,8 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from console.domain.values import dataclass
 from console.rollback.persistence.findings import Entry, Place, Root, RootSeen, Snapshot, Where, shown
 from console.rollback.persistence.marks import Marks, Portion
 from console.rollback.persistence.places import (

@@ -7,9 +7,9 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from console.domain.values import dataclass
 from console.rollback.persistence.findings import Where
 from console.rollback.safe_open import open_beneath
 

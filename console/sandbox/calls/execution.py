@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from console.domain.agent import AgentId
 from console.domain.errors import TimedOut, Unavailable, UsageProblem
 from console.domain.network import STRICTEST
 from console.domain.sandbox import Given
-from console.domain.values import dataclass
 from console.sandbox import bubblewrap, launcher, seccomp
 from console.sandbox.bounds import limits_of, out_of_memory
 from console.sandbox.calls.plans import Plan

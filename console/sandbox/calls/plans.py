@@ -5,12 +5,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from console.domain.errors import Denied, UsageProblem
-from console.domain.values import dataclass
 from console.policy.files.paths import NULL
 from console.policy.rules.verdicts import Redirect, Step
 from console.policy.shell.lexer import Refused

@@ -11,7 +11,7 @@ import os
 import secrets
 import signal
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from console.domain.errors import NotFound as NotHeld
 from console.domain.ids import ControlLevel
 from console.domain.network import NetworkMode
 from console.domain.sandbox import Given
-from console.domain.values import dataclass
 from console.sandbox import launcher
 from console.sandbox.bounds import limits_of
 from console.sandbox.containers import image

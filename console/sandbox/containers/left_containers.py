@@ -6,10 +6,10 @@ engine itself refuses that. What it wrote is kept first, up to the output's boun
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.errors import Conflict, ConsoleError
-from console.domain.values import dataclass
 from console.sandbox import launcher
 from console.sandbox.containers.config import AGENT_LABEL, INSTANCE_LABEL
 from console.sandbox.containers.docker import gate_of

@@ -12,9 +12,7 @@ import re
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import field
-
-from console.domain.values import dataclass
+from dataclasses import dataclass, field
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 # An agent can make millions of empty files; measuring them must not hold the supervisor's thread for hours.

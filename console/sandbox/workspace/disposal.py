@@ -10,11 +10,11 @@ import errno
 import os
 import re
 import secrets
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.agent import check_context_id
 from console.domain.errors import Conflict, ConsoleError, NotFound
-from console.domain.values import dataclass
 from console.sandbox.workspace.disk_use import Astray, empty, open_up
 
 QUARANTINE = ".quarantine"

@@ -13,13 +13,12 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from console.domain.agent import check_context_id
 from console.domain.errors import Conflict, ConsoleError
 from console.domain.ids import CONTEXT_ID
-from console.domain.values import dataclass
 
 LOCKS = ".locks"
 HOLD_MAX = 2000

@@ -18,7 +18,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from console.domain.errors import ConsoleError, Denied, NotFound, UsageProblem
 from console.domain.ids import CONTEXT_ID
-from console.domain.values import dataclass
 
 FOLDER, MANIFEST = "tools", "manifest.json"
 SCHEMA = "watchfloor-tools/1"

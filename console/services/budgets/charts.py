@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.api import budgets as b
 from console.domain.budget import forecast, idle_words, rate_per_h
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.services.budgets.burn_rate import BurnBook
 from console.services.fleet.core import Core, now
 from console.services.records.record_writer import Scribe

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from console.api.budgets import GaugeView
 from console.domain.budget import GAUGES, LIMIT_NAMES, RESERVABLE, Limits, Usage, ends_in_s, idle_words, rate_per_h
-from console.domain.values import dataclass
 
 Level = Literal["within", "above_75", "above_90", "over"]
 SHOWN = ("cost_usd", "tokens", "wall_s", "tool_calls", "iterations", "step_s", "consecutive_errors", "cpu_s")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from console.api import budgets as b
 from console.domain.agent import AgentId, AgentState
@@ -24,7 +25,6 @@ from console.domain.engine.command import Record
 from console.domain.errors import UsageProblem
 from console.domain.ids import CONTEXT_ID, ControlLevel
 from console.domain.process.environment import check_agent_type
-from console.domain.values import dataclass
 from console.domain.words import counted
 from console.enforcement import charging, limiting
 from console.enforcement.state import EngineState, Node

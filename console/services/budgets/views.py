@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from console.api import budgets as b
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.budget import RESERVABLE, UNCAPPED, Limits, Usage, ends_in_s, forecast, until_midnight
 from console.domain.budget import note as day_note
 from console.domain.ids import ControlLevel
-from console.domain.values import dataclass
 from console.enforcement.charging import wide_nodes
 from console.enforcement.identity import TELEMETRY, unreported
 from console.enforcement.limiting import OBSERVED

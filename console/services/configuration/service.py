@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from console.api.settings import SettingBody, SettingRow, SettingsView
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, UsageProblem
-from console.domain.values import dataclass
 from console.domain.words import counted
 from console.services.notices.shown import Notice
 from console.settings.admin_files import DROP_INS, MAIN, Fault, Refused, find_files, folder, shown

@@ -8,14 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from console.domain.agent import AgentId
 from console.domain.conversation import Program
 from console.domain.spend import NANO
-from console.domain.values import dataclass
 from console.sources.activity.program_stream import Event, Heard, Lines
 from console.sources.activity.stream_meter import StreamMeter
 from console.sources.kinds import STARTS, VENDORS

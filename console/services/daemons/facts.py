@@ -7,11 +7,10 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from console.domain.agent import AgentId, ProcessIdentity
-from console.domain.values import dataclass
 from console.sources.daemons import processes as p
 from console.sources.daemons.interface import Daemons, FoundDaemon, Hosted, SharedJob
 from console.sources.daemons.processes import Processes

@@ -16,13 +16,13 @@ import subprocess
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from console.api.agents.daemons import DaemonView
 from console.domain.errors import ConsoleError
 from console.domain.kill import Receipt
-from console.domain.values import dataclass
 from console.killswitch.kill.respawners import words
 from console.services.alerts.raised import Alerts
 from console.services.daemons.facts import Asked, DaemonOf, Facts, look

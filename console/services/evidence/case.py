@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,6 @@ from console.domain.errors import ConsoleError
 from console.domain.guard import KILL_LIMIT_S
 from console.domain.kill import Step, StepName, StepStatus
 from console.domain.process.durable import make_folder
-from console.domain.values import dataclass
 from console.domain.words import counted
 from console.ledger.store import Ledger
 from console.services.evidence.changes import Looker

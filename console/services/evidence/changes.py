@@ -7,11 +7,10 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.rollback.safe_open import open_beneath, open_regular, workspace
 
 HASHED_BYTES = 1 << 20

@@ -10,9 +10,8 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from console.domain.values import dataclass
 from console.killswitch.kernel import processes
 
 FDS = 256

@@ -6,10 +6,10 @@ import asyncio
 import base64
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from console.api.agents.execute import ExecuteOutput
-from console.domain.values import dataclass
 
 PIECE = 32 * 1024
 SMALL = 4096

@@ -7,6 +7,7 @@ not be kept.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -14,7 +15,6 @@ from console.audit.rollback_rows import FACTS_FIELD
 from console.domain.agent import Agent
 from console.domain.errors import ConsoleError, NotRecorded
 from console.domain.rollback import RollbackKind, RollbackRecord
-from console.domain.values import dataclass
 from console.policy.rules.verdicts import Part
 
 MOST = 50

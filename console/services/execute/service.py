@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -27,7 +27,6 @@ from console.domain.engine import command as c
 from console.domain.errors import Conflict, ConsoleError, Denied, Frozen, Killed, TooMany, Unavailable
 from console.domain.guard import AGENT_VARIABLE, INSTANCE_VARIABLE
 from console.domain.message import Message
-from console.domain.values import dataclass
 from console.killswitch.client.guard_client import GuardClient
 from console.policy.rules.verdicts import Part
 from console.policy.shell.commands import SEARCH

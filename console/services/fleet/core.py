@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import time
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from console.domain.agent import AgentId, LaunchRequest
@@ -14,7 +14,6 @@ from console.domain.calls.permission import Decision, Verdict
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError, NotFound
-from console.domain.values import dataclass
 from console.enforcement.engine import Engine
 from console.enforcement.state import EngineState
 from console.services.fleet.hub import Hub

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 from console.domain.message import as_json
-from console.domain.values import dataclass
 
 
 @dataclass(slots=True)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Set
-from dataclasses import field
-
-from console.domain.values import dataclass
+from dataclasses import dataclass, field
 
 SLICE_S = 12.5
 SLICES = 24

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 from console.api.policy import policy_data
 from console.domain.calls.permission import PermissionRequest
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 from console.policy.tools.catalogue import tool_of
 from console.policy.tools.patches import files_of
 from console.sources.kinds import HOOKS

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -24,7 +25,6 @@ from console.domain.conversation import started_as
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 from console.domain.ids import ControlLevel
-from console.domain.values import dataclass
 from console.domain.words import counted
 from console.killswitch.kernel import processes
 from console.services.fleet.core import Core, now

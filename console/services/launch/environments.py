@@ -9,13 +9,13 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from console.api.environment import EnvironmentView, VariableView
 from console.domain.agent import Agent, AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.engine.command import Record
 from console.domain.process.environment import Variable
-from console.domain.values import dataclass
 from console.ledger.store import Ledger
 from console.sandbox.environment import described, passed_on, scrub
 from console.services.records.record_writer import Scribe

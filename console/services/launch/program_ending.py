@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 
 from console.api.agents import programs as pm
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Denied, NotFound, TimedOut
-from console.domain.values import dataclass
 from console.killswitch.client.guard_client import GuardClient
 from console.services.conversation.messaging import Conversations, ended_key
 from console.services.fleet.core import Core

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from console.api.agents.programs import ReachView
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.conversation import started_as
 from console.domain.network import LOOSEST, NetworkMode, Sensitivity, higher, stricter_mode
-from console.domain.values import dataclass
 from console.domain.words import counted
 from console.ledger.store import Ledger
 from console.sandbox.programs import Found

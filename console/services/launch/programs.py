@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.api.agents import programs as pm
@@ -12,7 +13,6 @@ from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.conversation import Program, checked_model, checked_text, command_line
 from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
-from console.domain.values import dataclass
 from console.sandbox.interface import Sandbox
 from console.sandbox.programs import Found, version
 from console.services.budgets import measurable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.agent import Agent, SandboxKind
@@ -12,7 +13,6 @@ from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotFound
 from console.domain.process.durable import replace_file
 from console.domain.process.environment import PATH
-from console.domain.values import dataclass
 from console.remotekill.keys import load_keys
 from console.sandbox import bubblewrap
 from console.sandbox.workspace.tools import Offer, offer, withdraw

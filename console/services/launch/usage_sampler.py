@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from console.domain.agent import Agent, AgentId
-from console.domain.values import dataclass
 from console.enforcement.charging import ancestry
 from console.enforcement.state import EngineState
 from console.sandbox.bounds import processor_file, processor_seconds_in

@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from console.domain.agent import Agent, AgentId, AgentState
@@ -15,7 +15,6 @@ from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import ConsoleError
 from console.domain.network import Narrowing, NetworkMode
-from console.domain.values import dataclass
 from console.egress.service import Egress
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.containers.network_cut import cut_container, interfaces, join_container

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 
 from console.api import network as s
 from console.domain.agent import Agent, AgentId
@@ -12,7 +13,6 @@ from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, Killed, NotFound, NotRecorded
 from console.domain.ladder import Reach, Scope
 from console.domain.network import NetworkMode, Sensitivity, higher, stricter_mode
-from console.domain.values import dataclass
 from console.domain.words import counted
 from console.enforcement.tighten import Meant, meant, refuse_looser
 from console.ledger.network_history import NetworkChange

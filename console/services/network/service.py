@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from console.api import messages as m
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, Killed, NotFound, Unavailable, UsageProblem
 from console.domain.network import Allowlist, AllowlistEntry
-from console.domain.values import dataclass
 from console.egress.answers import Applied
 from console.egress.service import Egress
 from console.egress.url_test import judge_url

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.agent import AgentId
-from console.domain.values import dataclass
 
 KEPT = 20
 """Notices of one agent that wait; what is older is still in the ledger (``GET /v1/notices``)."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from console.domain.agent import ProcessIdentity, SandboxKind
 from console.domain.ids import ControlLevel
-from console.domain.values import dataclass
 from console.enforcement.state import EngineState
 from console.settings.places import Places
 from console.sources.home_dirs import OwnHome, is_below

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.api import messages as m
 from console.domain.agent import AgentId, SourceReport
@@ -13,7 +13,6 @@ from console.domain.budget import Usage
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.ids import ControlLevel
-from console.domain.values import dataclass
 from console.services.fleet.core import Core, now
 from console.services.fleet.spent import tell_spend
 from console.services.notices.shown import Notice

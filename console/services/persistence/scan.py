@@ -15,7 +15,7 @@ import pwd
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,7 +28,6 @@ from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, TimedOut, Unavailable
 from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt, Step
-from console.domain.values import dataclass
 from console.enforcement.state import EngineState
 from console.rollback.persistence import baseline
 from console.rollback.persistence.differ import bounded, report

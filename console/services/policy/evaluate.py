@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from console.domain.agent import Agent
 from console.domain.calls.approval import AskedPart
 from console.domain.calls.lineage import Match
 from console.domain.calls.permission import Decision, PermissionRequest
-from console.domain.values import dataclass
 from console.policy.rules.verdicts import Step
 
 

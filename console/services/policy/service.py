@@ -12,7 +12,7 @@ import stat
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.api.policy import policy_data
@@ -22,7 +22,6 @@ from console.domain.calls.permission import Decision, PermissionRequest, Verdict
 from console.domain.calls.profile import is_contained
 from console.domain.errors import ConsoleError
 from console.domain.ids import ControlLevel
-from console.domain.values import dataclass
 from console.killswitch.kernel import processes
 from console.policy.dangers import Danger
 from console.policy.files.disk import Disk

@@ -11,6 +11,7 @@ import re
 import shlex
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.headline import headline_of
 from console.domain.kill import Outcome, Receipt, StepStatus, Target
 from console.domain.process.failpoints import failpoint
-from console.domain.values import dataclass
 from console.domain.verdict import verdict
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.store.atomic_file import Damaged, read_sealed

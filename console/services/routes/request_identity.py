@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import pwd
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 
 from console.domain.process.account import login_uid
-from console.domain.values import dataclass
 
 UID, PID, GROUPS = "watchfloor.uid", "watchfloor.pid", "watchfloor.groups"
 """Keys of a request's scope; see asgi.py."""

@@ -9,7 +9,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound, TooMany
-from console.domain.values import dataclass
 from console.enforcement.state import EngineState
 from console.ledger.contexts import ContextRow
 from console.ledger.store import Ledger

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +21,6 @@ from console.domain.errors import AlreadyEnded, ConsoleError, ExitCode, Killed, 
 from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
-from console.domain.values import dataclass
 from console.domain.words import NO_REASON, counted
 from console.egress.service import Egress
 from console.enforcement.ladder import MISSING, Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from console.api.messages import HostView
 from console.domain.agent import AgentId
 from console.domain.kill import Receipt, Step, StepName, StepStatus
-from console.domain.values import dataclass
 from console.services.evidence.case import Evidence
 from console.services.fleet.core import Core
 from console.services.secrets.rotation_step import rotate_step

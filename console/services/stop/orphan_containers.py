@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from dataclasses import dataclass
 
 from console.domain.agent import AgentId
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.containers.left_containers import Left, LeftContainers

@@ -5,12 +5,11 @@ Pure judgement over what the followers measured. A path is ``proven`` only while
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from console.api import armed as m
 from console.domain.guard import LOCAL_WORST_S
-from console.domain.values import dataclass
 from console.domain.words import listed
 
 GUARD_FRESH_S = 3.0

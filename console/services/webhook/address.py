@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,7 +15,6 @@ from urllib.parse import unquote
 from console.credentials.keyring_store import Store
 from console.domain.errors import ConsoleError, NotFound
 from console.domain.process.durable import replace_file
-from console.domain.values import dataclass
 from console.services.secrets.calls import secret_call
 from console.services.webhook.sending import checked_url, secret_bytes, shown_url
 

@@ -9,10 +9,10 @@ import asyncio
 import json
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.process.durable import make_folder, replace_file
-from console.domain.values import dataclass
 
 MOST = 1000
 """Alerts that wait; one more takes the place of the oldest, which counts as given up."""

@@ -15,12 +15,12 @@ import ipaddress
 import secrets
 import ssl
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 import console
 from console.domain.errors import UsageProblem
-from console.domain.values import dataclass
 
 if TYPE_CHECKING:
     import httpx

@@ -7,13 +7,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from console.domain.activity import Entry, FilePlace, Kind, source_id
 from console.domain.spend import Answer
-from console.domain.values import dataclass
 from console.sources.activity.tail import Signature, Tailed, database_signature, signature, tail
 from console.sources.activity.text import unreadable
 from console.sources.change_tracker import Freshness

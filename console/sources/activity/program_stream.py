@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from console.domain.spend import Answer
-from console.domain.values import dataclass
 
 MOST_LINE = 4 << 20
 """Longest line in bytes that is read; the rest of a longer one is passed over."""

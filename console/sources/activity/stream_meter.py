@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from console.domain.spend import NANO, Answer, Tokens
-from console.domain.values import dataclass
 
 MOST_ANSWERS = 20_000
 """Answers remembered; one that is named again after so many others counts again, which errs on the side of the cap."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.activity import FilePlace
-from console.domain.values import dataclass
 
 LINE_MAX = 4 << 20
 """Bytes. A longer line is skipped, and reported. Programs write a hundredth of it, and parsing it needs ten times its size."""

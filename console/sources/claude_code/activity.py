@@ -9,13 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from console.domain.activity import Entry, Kind, source_id
-from console.domain.values import dataclass
 from console.sources.activity.files import Activity, Price, Whereabouts
 from console.sources.activity.text import arguments, changed_lines, dict_of, record_of, spend_of, text_of, unreadable, words
 from console.sources.claude_code import transcripts as claude_transcripts

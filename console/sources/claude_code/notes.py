@@ -7,12 +7,11 @@ import os
 import re
 import stat
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from console.domain.values import dataclass
 from console.sources.change_tracker import Freshness
 from console.sources.home_dirs import read_foreign
 from console.sources.text import plain

@@ -11,12 +11,12 @@ import re
 import stat
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from console.domain.agent import ProcessIdentity
-from console.domain.values import dataclass
 from console.sources.change_tracker import Freshness
 from console.sources.claude_code.program import CLAUDE
 from console.sources.home_dirs import OwnHome, read_foreign

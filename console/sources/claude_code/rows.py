@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from console.domain.agent import Sighting
-from console.domain.values import dataclass
 from console.sources.claude_code.notes import Notes
 from console.sources.claude_code.subagents import Tree, again, sightings
 from console.sources.recently_ended import Farewells

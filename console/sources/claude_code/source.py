@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from console.domain.agent import Sighting, SourceReport
-from console.domain.values import dataclass
 from console.sources.claude_code.program import CLAUDE
 from console.sources.claude_code.records import Records, Session
 from console.sources.claude_code.rows import Proven, Rows

@@ -6,10 +6,9 @@ They run inside their session's process: what stops it stops them, and nothing e
 from __future__ import annotations
 
 import time
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from console.domain.agent import Sighting
-from console.domain.values import dataclass
 from console.sources.claude_code.notes import SubAgent
 from console.sources.interface import FINISHED
 from console.sources.spend.of_session import Spent, acted, usage

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from console.domain.spend import ID_PARTS, NANO, Answer, Tokens, with_input
-from console.domain.values import dataclass
 from console.sources.reading import TOLERANT_MAX, Reading, at_of, lines_with
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
 from console.sources.text import known, plain

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from console.domain.activity import Entry, Kind, source_id
 from console.domain.spend import Answer
-from console.domain.values import dataclass
 from console.sources.activity.files import Activity, Whereabouts
 from console.sources.activity.text import arguments, dict_of, paths_of_patch, record_of, spend_of, text_of, unreadable, words
 from console.sources.codex import transcripts as codex_usage

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
 
 from console.domain.spend import Answer, Tokens, with_input
-from console.domain.values import dataclass
 from console.sources.reading import Reading, at_of, records
 from console.sources.spend.transcript_files import Folder, Opened, Transcripts
 from console.sources.text import plain

@@ -7,12 +7,11 @@ an agent can only point at what started it. docs/explanation/daemons.md has the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from console.domain.agent import ProcessIdentity
-from console.domain.values import dataclass
 from console.sources.daemons.processes import Processes
 
 

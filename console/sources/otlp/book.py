@@ -10,11 +10,10 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from console.domain.budget import Usage
 from console.domain.spend import Answer, Tokens
-from console.domain.values import dataclass
 from console.sources.kinds import TELEMETRY
 from console.sources.spend.vendors import SELLERS
 from console.sources.telemetry.dialect import Telemetry

@@ -16,11 +16,10 @@ import threading
 import time
 import zlib
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import h11
 
-from console.domain.values import dataclass
 from console.sources.otlp import json_form as otlp_json
 from console.sources.otlp import protobuf as otlp_protobuf
 from console.sources.otlp.book import TelemetryBook

@@ -9,11 +9,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from console.domain.budget import Usage
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.sources.change_tracker import Freshness
 from console.sources.spend.rates import RateBook
 from console.sources.spend.reader import SpendReader

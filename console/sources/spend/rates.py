@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from console.domain.spend import NANO, Answer, Tokens
-from console.domain.values import dataclass
 from console.sources.spend.vendors import STEP_MISSING
 
 _PROBE = 10**6

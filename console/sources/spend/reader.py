@@ -6,11 +6,10 @@ import os
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 
-from console.domain.values import dataclass
 from console.sources.home_dirs import homes, is_below
 from console.sources.spend.rates import RateBook
 from console.sources.spend.second_reader import Due, SecondReader, is_worth_it

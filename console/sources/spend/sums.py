@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from console.domain.errors import ConsoleError
 from console.domain.process.sqlite_file import open_or_begin_anew, refused
 from console.domain.spend import NANO
-from console.domain.values import dataclass
 from console.sources.spend.schema import UPGRADES, VERSION
 
 By = Literal["day", "model", "session", "project", "source"]

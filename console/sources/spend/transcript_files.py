@@ -9,11 +9,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from console.domain.spend import Answer
-from console.domain.values import dataclass
 from console.sources.reading import Reading
 from console.sources.text import plain
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from console.domain.spend import Answer
-from console.domain.values import dataclass
 from console.sources.telemetry.items import Item
 
 

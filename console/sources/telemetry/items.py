@@ -6,9 +6,9 @@ Prompts, answers, tool arguments and names of files, which programs send as well
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from console.domain.values import dataclass
 from console.sources.text import plain
 
 Kind = Literal["metrics", "logs", "traces"]

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.domain.budget import Usage
 from console.domain.spend import MOST_TOKENS, NANO
-from console.domain.values import dataclass
 from console.sources.telemetry.items import CUMULATIVE, DELTA, Item, Value
 
 MOST_USD = 10_000.0

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from starlette.requests import Request
@@ -17,7 +18,6 @@ from console.api.endpoints import ENDPOINTS, TOKEN_CHECK, Endpoint
 from console.domain.engine.command import Record
 from console.domain.errors import Denied, Killed
 from console.domain.roles.rights import OWNER, Right, Standing, member, refusal, roles_of
-from console.domain.values import dataclass
 from console.services.routes.request_identity import GROUPS, PID, UID, person_of
 from console.services.routes.responses import Handler, Handlers, body_of, routed
 from console.services.secrets.calls import secret_call

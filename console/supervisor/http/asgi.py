@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -20,7 +21,6 @@ from uvicorn.server import ServerState
 
 import console
 from console.domain.errors import ExitCode, TooMany
-from console.domain.values import dataclass
 from console.killswitch.kernel.systemd_notify import passed_socket
 from console.services.routes.request_identity import GROUPS, PID, UID
 from console.supervisor.http.keepalive_pool import Resting

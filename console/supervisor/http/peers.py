@@ -7,9 +7,8 @@ import re
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from console.domain.values import dataclass
 from console.killswitch.kernel.peers import peer_groups
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +13,6 @@ from console.credentials.keyring_store import Store
 from console.domain.agent import SandboxKind
 from console.domain.errors import ConsoleError, ExitCode
 from console.domain.sandbox import LaunchRung, build_ladder, default_rung
-from console.domain.values import dataclass
 from console.egress.service import Egress
 from console.killswitch.kernel.delegation import find_cgroup
 from console.sandbox.hardening import TABLE, Mode

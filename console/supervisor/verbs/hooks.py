@@ -7,11 +7,10 @@ import os
 import pwd
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
-from console.domain.values import dataclass
 from console.services.hooks.installation import settings_of
 from console.settings.places import Places
 from console.sources.home_dirs import read_foreign

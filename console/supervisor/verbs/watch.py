@@ -15,13 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, assert_never
 
 from console.domain.errors import Conflict, ConsoleError, Denied, ExitCode, NotFound, Unavailable
 from console.domain.kill import Receipt, has_receipt
 from console.domain.process.ending import INTERRUPTED
-from console.domain.values import dataclass
 from console.domain.verdict import verdict, worst
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.client.kill import place_order

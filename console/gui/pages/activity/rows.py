@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import time as now
 
 from PySide6.QtCore import QPointF, QRectF
 
 from console.api.agents.activity import ActivityRow
 from console.domain.amounts import fine_usd
-from console.domain.values import dataclass
 from console.gui.models.operators import person
 from console.gui.pages.activity.book import Item
 from console.gui.theme import fonts

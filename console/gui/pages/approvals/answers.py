@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 
 from PySide6.QtCore import QObject, Signal
@@ -17,7 +17,6 @@ from console.api import endpoints as ep
 from console.api.policy.approvals import AT_ONCE, DecideBody, Decided, DecideView
 from console.domain.calls.permission import worst_of
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.gui.models.operators import person
 from console.gui.pages.approvals.book import Book
 from console.gui.pages.approvals.case import Case

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.api.policy.approvals import ApprovalRow, ApprovalsView
-from console.domain.values import dataclass
 from console.gui.pages.approvals.words import gone_words
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from console.api.policy.approvals import ApprovalDetailView, ApprovalPart, ApprovalRow, BlastLine, Decided, GrantRow
-from console.domain.values import dataclass
 from console.gui.pages.approvals.book import alike
 from console.gui.pages.approvals.hostile import Shown
 from console.gui.pages.approvals.words import is_bound, title_of, whole_input

@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby
 
-from console.domain.values import dataclass
 from console.gui.widgets.safe_text import kind_of, safe_text
 from console.gui.widgets.words import plural
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QToolTip, QWidget
 
 from console.api.policy.approvals import BlastLine, TreeCost
-from console.domain.values import dataclass
 from console.gui.pages.approvals.hostile import Finding
 from console.gui.pages.approvals.words import clock_words, is_late
 from console.gui.theme import fonts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
@@ -9,7 +11,6 @@ from PySide6.QtWidgets import QWidget
 from console.api.messages import StatusView
 from console.api.records import AuditVerdict
 from console.domain.errors import ConsoleError
-from console.domain.values import dataclass
 from console.gui.kit.layout import fill_bar
 from console.gui.theme import fonts
 from console.gui.theme.tokens import ink

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import DayBurn
-from console.domain.values import dataclass
 from console.gui.pages.budgets.axis import STEPS, draw_axis, draw_note, finite, round_step
 from console.gui.pages.budgets.words import hour_minute
 from console.gui.theme import fonts

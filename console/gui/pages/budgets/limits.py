@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from PySide6.QtWidgets import QGridLayout, QLayout, QLineEdit, QWidget
@@ -10,7 +11,6 @@ from PySide6.QtWidgets import QGridLayout, QLayout, QLineEdit, QWidget
 from console.api import endpoints as ep
 from console.api.budgets import BudgetBody, BudgetChange, BudgetNodeView, BudgetRow, BudgetScope, BudgetSetView
 from console.domain.errors import ConsoleError, UsageProblem
-from console.domain.values import dataclass
 from console.gui.kit.layout import STRETCH, fill, row
 from console.gui.pages.budgets.words import UNITS, cap_words, read_cap, typed_cap
 from console.gui.pages.interface import Desk

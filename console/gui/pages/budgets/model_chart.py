@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
 from console.api.budgets import ModelDay
-from console.domain.values import dataclass
 from console.gui.pages.budgets.axis import STEPS, draw_axis, draw_note, round_step
 from console.gui.pages.budgets.words import weekday
 from console.gui.theme import fonts

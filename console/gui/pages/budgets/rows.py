@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 
 from console.api.budgets import BudgetRow, BudgetsView, TreeBudget
-from console.domain.values import dataclass
 from console.gui.pages.budgets.words import bar_share, burn_words, ends_words, is_unpriced, spent_words, unpriced_words, whole_usd
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from time import time
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor
 
 from console.api.messages import AgentView
-from console.domain.values import dataclass
 from console.gui.models.modes import is_open, network_chip
 from console.gui.models.operators import person
 from console.gui.models.row import OVER, Row, is_exposed, view_mode

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
-from console.domain.values import dataclass
 from console.gui.models.fleet import Fleet
 from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.dialog import Dialog

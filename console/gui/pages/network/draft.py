@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+from dataclasses import dataclass
 from typing import Literal
 
 from console.api.messages import AllowlistEntryView, EgressView
 from console.domain.errors import UsageProblem
 from console.domain.network import METHODS, AllowlistEntry
-from console.domain.values import dataclass
 
 TLS_PORT = 443
 _METADATA = frozenset(

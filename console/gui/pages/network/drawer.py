@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 from PySide6.QtCore import Signal
@@ -11,7 +12,6 @@ from console.api import endpoints as ep
 from console.api.allowlist_review import BacktestBody, BacktestView
 from console.api.messages import AllowlistChangedView, AllowlistEntryBody, AllowlistEntryView, MarkView, UrlTestBody, UrlTestView
 from console.domain.errors import Conflict, ConsoleError, UsageProblem
-from console.domain.values import dataclass
 from console.gui.kit.layout import PANE, column, row, scrolled
 from console.gui.pages.interface import Desk
 from console.gui.pages.network.backtest import BacktestCard

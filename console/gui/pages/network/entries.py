@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor
 
 from console.api.messages import AllowlistEntryView, MarkView
-from console.domain.values import dataclass
 from console.gui.kit.table import Cell, matches
 from console.gui.pages.network.draft import TLS_PORT
 from console.gui.theme import fonts

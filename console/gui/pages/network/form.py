@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 
 from PySide6.QtCore import Signal
@@ -11,7 +12,6 @@ from console.api.messages import AllowlistEntryBody, AllowlistEntryView
 from console.domain.errors import UsageProblem
 from console.domain.message import Malformed
 from console.domain.network import METHODS
-from console.domain.values import dataclass
 from console.gui.kit.layout import STRETCH, column, row
 from console.gui.pages.network.draft import TLS_PORT
 from console.gui.pages.network.entries import LEVELS

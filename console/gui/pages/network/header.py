@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from console.api.messages import AllowlistView
-from console.domain.values import dataclass
 from console.gui.kit.head import PageHead, paint_count, paint_figure, paint_state
 from console.gui.models.fleet import Fleet
 from console.gui.models.row import is_exposed, view_mode

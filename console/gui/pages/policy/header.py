@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from console.api.policy.rules import DAYS, PolicyView
-from console.domain.values import dataclass
 from console.gui.kit.head import PageHead, paint_count, paint_figure, paint_state
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink

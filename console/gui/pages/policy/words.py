@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
-from console.domain.values import dataclass
 from console.gui.kit.table import Shape
 
 VERDICTS: dict[str, Shape] = {

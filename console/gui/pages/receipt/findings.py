@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from console.api.persistence import FindingView, PersistenceReport
-from console.domain.values import dataclass
 from console.gui.kit.table import Cell, Shape
 from console.gui.theme import fonts
 from console.gui.widgets.facts import Fact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QPainter, QPaintEvent, QPen
@@ -10,7 +11,6 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from console.domain.headline import headline_of
 from console.domain.kill import PROOF, Outcome, Receipt, Step, StepName, StepStatus
-from console.domain.values import dataclass
 from console.domain.verdict import verdict
 from console.gui.models.operators import person
 from console.gui.models.seen import running_words

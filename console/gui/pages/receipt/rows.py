@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from console.domain.kill import Outcome, Target
-from console.domain.values import dataclass
 from console.gui.kit.table import Cell, Shape
 from console.gui.pages.receipt.amended import first_words, is_late, said_words
 from console.gui.theme import fonts

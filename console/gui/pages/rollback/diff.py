@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from console.api.records import DiffLine
-from console.domain.values import dataclass
 from console.gui.theme import fonts
 from console.gui.theme.tokens import Ink, ink
 from console.gui.widgets.marks import draw_text

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainter
 
 from console.api.records import RollbackRow
-from console.domain.values import dataclass
 from console.gui.kit.table import matches
 from console.gui.models.operators import person
 from console.gui.theme import fonts

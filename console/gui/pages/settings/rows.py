@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF
 
 from console.api.settings import SettingRow
-from console.domain.values import dataclass
 from console.gui.kit.table import matches
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap

@@ -16,14 +16,12 @@ def _values(module: object, base: type) -> list[type]:
 @pytest.mark.parametrize("kind", _values(event, event.Event))
 def test_an_event_is_frozen_and_says_what_happened(kind: type) -> None:
     assert dataclasses.is_dataclass(kind)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        object.__new__(kind).at = 0.0  # type: ignore[attr-defined]
+    assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert kind.__doc__
 
 
 @pytest.mark.parametrize("kind", _values(command, command.Command))
 def test_a_command_is_frozen_and_says_what_to_do(kind: type) -> None:
     assert dataclasses.is_dataclass(kind)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        object.__new__(kind).at = 0.0  # type: ignore[attr-defined]
+    assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert kind.__doc__
