@@ -185,6 +185,7 @@ def _ready() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE, 20, 20)
+    gc.enable()
     _grow_interned()
 
 
@@ -230,5 +231,6 @@ def _refuse(error: ConsoleError, given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    gc.disable()  # until all is loaded: nothing of it is ever garbage, and looking for some takes a seventh of a start
     sys.unraisablehook = hear_again
     leave(main())

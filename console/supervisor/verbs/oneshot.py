@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 from collections.abc import Callable
 
@@ -88,6 +89,8 @@ def oneshot(what: str, rest: list[str]) -> int:
     if what not in VERBS:
         raise UsageProblem(f"There is no oneshot verb {what[:40]!r}.", f"Verbs: {', '.join(VERBS)}.")
     run, add_arguments = VERBS[what]()
+    gc.freeze()
+    gc.enable()  # it was off while this was loaded
     parser = argparse.ArgumentParser(prog=f"watchfloor {what}")
     parser.add_argument("--state-dir")
     parser.add_argument("--json", action="store_true")
