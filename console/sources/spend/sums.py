@@ -86,12 +86,14 @@ class SpendSums:
         """By day, model, session or project; the dearest first, days in order. ``ours``: of agents started here alone, or of others."""
         column = {"day": "day", "model": "model", "session": "session", "project": "project", "source": "source"}[by]
         whose = "" if ours is None else f"and ours = {int(ours)}"
+        # From the beginning on, all rows are read as they lie (+: no index); each looked up by its moment would take twice as long.
+        at = "at" if since > 0 else "+at"
         # Counting sessions takes most of the time, so it is done only where it is shown.
         more = {"project": "count(distinct session), project", "session": "1, max(project)"}.get(by, "0, ''")
         # total() and not sum(): no overflow, whatever transcripts claim.
         query = f"""
           select {column}, total(cost) / {NANO}.0, total(tokens), sum(answers), sum(unpriced), max(at), {more}
-          from spent where at >= ? and at < ? {whose} group by 1 order by {"1" if by == "day" else "2 desc, 1"}"""
+          from spent where {at} >= ? and {at} < ? {whose} group by 1 order by {"1" if by == "day" else "2 desc, 1"}"""
         rows = self._asked(query, (since, until))
         return [Sum(key, cost, int(tokens), *rest) for key, cost, tokens, *rest in rows]
 

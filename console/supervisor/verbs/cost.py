@@ -74,7 +74,7 @@ def _reader(places: Places | None, store: SpendStore, home: str) -> SpendReader:
 
 def report(store: SpendStore, span: Span, found: Found, folders: list[str]) -> dict[str, Any]:
     """The JSON object: sums by day, model, tree and project, and what is not priced."""
-    by_source = store.sums("source", *span)
+    by_source, by_model = store.sums("source", *span), store.sums("model", *span)
     troubles = [*found.troubles[:20], *([store.lost] if store.lost else [])]
     if found.reading.odd:
         troubles.append(f"{found.reading.odd:,} records with usage could not be read, or name numbers that no model gives")
@@ -83,11 +83,11 @@ def report(store: SpendStore, span: Span, found: Found, folders: list[str]) -> d
         "tokens": sum(one.tokens for one in by_source),
         "answers": sum(one.answers for one in by_source),
         "by_day": [_one(one, "day") for one in store.sums("day", *span)],
-        "by_model": [_one(one, "model") for one in store.sums("model", *span)],
+        "by_model": [_one(one, "model") for one in by_model],
         "by_tree": [_one(one, "session") | {"project": one.project} for one in store.sums("session", *span)],
         "by_project": [_one(one, "project") | {"sessions": one.sessions} for one in store.sums("project", *span)],
         "by_source": [_one(one, "source") for one in by_source],
-        "unpriced": [{"model": one.key, "answers": one.unpriced, "tokens": one.tokens} for one in store.unpriced(*span)],
+        "unpriced": [{"model": one.key, "answers": one.unpriced, "tokens": one.tokens} for one in by_model if one.unpriced],
         "prices": store.prices(),
         "looked_in": folders,
         "sums_before": store.closed,
