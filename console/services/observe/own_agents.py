@@ -7,14 +7,17 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from console.domain.agent import ProcessIdentity, SandboxKind
 from console.domain.ids import ControlLevel
-from console.enforcement.state import EngineState
 from console.settings.places import Places
 from console.sources.home_dirs import OwnHome, is_below
 from console.sources.kinds import HOME_FOLDERS
 from console.sources.processes import ProcessTable
+
+if TYPE_CHECKING:  # a verb that reads transcripts asks for workspaces alone, and the engine is half of what would be loaded
+    from console.enforcement.state import EngineState
 
 _CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _ABOVE = 40
