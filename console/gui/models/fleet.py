@@ -255,7 +255,7 @@ class Fleet:
         rows = self.rows
         matches: Iterable[Row] = rows.values() if self.filter == "all" else filter(FILTERS[self.filter], rows.values())
         for word in words:
-            matches = [row for row in matches if word in row.fixed or word in row.view.last_action.lower()]
+            matches = [row for row in matches if word in row.fixed or word in row.last.lower()]
         kept: set[str] = set()
         for row in matches:
             at: Row | None = row

@@ -14,6 +14,7 @@ OVER = frozenset({"ended", "killed", "halted", "failed"})
 """States in which nothing more is to be seen of an agent. None of them stands above what runs."""
 FELL = frozenset({"halted", "failed", "lost"})
 """States that a person should hear of once: they want attention until they were seen."""
+TOLD_WHY = FELL | {"killed"}
 SENSITIVE = frozenset({"CONFIDENTIAL", "SECRET"})
 DEEP = 3
 _URGENT = {"alive_after_kill": 0, "over_budget": 1, "needs_ok": 2, "lost": 3, "frozen": 5}
@@ -102,13 +103,18 @@ class Row:
 
     @property
     def action(self) -> str:
-        """What it did last, safe."""
-        return _safe_action(self.view.last_action)
+        """``last``, safe."""
+        return _safe_action(self.last)
 
     @property
     def haystack(self) -> str:
         """What a typed word is looked for in."""
-        return f"{self.fixed}\0{self.view.last_action.lower()}"
+        return f"{self.fixed}\0{self.last.lower()}"
+
+    @property
+    def last(self) -> str:
+        """What it did last, or why it was killed or failed, as it came."""
+        return (self.state in TOLD_WHY and self.view.state_reason) or self.view.last_action
 
 
 @lru_cache(maxsize=4096)

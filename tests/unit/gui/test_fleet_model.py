@@ -151,6 +151,14 @@ def test_ended_agents_need_no_attention() -> None:
     assert [row.id for row in fleet.rows.values() if FILTERS["attention"](row)] == ["b"]
 
 
+@pytest.mark.parametrize(("state", "shown"), [("killed", "burns"), ("failed", "burns"), ("running", "shell ls"), ("ended", "shell ls")])
+def test_a_row_tells_why_it_was_killed_in_place_of_what_it_did_last_and_is_found_by_it(state: str, shown: str) -> None:
+    fleet = fleet_of(agent("a", state=state, state_reason="burns", last_action="shell ls", ended_at=2.0), agent("b"))
+    assert fleet.rows["a"].action == shown
+    fleet.text = shown.split()[0]
+    assert [row.id for row in fleet.arrange()] == ["a"]
+
+
 def test_tree_of_a_row() -> None:
     fleet = fleet_of(agent("a"), agent("a1", "a"), agent("a1x", "a1"), agent("b"))
     assert sorted(row.id for row in fleet.tree("a")) == ["a", "a1", "a1x"]
