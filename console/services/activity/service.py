@@ -140,7 +140,8 @@ class ActivityDesk:
             self.problem = self.store.lost
         except _TROUBLE as error:
             if str(error) != self.problem:
-                log.error("activity could not be kept", exc_info=error)
+                # A full disk names itself; where it was met helps nobody who reads the log.
+                log.error("activity could not be kept: %s", error, exc_info=None if isinstance(error, ConsoleError) else error)
             self.problem = str(error) or repr(error)
 
     def _write_waiting(self, store: ActivityStore) -> Changed:

@@ -337,6 +337,8 @@ class StopDesk:
         local, known = await self._line.read(kill_id), self._receipts.get(kill_id)
         if local is None or known is None or not known.complete:
             return ""  # still being followed: the guard's file is read once more at its end
+        if local.second_look.ms is None and known.second_look.ms is not None:
+            return ""  # a full disk keeps an older file than what the guard said from memory; its newer one comes with the next amendment
         local = beside(local, kept(known))
         final = self._hunt.into(_merged(local, {s.name: s for s in known.steps if s.name not in PROOF}, complete=True))
         self._daemons.show(final, known)

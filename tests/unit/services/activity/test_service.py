@@ -207,7 +207,9 @@ def test_while_the_disk_refuses_no_more_is_held_than_fits(stage: Stage, monkeypa
     assert "room again" in [entry.text for entry in intake.taken()["a-1"]]
 
 
-def test_a_disk_that_refuses_is_said_and_nothing_is_lost(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_refuses_is_said_and_nothing_is_lost(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     [agent] = stage.sees("")
     stage.writes(stage.main, "from its file")
     stage.desk.heard(e.PermissionAsked(1.0, 1.0, agent, "r", PermissionRequest("x", "asked")))
@@ -219,6 +221,7 @@ def test_a_disk_that_refuses_is_said_and_nothing_is_lost(stage: Stage, monkeypat
     monkeypatch.setattr(stage.desk.store, "add", refuses)
     stage.desk.turn()
     assert "disk is full" in stage.desk.problem
+    assert "disk is full" in caplog.text and "Traceback" not in caplog.text
     monkeypatch.undo()
     assert sorted(stage.texts(agent)) == ["asked", "from its file"]
 

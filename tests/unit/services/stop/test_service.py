@@ -123,6 +123,18 @@ def test_what_the_guard_amends_is_taken_over_sealed_and_judged_again(tmp_path: P
     assert json.loads((tmp_path / "receipts" / "k.json").read_text())["amended"] and (tmp_path / "receipts" / "k.sealed.json").exists()
 
 
+def test_a_file_of_before_the_second_look_takes_nothing_from_a_receipt_that_has_one(tmp_path: Path) -> None:
+    it = Desk(tmp_path)
+    steps = {n: Step(n, StepStatus.OK, 900.0) for n in (StepName.ROTATE, StepName.REMOTE, StepName.EVIDENCE)}
+    whole = local(target("a"))
+    it.desk._put(_merged(whole, steps, complete=True))
+    # A full disk keeps the guard's file as it was at zero; the supervisor had the rest from the guard's memory.
+    at_zero = replace(whole, steps=tuple(s for s in whole.steps if s.name is not StepName.SECOND_LOOK), complete=False)
+    assert it.amend(at_zero) == []
+    kept = it.desk.receipt("k")
+    assert kept is not None and kept.verified_zero and verdict(kept).exit_code is ExitCode.DONE
+
+
 def test_a_receipt_that_is_still_followed_is_not_amended_before_its_time(tmp_path: Path) -> None:
     it = Desk(tmp_path)
     it.desk._put(_merged(local(zero=False), {}, complete=False))
