@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from console.domain.agent import Agent, AgentId, ProcessIdentity, Sighting, SourceReport
 from console.domain.ids import ControlLevel
-from console.enforcement.state import EngineState
+from console.domain.words import counted
+from console.enforcement.state import EngineState, Seen
 
 PROCESSES = "processes"
 """The source that knows of processes alone."""
@@ -218,3 +219,25 @@ def unreported(agent: Agent, metered: Container[AgentId]) -> str:
     if not is_ours or agent.agent_id in metered or used.cost_usd or used.tokens or used.iterations:
         return ""
     return "it has reported no cost yet" if agent.state.is_live else "it reported no cost"
+
+
+def cost_unknown(agent: Agent, seen: Seen | None, metered: Container[AgentId]) -> str:
+    """Return why it is not known what the agent spent, or empty. Zero is a measurement; what nothing reads is none."""
+    if agent.usage.cost_usd > 0:
+        return ""
+    if seen is None:
+        return unreported(agent, metered) or _unknown_at_end(agent, metered)
+    if seen.unread:
+        return seen.unread
+    if seen.sources == (PROCESSES,) and not agent.usage.tokens:
+        held = agent.control_level in (ControlLevel.MANAGED, ControlLevel.CONTAINED)
+        return unreported(agent, metered) if held else "its session is not seen, and its process does not tell what it spends"
+    return f"{counted(seen.unpriced, 'answer')} without a price" if seen.unpriced else ""
+
+
+def _unknown_at_end(agent: Agent, metered: Container[AgentId]) -> str:
+    """The same of one that no source sees any more: what was not known of it then did not become zero by its end."""
+    is_read = agent.control_level is ControlLevel.OBSERVED or agent.agent_id in metered
+    if is_read and agent.usage.tokens:
+        return "its answers had no price"
+    return "nothing read what it spent" if agent.control_level is ControlLevel.OBSERVED and agent.source == PROCESSES else ""

@@ -27,10 +27,9 @@ from console.domain.errors import ExitCode
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict
 from console.enforcement import charging
-from console.enforcement.identity import LEAST
+from console.enforcement.identity import LEAST, cost_unknown
 from console.enforcement.state import EngineState
 from console.services.fleet.core import Core
-from console.services.fleet.views import cost_unknown
 from console.services.records.record_writer import Scribe
 from console.services.routes.responses import Handlers
 from console.services.stop.service import StopDesk
@@ -65,11 +64,15 @@ class Moment:
         """Since when each waits, in seconds since the epoch."""
         return [one.asked_at for one in self.state.approvals.by_id.values() if one.state is ApprovalState.WAITING]
 
+    def is_unknown(self, agent: Agent) -> bool:
+        """Whether it is not known what it spent."""
+        return bool(cost_unknown(agent, self.state.seen.get(agent.agent_id), self.state.budget.metered))
+
     def unknown_cost(self) -> list[Agent]:
         """Agents of today of which it is not known what they spent."""
         midnight = last_midnight(self.at)
         today = (one for one in self.state.agents.values() if one.ended_at is None or one.ended_at >= midnight)
-        return [one for one in today if cost_unknown(one, self.state)]
+        return [one for one in today if self.is_unknown(one)]
 
 
 class Kill(NamedTuple):
@@ -122,7 +125,7 @@ def _limits(now: Moment) -> Iterable[Sample]:
     """Of each scope and limit the largest share that is used of any; without those whose use is not known."""
     state, most = now.state, dict[tuple[str, ...], float]()
     for agent in (state.agents[i] for i in state.live):
-        is_unknown = bool(cost_unknown(agent, state))
+        is_unknown = now.is_unknown(agent)
         for node in charging.nodes_of(state, agent):
             if (limits := charging.limits_at(state, node)) == UNCAPPED:
                 continue

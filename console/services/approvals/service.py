@@ -16,10 +16,10 @@ from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.errors import ConsoleError, NotFound, UsageProblem
 from console.domain.words import NO_REASON
+from console.enforcement.identity import cost_unknown
 from console.services.approvals.approval_runner import record_of
 from console.services.approvals.impact import blast_of
 from console.services.fleet.core import Core, now
-from console.services.fleet.views import cost_unknown
 from console.services.records.record_writer import Scribe
 
 DECIDED_MAX = 100
@@ -220,7 +220,8 @@ class ApprovalDesk:
 
     def _cost(self, agent: Agent, level: int, asker: AgentId) -> a.TreeCost:
         share = share_used(agent.usage, agent.limits) or None
-        cost = None if cost_unknown(agent, self._core.state) else round(agent.usage.cost_usd, 6)
+        state = self._core.state
+        cost = None if cost_unknown(agent, state.seen.get(agent.agent_id), state.budget.metered) else round(agent.usage.cost_usd, 6)
         return a.TreeCost(id=agent.agent_id, name=agent.name, level=level, cost_usd=cost, share=share, asks=agent.agent_id == asker)
 
 

@@ -12,7 +12,7 @@ from console.domain.budget import RESERVABLE, UNCAPPED, Limits, Usage, ends_in_s
 from console.domain.budget import note as day_note
 from console.domain.ids import ControlLevel
 from console.enforcement.charging import wide_nodes
-from console.enforcement.identity import TELEMETRY, unreported
+from console.enforcement.identity import TELEMETRY, cost_unknown
 from console.enforcement.limiting import OBSERVED
 from console.enforcement.state import BudgetState, EngineState, Node, Seen
 from console.services.budgets.burn_rate import BurnBook
@@ -311,9 +311,9 @@ def _unread_of(seen: Snapshot, node: Node) -> str:
 
 def _why_unread(seen: Snapshot, agent_id: AgentId) -> str:
     of, agent = seen.seen.get(agent_id), seen.agents.get(agent_id)
-    if of is not None:
-        return of.unread
-    return unreported(agent, seen.budget.metered) if agent is not None else ""
+    if of is not None and of.unread:
+        return of.unread  # also where something was read before
+    return cost_unknown(agent, of, seen.budget.metered) if agent is not None else ""
 
 
 def _is_unpriced(seen: Snapshot, agent_id: AgentId) -> bool:

@@ -19,9 +19,8 @@ from console.domain.kill import Outcome, Receipt, StepStatus
 from console.domain.network import AllowlistEntry, EgressRecord, Sensitivity
 from console.domain.sandbox import Given
 from console.domain.verdict import verdict
-from console.domain.words import counted
 from console.enforcement.dry_run import words_of as dry_words
-from console.enforcement.identity import PROCESSES, TELEMETRY, unreported
+from console.enforcement.identity import TELEMETRY, cost_unknown
 from console.enforcement.limiting import passed_words
 from console.enforcement.lineages import words_of
 from console.enforcement.state import EngineState
@@ -43,7 +42,7 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
     meter = meters.by_agent.get(agent.agent_id) or Meter()
     share, passed = max(share_used(agent.usage, agent.limits), share_used(tree_usage, root.tree_limits)), passed_words(state, agent)
     burn = meter.burn(at) if agent.state.is_live and agent.agent_id not in state.stilled else []
-    unknown = cost_unknown(agent, state)
+    unknown = cost_unknown(agent, state.seen.get(agent.agent_id), state.budget.metered)
     return dict(
         id=agent.agent_id,
         parent_id=agent.parent_id,
@@ -98,34 +97,11 @@ def agent_fields(agent: Agent, state: EngineState, meters: Meters, at: float) ->
     )
 
 
-def cost_unknown(agent: Agent, state: EngineState) -> str:
-    """Why it is not known what the agent spent, or empty. Zero is a measurement; what nothing reads is none."""
-    seen = state.seen.get(agent.agent_id)
-    if agent.usage.cost_usd > 0:
-        return ""
-    if seen is None:
-        return unreported(agent, state.budget.metered) or _unknown_at_end(agent, state)
-    if seen.unread:
-        return seen.unread
-    if seen.sources == (PROCESSES,) and not agent.usage.tokens:
-        held = agent.control_level in (ControlLevel.MANAGED, ControlLevel.CONTAINED)
-        unseen = "its session is not seen, and its process does not tell what it spends"
-        return unreported(agent, state.budget.metered) if held else unseen
-    return f"{counted(seen.unpriced, 'answer')} without a price" if seen.unpriced else ""
-
-
-def _unknown_at_end(agent: Agent, state: EngineState) -> str:
-    """The same of one that no source sees any more: what was not known of it then did not become zero by its end."""
-    is_read = agent.control_level is ControlLevel.OBSERVED or agent.agent_id in state.budget.metered
-    if is_read and agent.usage.tokens:
-        return "its answers had no price"
-    return "nothing read what it spent" if agent.control_level is ControlLevel.OBSERVED and agent.source == PROCESSES else ""
-
-
 def _is_unknown_below(agent: Agent, state: EngineState) -> bool:
     """Whether it is not known of one of the agent's whole tree what it spent."""
     tree = state.subtree(agent.root_id) if agent.root_id in state.children else (agent.root_id,)
-    return any(one in state.agents and cost_unknown(state.agents[one], state) for one in tree)
+    there = (one for one in tree if one in state.agents)
+    return any(cost_unknown(state.agents[one], state.seen.get(one), state.budget.metered) for one in there)
 
 
 def _metered(agent: Agent, state: EngineState) -> str:

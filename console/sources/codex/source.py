@@ -67,13 +67,14 @@ class CodexSource:
     def folders(self) -> list[Path]:
         """Where rollouts of today begin, and where those are that are open."""
         day = time.strftime("%Y/%m/%d")
-        found: dict[Path, None] = {}
+        found = {place.joinpath(*day.split("/")[:n]): None for place in self._places() for n in range(4)}
+        return [*found, *self._watched]
+
+    def _places(self) -> list[Path]:
+        """Where rollouts are that were not started here: only what lies there is read for what it cost."""
         named = os.environ.get("CODEX_HOME", "") if self._confinement.outside and self._confinement.root is None else ""
         places = [Path(named)] if named.startswith("/") else []
-        for folder in [*places, *(home / ".codex" for home in self._confinement.homes())]:
-            place = folder / "sessions"
-            found.update((place.joinpath(*day.split("/")[:n]), None) for n in range(4))
-        return [*found, *self._watched]
+        return [folder / "sessions" for folder in [*places, *(home / ".codex" for home in self._confinement.homes())]]
 
     def look(self) -> SourceReport:
         """Every Codex thread that runs. Never raises."""
@@ -122,9 +123,12 @@ class CodexSource:
     def _threads(self, one: Running, seen: set[tuple[int, int, str]], watched: dict[Path, None]) -> list[Sighting]:
         pid, ticks = one.facts.identity.pid, one.facts.identity.start_ticks
         rollouts: dict[str, Path] = {}
+        unread, places = "", [f"{os.path.realpath(place)}/" for place in self._places()]
         for thread, entry, target in self._rollouts(one):
             rollouts[thread] = entry
             watched[Path(target).parent] = None
+            if not one.agent_id and not target.startswith(tuple(places)):
+                unread = f"its rollout lies in {plain(str(Path(target).parent), 300)}, which is not read"
         for thread, entry in rollouts.items():
             key = (pid, ticks, thread)
             seen.add(key)
@@ -133,7 +137,7 @@ class CodexSource:
         if self._table.start_ticks(pid) != ticks:
             return []  # replaced while we read
         # The first thread is the process's own; those it started hang below it.
-        shown = [self._sighting(one, thread, frozenset(rollouts)) for thread in rollouts]
+        shown = [self._sighting(one, thread, frozenset(rollouts), unread) for thread in rollouts]
         return sorted(shown, key=lambda s: s.parent_key is not None)
 
     def _rollouts(self, one: Running) -> Iterator[tuple[str, Path, str]]:
@@ -144,7 +148,7 @@ class CodexSource:
             if match and (is_outside or one.agent_id):
                 yield match[1], Path(entry), target
 
-    def _sighting(self, one: Running, thread: str, siblings: frozenset[str]) -> Sighting:
+    def _sighting(self, one: Running, thread: str, siblings: frozenset[str], unread: str) -> Sighting:
         facts = one.facts
         meta = self._meta[facts.identity.pid, facts.identity.start_ticks, thread]
         prefix = f"{facts.uids[1]}-{facts.identity.pid}-{facts.identity.start_ticks}"
@@ -173,6 +177,7 @@ class CodexSource:
             model=spent.model if spent is not None else "",
             unpriced=spent.unpriced if spent is not None else 0,
             unlinked=unlinked,
+            unread=unread if spent is None else "",
         )
         self._shown[shown.key] = shown, whose
         return shown

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from console.domain.agent import AgentId, AgentState, ContextId
+import pytest
+
+from console.domain.agent import AgentId, AgentState, ContextId, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Limits
 from console.domain.engine import command as c
 from console.domain.engine import event as e
@@ -14,6 +16,8 @@ from console.enforcement.limiting import OBSERVED
 from console.services.budgets.burn_rate import BurnBook
 from console.services.budgets.gauges import level_of
 from console.services.budgets.views import Snapshot
+from console.services.fleet.meters import Meters
+from console.services.fleet.views import agent_fields
 from tests.fakes.playbook import Playbook
 
 NOON = time.mktime((2026, 11, 22, 12, 0, 0, 0, 0, -1))
@@ -63,6 +67,19 @@ def test_without_data_nothing_is_known_and_nothing_ends() -> None:
     book.spend("a", tokens=5)
     known = next(t.tree for t in page(book, burn).trees() if t.tree.key == "a")
     assert not known.unpriced and known.why.startswith("unknown"), "a report without a cost is a measurement"
+
+
+@pytest.mark.parametrize(
+    ("source", "unread", "is_known"), [("processes", "", False), ("codex", "it lies elsewhere", False), ("codex", "", True)]
+)
+def test_a_tree_is_unknown_where_the_fleet_says_that_its_spend_is_unknown(source: str, unread: str, is_known: bool) -> None:
+    book, burn = world()
+    seen = Sighting(source, "7-1", "Claude Code", ProcessIdentity(7, 1), "s", "/w", book.at, unread=unread)
+    book >> e.Sighted(book.at, book.boot, (SourceReport(source, True, "", (seen,)),))
+    (tree,) = page(book, burn).trees()
+    (agent,) = book.state.agents.values()
+    fleet = agent_fields(agent, book.state, Meters(), book.at)
+    assert tree.tree.unpriced is (fleet["cost_usd"] is None) is not is_known
 
 
 def test_wall_time_ends_by_itself_and_a_tree_that_ended_ends_nothing() -> None:

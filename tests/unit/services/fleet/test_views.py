@@ -14,9 +14,9 @@ from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import UsageProblem
 from console.domain.ids import ControlLevel
-from console.enforcement.identity import observed_id
+from console.enforcement.identity import cost_unknown, observed_id
 from console.services.fleet.meters import Meters
-from console.services.fleet.views import agent_fields, cost_unknown, entry_from_body
+from console.services.fleet.views import agent_fields, entry_from_body
 from tests.fakes.playbook import Playbook
 
 
@@ -104,7 +104,7 @@ def test_what_only_an_agents_own_reports_tell_is_unknown_until_the_first() -> No
     book >> e.Sighted(book.at, book.boot, (SourceReport("processes", True, "", (seen,)),))
     assert cost("silent") == (None, "it has reported no cost yet"), "that its program runs does not tell what it spends"
     ended = replace(book.agent("silent"), state=AgentState.ENDED)
-    assert cost_unknown(ended, book.state) == "it reported no cost"
+    assert cost_unknown(ended, None, book.state.budget.metered) == "it reported no cost"
     book.spend("silent", cost_usd=0.25)
     assert cost("silent") == (0.25, "")
 

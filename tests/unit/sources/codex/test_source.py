@@ -105,6 +105,24 @@ def test_confined_to_a_root_and_to_our_own_processes(host: Host, tmp_path: Path)
     assert host.look(pids=lambda pid: False) == []
 
 
+def test_a_rollout_where_nothing_reads_it_has_unknown_spend(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Codex with a CODEX_HOME of its own: its session is seen, and none of its answers."""
+    codex(host)
+    rollout = host.rollout()
+    host.proc.open_file(50, 9, rollout)
+    (read,) = host.look(root=host.home)
+    assert read.unread == ""
+    moved = host.home / "work" / "codex" / "sessions" / "2026" / "11" / "21" / rollout.name
+    moved.parent.mkdir(parents=True)
+    rollout.rename(moved)
+    (host.proc.root / "50" / "fd" / "9").unlink()
+    host.proc.open_file(50, 9, moved)
+    (unread,) = host.look(root=host.home)
+    assert unread.usage is None and unread.unread == f"its rollout lies in {moved.parent}, which is not read"
+    monkeypatch.setenv("CODEX_HOME", str(host.home / "work" / "codex"))
+    assert [one.unread for one in host.look()] == [""], "the supervisor's own CODEX_HOME is read"
+
+
 def test_the_first_line_is_read_once_per_thread(host: Host) -> None:
     codex(host)
     rollout = host.rollout()
