@@ -120,7 +120,7 @@ class Mark:
     """Something about an entry that its reviewer should see."""
 
     kind: str
-    """``kill_file multi_tenant publishing wide open_methods overlap unused review_due private secret``"""
+    """``kill_file multi_tenant publishing wide lookalike open_methods overlap unused review_due private secret``"""
     words: str
     is_danger: bool = False
 
@@ -216,12 +216,22 @@ def _dangers(entry: AllowlistEntry, kill_hosts: tuple[str, ...]) -> Iterable[Mar
     bare = entry.host.removeprefix("*.")
     if entry.host.startswith("*.") and ("." not in bare or bare in _SUFFIXES):
         yield Mark("wide", f"covers every name under {bare}", True)
+    if any(label.startswith("xn--") for label in bare.split(".")):
+        yield Mark("lookalike", f"reads as {_read_as(bare)} in other letters, and can look like a name that you know", True)
     if entry.port != 443 and not entry.methods:
         yield Mark("open_methods", "any method passes, also those that send or delete")
     if entry.may_receive is Sensitivity.SECRET:
         yield Mark("secret", "may receive SECRET data", True)
     if entry.private_networks:
         yield Mark("private", f"may lead to private addresses: {', '.join(entry.private_networks)}")
+
+
+def _read_as(host: str) -> str:
+    """The name as a browser may show it, letters beyond ASCII by their number (RFC 3492)."""
+    try:
+        return host.encode("ascii").decode("idna").encode("ascii", "backslashreplace").decode("ascii")
+    except UnicodeError:
+        return host
 
 
 def meets(host: str, patterns: tuple[str, ...]) -> bool:

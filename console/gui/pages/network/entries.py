@@ -26,6 +26,7 @@ SHORT = {
     "multi_tenant": "Multi-tenant host",
     "publishing": "Publishing host",
     "wide": "Too wide",
+    "lookalike": "Look-alike name",
     "open_methods": "Any method",
     "overlap": "Superfluous",
     "unused": "Unused",

@@ -55,10 +55,18 @@ def judge(allowlist: Allowlist, seen: EgressRecord) -> bool:
         ("*.co.uk", ["wide"]),
         ("api.example.com", []),
         ("*.example.com", []),
+        ("xn--pple-43d.com", ["lookalike"]),
+        ("*.api.xn--pple-43d.com", ["lookalike"]),
+        ("xn--zzzzzzzzzzzzzz99999999.com", ["lookalike"]),
     ],
 )
 def test_hosts_anybody_can_write_to_are_marked(host: str, expected: list[str]) -> None:
     assert kinds(entry("e1", host))["e1"] == expected
+
+
+def test_a_look_alike_name_is_told_in_letters_that_look_like_no_others() -> None:
+    (mark,) = review(Allowlist(1, (entry("e1", "xn--pple-43d.com"),)), {}, NOW)["e1"]
+    assert mark.is_danger and mark.words.startswith("reads as \\u0430pple.com in other letters")
 
 
 def test_a_narrow_path_on_plain_http_makes_a_shared_host_less_dangerous() -> None:
