@@ -204,7 +204,9 @@ def _pid(state_dir: str | None) -> int:
 
 def _every_fault(places: Places | None) -> list[Fault]:
     admin = read_administrated()
-    faults = [*admin.faults, *(fault for file in admin.files if (fault := _unread_by_accounts(file)) is not None)]
+    named = {fault.file for fault in admin.faults}
+    others = [file for file in admin.files if shown(file) not in named]
+    faults = [*admin.faults, *(fault for file in others if (fault := _unread_by_accounts(file)) is not None)]
     try:
         if places is not None and not places.by_role:
             own = own_values(places.settings_file)

@@ -122,3 +122,15 @@ def test_a_setting_that_takes_a_restart_says_so_and_how_the_supervisor_is_starte
     assert ("takes effect when the supervisor starts again" in said.out) is is_waiting
     assert ("Now 3 holds. To start it again: press Ctrl-C in watchfloor supervisor" in said.err) is is_waiting
     assert ("If another verb started it: kill 4711. The next verb starts it again" in said.err) is is_waiting, "a hook may keep it up"
+
+
+def test_a_file_that_this_account_cannot_read_is_named_once(
+    watchfloor: Watchfloor, places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etc = tmp_path / "etc"
+    (etc / "conf.d").mkdir(parents=True)
+    monkeypatch.setenv("WATCHFLOOR_ETC", str(etc))
+    (etc / "conf.d" / "1.toml").write_text("[spawn\n")
+    (etc / "conf.d" / "1.toml").chmod(0o600)  # as root reads it: broken, and then not readable for others either
+    said = watchfloor("config", "check", "--json", "--state-dir", str(places.state_dir))
+    assert [fault["what"].split(":")[0] for fault in said.json["faults"]] == ["is not TOML"]
