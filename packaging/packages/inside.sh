@@ -82,6 +82,27 @@ agent=$(watchfloor run --sandbox bubblewrap -- sleep 1000)
 watchfloor kill "$agent" --reason trial >kill.txt || [ $? = 8 ]
 grep -q '^All processes of 1 agent are dead' kill.txt
 said "both units are rated OK; agents keep devices, debuggers, the proxy and sandboxes"
+# A judged call changes a file of its session: a copy is kept, and put back.
+cat >/var/lib/watchfloor/policy.json <<'RULES'
+{"permissions": {"allow": ["shell(echo:*)", "file(read:${WORKSPACE}/**)", "file(write:${WORKSPACE}/**)"]}}
+RULES
+cat >/tmp/change.py <<'CHANGE'
+import os, sys, time
+sys.path.insert(0, os.environ["WATCHFLOOR_TOYS"])
+import client
+open("kept.txt", "w").write("before\n")
+print(client.Agent().execute("shell", "echo after > kept.txt"), flush=True)
+time.sleep(1000)
+CHANGE
+agent=$(watchfloor run -- /usr/bin/python3 -c "$(cat /tmp/change.py)")
+holds() { [ "$(cat /var/lib/watchfloor/workspaces/*/kept.txt)" = "$1" ]; }
+until_true holds after || { watchfloor agent output "$agent"; exit 1; }
+record=$(watchfloor rollback list --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["records"][0]["record_id"])')
+watchfloor rollback restore "$record" --reason trial
+holds before
+watchfloor kill "$agent" --reason trial >kill.txt || [ $? = 8 ]
+rm /var/lib/watchfloor/policy.json
+said "a file that a judged call changed is put back"
 agent=$(watchfloor run -- sleep 1001)
 supervisor=$(systemctl show -P MainPID watchfloor)
 systemctl restart watchfloor-guard
