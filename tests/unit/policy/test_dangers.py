@@ -18,6 +18,13 @@ def name(line: str) -> str:
 @pytest.mark.parametrize(
     "line",
     [
+        "vault kv delete secret/x",
+        "consul kv delete x",
+        "etcdctl del x",
+        "nomad job stop x",
+        "rabbitmqctl delete_queue x",
+        "kafka-topics.sh --bootstrap-server b --delete --topic x",
+        "nats stream purge x",
         "rclone delete remote:bucket",
         "rclone -v --config x purge remote:bucket",
         "mc rm --recursive --force store/bucket",
@@ -73,6 +80,10 @@ def test_what_asks(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "vault kv get secret/x",
+        "etcdctl get x",
+        "nomad job status x",
+        "kafka-topics.sh --list",
         "rclone ls remote:",
         "restic backup .",
         "restic snapshots",
