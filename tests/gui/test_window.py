@@ -213,6 +213,12 @@ def test_the_palette_finds_agents_and_actions(make_house: Make, open_window: Ope
     window.do("console.find")
     palette = dialog(window, Palette, qtbot)
     assert isinstance(palette, Palette)
+    QTest.keyClicks(palette.field, "settings")
+    assert palette.model.rows[0].title == "Go to Settings", "and no action that only holds the word"
+    palette.field.clear()
+    QTest.keyClicks(palette.field, "kill")
+    assert palette.model.rows[0].title.startswith("Kill"), "an action comes before a page of its name"
+    palette.field.clear()
     QTest.keyClicks(palette.field, "go to kill")
     keys(palette.field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: window.page is not None and window.page.spec.name == "kill-switch")

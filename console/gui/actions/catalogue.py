@@ -111,7 +111,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 
 def search(actions: Sequence[ActionSpec], text: str) -> list[ActionSpec]:
-    """Actions of which title or id holds each typed word or a synonym; first those that begin with the text, then those with its words."""
+    """Actions of which title or id holds each typed word or a synonym: first those that begin with the text, then the page that does, then
+    those with its words.
+    """
     words = text.lower().split()
 
     def fits(action: ActionSpec, meant: bool) -> bool:
@@ -119,7 +121,15 @@ def search(actions: Sequence[ActionSpec], text: str) -> list[ActionSpec]:
         return all(word in hay or (meant and any(other in hay for other in _synonyms(word))) for word in words)
 
     found = [a for a in actions if fits(a, meant=True)]
-    return sorted(found, key=lambda a: (not a.title.lower().startswith(text.lower().strip()), not fits(a, meant=False)))
+    begun = text.lower().strip()
+
+    def place(action: ActionSpec) -> tuple[bool, ...]:
+        title = action.title.lower()
+        name = title.rpartition(": ")[2]  # without the page that it is on
+        begins = (name.startswith(begun), name.removeprefix("go to ").startswith(begun), title.startswith(begun))
+        return *(not one for one in begins), not fits(action, meant=False)
+
+    return sorted(found, key=place)
 
 
 def _synonyms(word: str) -> tuple[str, ...]:
