@@ -43,7 +43,7 @@ class Trespasses:
         self._scribe, self._notice = scribe, notice
         self._last: dict[str, tuple[float, int]] = {}
 
-    def note(self, who: str, what: str, person: dict[str, Any] | None = None) -> None:
+    def note(self, who: str, what: str, person: dict[str, Any] | None = None, why: str = "which it has no right to") -> None:
         """At most one record of an asker in PAUSE_S; how many were left out is in the next. On the loop's thread.
 
         ``person``: of a member; each of a member's routes counts for itself.
@@ -56,7 +56,7 @@ class Trespasses:
         if len(self._last) >= ASKERS:
             self._last.pop(next(iter(self._last)))
         self._last[key] = (at, 0)
-        words = f"{who} asked for {what[:200]!r}, which it has no right to" + (f" ({left_out} more were not recorded)" if left_out else "")
+        words = f"{who} asked for {what[:200]!r}, {why}" + (f" ({left_out} more were not recorded)" if left_out else "")
         data = {"asked": what[:200], **(person or {})}
         self._scribe.record(Record(who[:100], "route.refused", words, verdict="deny", data=data, must=True))
         self._notice(words[:400])
@@ -64,8 +64,11 @@ class Trespasses:
     def at_operators_door(self, peer: Peer) -> None:
         """Record that a process without an operator's rights connected to operator.sock."""
         leaf = _LEAF.search(peer.cgroups)
-        gone = "" if peer.cgroups else ", gone before the kernel could say from where,"
-        self.note(f"agent:{leaf[1]}" if leaf else f"uid {peer.uid}{gone}", "operator.sock")
+        who = f"agent:{leaf[1]}" if leaf else f"uid {peer.uid}"
+        if peer.cgroups:
+            self.note(who, "operator.sock")
+        else:  # a command that gave up waiting is one of these, and it had every right
+            self.note(who, "operator.sock", why="and ended before it could be told whether it may: refused")
 
 
 @dataclass(frozen=True, slots=True)

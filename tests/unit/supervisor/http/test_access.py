@@ -235,7 +235,9 @@ def test_an_agent_at_the_operators_door_is_named_by_its_cgroup() -> None:
     Trespasses(book, lambda text: None).at_operators_door(peer)
     Trespasses(book, lambda text: None).at_operators_door(Peer(8, 1000, "0::/user.slice\n", True))
     Trespasses(book, lambda text: None).at_operators_door(Peer(9, 0, "", False))
-    assert [r.actor for r in book.records] == ["agent:a-12345678", "uid 1000", "uid 0, gone before the kernel could say from where,"]
+    assert [r.actor for r in book.records] == ["agent:a-12345678", "uid 1000", "uid 0"]
+    assert book.records[1].what == "uid 1000 asked for 'operator.sock', which it has no right to"
+    assert book.records[2].what == "uid 0 asked for 'operator.sock', and ended before it could be told whether it may: refused"
 
 
 AGENT = {
