@@ -156,6 +156,8 @@ class BurnChart(QWidget):
         if shape.past:
             words = QRectF(x_now - 46, box.y() + 2, 40, 16) if x_now - box.x() > 50 else QRectF(x_now + 6, box.y() + 2, 40, 16)
             right = x_now - box.x() > 50
+            if shape.cap_at is not None and self._cap_words(box, shape, shape.cap_at)[0].intersects(words):
+                return  # the limit's time matters more
             draw_text(painter, words, hour_minute(shape.now), fonts.ui(11), colours.text2, right=right)
 
     def _paint_ahead(self, painter: QPainter, box: QRectF, shape: Shape) -> None:
@@ -188,8 +190,12 @@ class BurnChart(QWidget):
         pen.setDashPattern([3, 2.5])
         painter.setPen(pen)
         painter.drawLine(QPointF(x, box.y()), QPointF(x, box.bottom()))
-        words = f"{hour_minute(at)} day limit"
-        face = fonts.ui(11, fonts.SEMIBOLD)
-        wide = fonts.metrics(face).horizontalAdvance(words) + 4
+        words, said = self._cap_words(box, shape, at)
+        draw_text(painter, words, said, fonts.ui(11, fonts.SEMIBOLD), colours.warn)
+
+    def _cap_words(self, box: QRectF, shape: Shape, at: float) -> tuple[QRectF, str]:
+        """(where the words at the limit's line stand, the words): right of it where there is room."""
+        words, x = f"{hour_minute(at)} day limit", self._x(box, shape, at)
+        wide = fonts.metrics(fonts.ui(11, fonts.SEMIBOLD)).horizontalAdvance(words) + 4
         left = x + 6 if x + 6 + wide <= box.right() + 4 else x - 6 - wide
-        draw_text(painter, QRectF(left, box.y() + 2, wide, 16), words, face, colours.warn)
+        return QRectF(left, box.y() + 2, wide, 16), words
