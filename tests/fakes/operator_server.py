@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -27,6 +26,7 @@ from console.api.records import AccountsView, AccountView
 from console.domain.kill import Receipt
 from console.services.rearm.service import killed_view
 from console.settings.places import Places, find_places, make_run_dir
+from console.supervisor.http.asgi import Door
 from tests.fakes import gui_fixture as fixture
 from tests.fakes.activity_routes import FakeActivity
 from tests.fakes.approval_routes import FakeApprovals
@@ -300,10 +300,10 @@ class FakeHouse:
         self.supervisor.configuration = lambda: self.settings.desk.trouble
         self.supervisor.extra_routes += self.settings.routes()
         self._with_guard = with_guard
-        self._server: uvicorn.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
+        self._ended = asyncio.Event()
         self.rate = 0
         """Agent updates a second that the house makes up by itself."""
 
@@ -316,15 +316,15 @@ class FakeHouse:
 
     def start(self) -> None:
         self._ready.clear()
+        self._ended = asyncio.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self.run()), name="fake-house", daemon=True)
         self._thread.start()
         assert self._ready.wait(60), "the fake house did not start"
 
     def stop(self) -> None:
-        if self._server is not None:
-            self._server.should_exit = True
-            self._server.force_exit = True
         if self._thread is not None:
+            if self._loop is not None and self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join(60)
             assert not self._thread.is_alive()
             self._thread = None
@@ -343,32 +343,24 @@ class FakeHouse:
         assert done.wait(60)
 
     async def run(self) -> None:
-        """Serves until ``stop`` (or a signal)."""
+        """Serves until ``stop``, by the product's own door."""
         self._loop = asyncio.get_running_loop()
-        self.places.operator_sock.unlink(missing_ok=True)
         self.places.guard_sock.unlink(missing_ok=True)
         app = Starlette(routes=self.supervisor.routes())
-        config = uvicorn.Config(app, uds=str(self.places.operator_sock), log_config=None, lifespan="off", timeout_graceful_shutdown=0)
-        self._server = uvicorn.Server(config)
-        self._server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign,assignment]
+        door = Door(self.places.operator_sock, app, accepts=lambda _peer: True)
         guard = await asyncio.start_unix_server(self.guard.serve, str(self.places.guard_sock)) if self._with_guard else None
         pulse = asyncio.create_task(self._pulse())
-        ready = asyncio.create_task(self._tell_ready(self._server))
         try:
-            await self._server.serve()
+            await door.open()
+            self._ready.set()
+            await self._ended.wait()
         finally:
             pulse.cancel()
-            ready.cancel()
+            await door.close()
             if guard is not None:
                 guard.close()
                 await self.guard.close()
             self.places.guard_sock.unlink(missing_ok=True)
-            self.places.operator_sock.unlink(missing_ok=True)
-
-    async def _tell_ready(self, server: uvicorn.Server) -> None:
-        while not server.started:
-            await asyncio.sleep(0.01)
-        self._ready.set()
 
     async def _pulse(self) -> None:
         at = 0
