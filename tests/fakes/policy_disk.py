@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable
+from itertools import count
 
 from console.policy.files.paths import TEXT_MAX, Facts
 from console.policy.files.walk import Listing
@@ -212,3 +213,18 @@ class PolicyDisk:
                     pending += [one for one in reversed(target.split("/")) if one]
                     done = "/"
         return None
+
+
+class StampedDisk(PolicyDisk):
+    """As a real disk, it says that a folder did not change: nothing may be changed here once it was made."""
+
+    _made = count(1)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._number = next(self._made)
+        """No other disk has it: what is remembered of names that are missing holds for this one alone."""
+
+    def stamp(self, folder: str) -> tuple[int, ...] | None:
+        """As ``Disk.stamp``."""
+        return (self._number,) if self.look(folder).kind == "folder" else ()

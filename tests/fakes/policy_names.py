@@ -1,7 +1,7 @@
 """A file system of a few names, for evaluators of policies: what a path leads to, by which names, and what runs under a name."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from os.path import join
 
@@ -16,6 +16,8 @@ class World:
     workspace: str
     cwd: str
     context: str = "c"
+    _programs: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was found by each name: nothing in a world changes, and a reference asks for each name of its rules at each call."""
 
     def walk(self, path: str) -> list[str]:
         """The names by which the kernel goes along `path`: one with each link that it meets, the real one last (empty: a loop)."""
@@ -40,8 +42,10 @@ class World:
 
     def program(self, name: str) -> str:
         """The file that `name` runs; empty when there is none."""
-        reals = [self.walk(place)[-1] for place in ([name] if "/" in name else [f"{folder}/{name}" for folder in PATH])]
-        return next((real for real in reals if self.tree.get(real) in ("f", "h")), "")
+        if name not in self._programs:
+            reals = (self.walk(place)[-1] for place in ([name] if "/" in name else [f"{folder}/{name}" for folder in PATH]))
+            self._programs[name] = next((real for real in reals if self.tree.get(real) in ("f", "h")), "")
+        return self._programs[name]
 
     def means(self, glob: str, name: str) -> bool:
         """Does the glob of a file rule mean this name? `*` stays in a folder, `**` crosses folders; a folder may end in a `/`."""

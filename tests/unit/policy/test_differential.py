@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.policy_disk import PolicyDisk
+from tests.fakes.policy_disk import StampedDisk
 from tests.fakes.policy_world import catalogue, context, rules, told
 from tests.fakes.reference_policy import Reference
 
@@ -132,7 +132,7 @@ def compare(seed: int) -> None:
     """Twenty calls by some rules."""
     chance = random.Random(seed)
     given_lists, batch = some_rules(chance), [call(chance) for _ in range(20)]
-    disk = PolicyDisk()
+    disk = StampedDisk()
     ours = context(rules(**given_lists), disk)
     theirs = Reference(given_lists, disk.links, disk.folders, set(disk.names), PROTECTED, {*disk.files, *disk.others})
     for tool, argument in batch:

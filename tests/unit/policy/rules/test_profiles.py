@@ -25,7 +25,7 @@ from console.policy.rules.profiles import NOT_CONTAINED, WORK, Standing, observe
 from console.policy.rules.verdicts import Judgement
 from console.policy.scopes import ALL
 from console.policy.shell.check import Policy
-from tests.fakes.policy_disk import PolicyDisk
+from tests.fakes.policy_disk import PolicyDisk, StampedDisk
 from tests.fakes.policy_world import DATA, catalogue, dangers, tools
 
 CALLS: list[dict[str, str]] = [json.loads(line) for line in (DATA / "ordinary_calls.jsonl").read_text().splitlines()]
@@ -144,7 +144,7 @@ def test_outside_a_sandbox_programs_of_the_workspace_are_asked_with_the_reason_a
 @pytest.mark.parametrize("standing", list(Standing))
 def test_hostile_rows_stay_denied_or_asked(standing: Standing) -> None:
     own = json.loads((DATA / "hostile_settings.json").read_bytes())["permissions"]
-    made = context(policy("coding", more=json.dumps({"deny": own["deny"], "ask": own["ask"]})), PolicyDisk(), standing)
+    made = context(policy("coding", more=json.dumps({"deny": own["deny"], "ask": own["ask"]})), StampedDisk(), standing)
     exempt = READ_BY_CODING | (RUNS_ITS_OWN if standing is not Standing.OPEN else set())
     loose = [case.argument for case in HOSTILE if judge(Call(case.tool, case.argument), made).verdict is Verdict.ALLOW]
     assert set(loose) <= exempt, sorted(set(loose) - exempt)[:20]
