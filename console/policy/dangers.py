@@ -18,7 +18,7 @@ _FETCHERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
 _STARTERS = _FETCHERS | {"npm", "pnpm", "yarn", "bun", "uv", "poetry", "pdm", "pipenv", "hatch", "rye", "bundle", "python", "python3"}
 """These, and programs that have other words as well: of what they start only dangers with words of their own count."""
 _STARTING = frozenset(("run", "exec", "x", "dlx", "tool"))
-_FIELDS = {"name", "why", "program", "words", "any", "where", "class", "unless"}
+_FIELDS = {"name", "why", "program", "words", "any", "where", "class", "unless", "only"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Danger:
     """It is none where a word matches this: the command only checks, or shows."""
     kind: str = ""
     """Its class (``domain.danger``); empty: an own list did not say."""
+    asks: bool = True
+    """False: it does no more than name a call that a rule asks about."""
 
     @property
     def words_first(self) -> str:
@@ -64,7 +66,12 @@ def _danger(found: Any, where: str) -> Danger:
     kind = found.get("class", "")
     if kind and kind not in list(DangerClass):
         raise UsageProblem(f"{where}: class {kind!r} is not known.", f"Classes are {', '.join(DangerClass)}.")
-    return Danger(found["name"], found["why"], frozenset(found["program"].split("|")), words, patterns, unless, kind)
+    if found.get("only", "asked") != "asked":
+        raise UsageProblem(
+            f"{where}: only is {found['only']!r}.", "It is asked, or is left out: then the operation asks whatever a rule allows."
+        )
+    asks = "only" not in found
+    return Danger(found["name"], found["why"], frozenset(found["program"].split("|")), words, patterns, unless, kind, asks)
 
 
 def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[str], verb: str = "") -> Danger | None:

@@ -90,8 +90,9 @@ def dangers_in(dangers: Sequence[Danger], texts: Iterable[tuple[str, str]]) -> t
 
 @lru_cache(maxsize=8)
 def _indexed(dangers: tuple[Danger, ...]) -> dict[str, tuple[Danger, ...]]:
-    names = {name for danger in dangers for name in danger.programs}
-    return {name.casefold(): tuple(danger for danger in dangers if name in danger.programs) for name in names}
+    asking = [danger for danger in dangers if danger.asks]
+    names = {name for danger in asking for name in danger.programs}
+    return {name.casefold(): tuple(danger for danger in asking if name in danger.programs) for name in names}
 
 
 def _readings(text: str) -> Iterator[list[list[str]]]:

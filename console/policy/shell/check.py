@@ -90,7 +90,9 @@ class Policy:
         self.hosts = HostRules(settings, has_loopback=runs)
         self.mcp = McpRules(settings)
         self.commands = CommandRules(settings, catalogue.spellings)
-        self.dangers = tuple(dangers)
+        given = tuple(dangers)
+        self.dangers, self.named = tuple(one for one in given if one.asks), tuple(one for one in given if not one.asks)
+        """What asks whatever a rule allows, and what only names a call that a rule asks about."""
         self.declared = declared
 
 
@@ -202,7 +204,7 @@ class ShellJudge:
         parts = [Part(own.text, own.verdict, own.rule, own.step, own.reason, "", "run", argv)]
         asked = self._policy.commands.forbidding("ask", program, argv, words, place.cwd, self._files, reading.verb)
         if (rule := asked) and not (own.rule == WORK and _only_tells(argv, program)):
-            parts.insert(0, Part(shown, Verdict.ASK, rule.text, "program", "a rule asks a person"))
+            parts.insert(0, _asked(rule.text, shown, _danger(self._policy.named, argv, program, started.verb or reading.verb, place)))
         if danger := _danger(self._policy.dangers, argv, program, started.verb or reading.verb, place):
             parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
@@ -306,6 +308,13 @@ def _danger(dangers: tuple[Danger, ...], argv: tuple[str, ...], program: Program
     # What is removed in a folder by its name is not the folder.
     named = tuple(word for word in argv if word not in place.found) if place.way.only else argv
     return danger_of(dangers, program.names, named, verb) or danger_started(dangers, program.names, named)
+
+
+def _asked(rule: str, shown: str, named: Danger | None) -> Part:
+    """What a rule asks about, with its danger where it is known for one."""
+    if named is None:
+        return Part(shown, Verdict.ASK, rule, "program", "a rule asks a person")
+    return Part(shown, Verdict.ASK, rule, "program", named.words_first, danger=named.kind)
 
 
 def _not_there_yet(base: str, folder: str, written: tuple[str, ...], shown: str) -> list[Part]:

@@ -5,13 +5,14 @@ import pytest
 from console.domain.calls.permission import Verdict, rank_of
 from console.domain.errors import UsageProblem
 from console.policy.dangers import danger_of, read_dangers
+from console.policy.free_text_dangers import dangers_in_text
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import context, dangers, rules, told
 
 
 def name(line: str) -> str:
     argv = line.split()
-    found = danger_of(dangers(), {argv[0]}, argv)
+    found = danger_of([one for one in dangers() if one.asks], {argv[0]}, argv)
     return found.name if found else ""
 
 
@@ -220,3 +221,21 @@ def test_a_class_that_is_not_known_is_refused() -> None:
         read_dangers({"dangers": [{"name": "n", "why": "w", "program": "p", "class": "x"}]}, "own")
     [own] = read_dangers({"dangers": [{"name": "n", "why": "w", "program": "p"}]}, "own")
     assert (own.kind, own.words_first) == ("", "w")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [("git push origin main", "publishes"), ("scp a host:b", "publishes"), ("kill 1", "destroys")],
+)
+def test_what_a_rule_asks_about_is_named_by_its_danger_and_what_a_rule_allows_is_not_asked(line: str, kind: str) -> None:
+    name = line.split()[0]
+    asked = told(context(rules(allow=[], ask=[f"shell({name}:*)"])), "shell", line)
+    assert (asked.verdict, asked.rule, asked.danger) == (Verdict.ASK, f"shell({name}:*)", kind) and asked.reason.startswith(f"{kind}: ")
+    assert told(context(rules(allow=[f"shell({name}:*)"])), "shell", line).danger == ""
+    assert all(one.danger.asks for one in dangers_in_text(dangers(), f"please do: {line}")), "a message that names it is no question"
+
+
+def test_an_own_list_says_asked_or_nothing() -> None:
+    one = {"name": "n", "why": "w", "program": "p", "only": "sometimes"}
+    with pytest.raises(UsageProblem, match="only is 'sometimes'"):
+        read_dangers({"dangers": [one]}, "own")
