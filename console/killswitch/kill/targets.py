@@ -121,8 +121,7 @@ class Aim:
 
         ``spared``: pids that no pidfd is ever used on. ``sending`` is told just before each write, its checks behind it.
         """
-        held = self.held
-        if held is None:
+        if (held := self.held) is None:
             return
         if held.unopened:
             held.open()
@@ -154,12 +153,11 @@ class Aim:
 
     def settle(self, ms: float) -> bool:
         """Looks once; True when the target is zero (now or before)."""
-        if self.outcome is Outcome.DYING and self.is_zero():
+        if self.outcome is Outcome.DYING and self.held is not None and self.is_zero():
             self.outcome = Outcome.BEST_EFFORT if self.is_best_effort else Outcome.PROVEN_ZERO
-            if self.held is not None:
-                self.held.seen_over = True
+            self.held.seen_over = True
             self.ms = round(ms, 3)
-            if self.came_back and self.held is not None:
+            if self.came_back:
                 self.held.close()  # nobody else holds it
         return self.outcome is not Outcome.DYING and self.outcome is not Outcome.NOT_PROVEN
 
@@ -239,8 +237,7 @@ class Aim:
         return CAN_LEAVE_NOTE if self.held is not None and self.held.entry.can_leave else BEST_EFFORT_NOTE
 
     def _method(self) -> str:
-        held = self.held
-        if held is None:
+        if (held := self.held) is None:
             return "none"
         if held.entry.container_leaf:
             return "cgroup.kill on the container's cgroup; proof: populated 0"

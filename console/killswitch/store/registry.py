@@ -169,8 +169,9 @@ class Held:
 
     @property
     def is_found(self) -> bool:
-        """Whether anything of it is there, or may be: its cgroup, its container's, or its first process."""
-        return bool(self.leaf or self.container or self.init or self.unopened)
+        """Whether anything of it is there, or may be: cgroup, container, first process. An ended one bears out no PID namespace."""
+        init = self.init is not None and (not self.entry.pid_namespace or self.init.is_alive())
+        return bool(self.leaf or self.container or init or self.unopened)
 
     def unseen(self, recorded: Place) -> str:
         """Why what was not found of it, in a record made at ``recorded``, is not thereby gone; or empty."""
@@ -181,22 +182,16 @@ class Held:
         return why_unknown(recorded, folder=folder, is_open=is_open, pid=entry.pid, is_loose=bool(entry.why_best_effort), is_held=is_held)
 
     def contradicted(self) -> str:
-        """Why its record cannot be its own: its first process is not where the record says that all of it is. Empty: it is.
-
-        A first process that has ended, reaped or not, bears out nothing that the record says. Its hold is dropped.
-        """
+        """Why its record cannot be its own: its first process is not where the record says that all of it is. Empty: it is."""
         entry, init = self.entry, self.init
-        if init is None:
+        if init is None or not init.is_alive():
             return ""
         # bubblewrap hides its namespace from its own account; how deep it lies can be read all the same.
         namespace, depth = processes.pid_namespace(init.pid), processes.namespace_depth
         is_inside = namespace == entry.pid_namespace if namespace is not None else depth(init.pid) > depth("self")
-        is_lost = not self.unopened and ((entry.leaf and self.leaf is None) or (entry.container_leaf and self.container is None))
-        if init.is_alive():
-            return CONTRADICTED if is_lost or (entry.pid_namespace and not is_inside) else ""
-        init.close()
-        self.init = None
-        return ""
+        is_elsewhere = entry.pid_namespace and not is_inside
+        is_lost = (entry.leaf and self.leaf is None) or (entry.container_leaf and self.container is None)
+        return CONTRADICTED if (is_elsewhere or (is_lost and not self.unopened)) and init.is_alive() else ""
 
     def follow(self) -> Closure | None:
         """The look-out for its descendants; None where cgroup or PID namespace make it needless."""
@@ -331,11 +326,10 @@ class Registry:
         for entry in entries:
             held = self.held[entry.agent_id] = Held(entry)
             held.open()
-            why = held.contradicted()
             place, doubts, over = self._recorded
             held.seen_over = entry.agent_id in over
             held.doubt = doubts.get(entry.agent_id) or held.unseen(place)
-            if why:
+            if why := held.contradicted():
                 held.doubt, held.entry = held.doubt or why, replace(entry, loose=entry.loose or NO_RECORD)  # looked for by descent too
         known = {entry.leaf for entry in entries}
         try:
@@ -385,14 +379,12 @@ class Registry:
     def mark_killed(self, agent_ids: list[str], kill_id: str) -> None:
         """Nothing of these runs again."""
         for agent_id in agent_ids:
-            held = self.held.get(agent_id)
-            if held is not None:
+            if (held := self.held.get(agent_id)) is not None:
                 held.entry = replace(held.entry, killed=kill_id)
 
     def retire(self, agent_id: str) -> Held | None:
         """Takes an agent out; its files stay open until ``sweep``."""
-        held = self.held.pop(agent_id, None)
-        if held is not None:
+        if (held := self.held.pop(agent_id, None)) is not None:
             self.retired.append(held)
         return held
 
@@ -408,8 +400,7 @@ class Registry:
                 still.append(held)
                 continue
             held.close()
-            folders = [f for f in (held.entry.leaf, *held.entry.limit_leaves) if f]
-            if not all(remove(Path(folder)) for folder in folders):
+            if not all(remove(Path(folder)) for folder in (held.entry.leaf, *held.entry.limit_leaves) if folder):
                 still.append(held)  # an unreaped zombie keeps its v1 group busy: tried again later
         self.retired = still[-1000:]
 
