@@ -45,7 +45,7 @@ def _tell_of_moved_ones(places: Places) -> None:
     for one in candidates_beside(places.state_dir):
         out.note(
             f"Another instance ran in {plain(places.state_dir, 300)} until that folder was moved or deleted. Its guard still runs, and "
-            f"records in {one.folder}. This is a new, empty instance; watchfloor panic stops the agents of both."
+            f"records in {plain(one.folder, 300)}. This is a new, empty instance; watchfloor panic stops the agents of both."
         )
 
 

@@ -135,7 +135,7 @@ class _Joining:
         if one.agent_id and owner is None and one.status != GONE:
             return None  # left of an agent of ours that has ended: what became of it is the guard's to say
         if owner is None and one.process in self._state.left and one.status != GONE:
-            return None  # the same of an adopted one: its end is proven, and the look was made before it
+            return None  # the first process of an adopted one that has ended: the look was made before
         if one.source == "docker" and owner is not None:
             return None  # its own row says all of it
         if one.parent_key is not None or (one.status == GONE and owner is None):  # who lives is never hidden behind one that is gone

@@ -23,7 +23,7 @@ from console.policy.scopes import Scope as Effect
 
 TAKEN_MAX = 1000
 LEFT_MAX = 500
-_OVER = (AgentState.KILLED, AgentState.ENDED, AgentState.FAILED)
+_OVER = (AgentState.KILLED, AgentState.HALTED, AgentState.ENDED, AgentState.FAILED)
 
 
 @dataclass(slots=True)

@@ -3,8 +3,8 @@
 A seccomp filter and a mount namespace pass to every child (seccomp(2), mount_namespaces(7)). An agent needs debuggers, namespaces and a
 /proc of its own, which watchfloor.service refuses to the supervisor (docs/decisions/0015-agents-start-outside-the-unit.md).
 
-As a program, ``python -I -S outside.py PID DESCRIPTORS TOLD PROGRAM ARGUMENT...``, it runs between systemd and a program of ours. It opens
-what the process has open under these numbers (joined by commas), tells it so, and runs the program in its own process.
+As a program, ``python -I -S outside.py PID DESCRIPTORS PROGRAM ARGUMENT...``, it runs between systemd and a program of ours. It opens what
+the process has open under these numbers (``7:4711,9:4712``: each with its inode), tells it so through the last one, and runs the program.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def start(program: str, arguments: Sequence[object], fds: tuple[int, ...]) -> su
         return _popen([*_PYTHON, *words], None, fds)
     taken, tell = os.pipe()
     try:
-        numbers = ",".join(map(str, fds))
-        started = _popen([*before, *_PYTHON, __file__, str(os.getpid()), numbers, str(tell), *words], subprocess.PIPE, ())
+        open_here = ",".join(f"{fd}:{os.fstat(fd).st_ino}" for fd in (*fds, tell))
+        started = _popen([*before, *_PYTHON, __file__, str(os.getpid()), open_here, *words], subprocess.PIPE, ())
         try:
             _await_taken(started, taken)
         except OSError:
@@ -93,30 +93,33 @@ def _await_taken(started: subprocess.Popen[bytes], taken: int) -> None:
     raise OSError(f"systemd does not start it: {said}")
 
 
-def _take(pid: str, numbers: list[int]) -> None:
+def _take(pid: str, inodes: dict[int, int]) -> None:
     """Open what the process has open under these numbers, under the same numbers: each as it is open there, but for its position."""
     aside = []
-    for number in numbers:
+    for number, inode in inodes.items():
         with open(f"/proc/{pid}/fdinfo/{number}") as file:  # noqa: PTH123 - pathlib would be a third of this program's start
             [flags] = [int(line.split()[1], 8) for line in file if line.startswith("flags:")]
         opened = os.open(f"/proc/{pid}/fd/{number}", flags & (os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK))
+        if os.fstat(opened).st_ino != inode:
+            sys.exit("it waits no longer, and has another file under that number")  # written to, that file would be damaged
         # First out of the way: the number that one is to have may be another's by now.
-        aside.append(fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, max(numbers) + 1))
+        aside.append(fcntl.fcntl(opened, fcntl.F_DUPFD_CLOEXEC, max(inodes) + 1))
         os.close(opened)
-    for fd, number in zip(aside, numbers, strict=True):
+    for fd, number in zip(aside, inodes, strict=True):
         os.dup2(fd, number)
         os.close(fd)
 
 
-def main(pid: str, joined: str, tell: str, program: str) -> None:
+def main(pid: str, open_there: str, program: str) -> None:
     """Take the descriptors, tell the supervisor, then be the program."""
-    numbers = [int(word) for word in joined.split(",")]
-    _take(pid, [*numbers, int(tell)])
-    os.write(int(tell), b".")
-    os.close(int(tell))
+    inodes = {int(number): int(inode) for number, _, inode in (one.partition(":") for one in open_there.split(","))}
+    _take(pid, inodes)
+    *_, tell = inodes
+    os.write(tell, b".")
+    os.close(tell)
     runpy.run_path(program, run_name="__main__")
 
 
 if __name__ == "__main__":
-    given, sys.argv[:] = sys.argv[1:5], sys.argv[4:]
+    given, sys.argv[:] = sys.argv[1:4], sys.argv[3:]
     main(*given)

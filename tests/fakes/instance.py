@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from docker import APIClient
 from docker.errors import DockerException
@@ -100,6 +100,9 @@ class Patient(Operator):
 class Instance:
     """``with Instance(folder, "--heartbeat-s", "2") as it: it.api.fleet()``"""
 
+    environment: ClassVar[dict[str, str]] = {}
+    """What the supervisor's environment has besides ours, where words stand in front of its command."""
+
     def __init__(self, state_dir: Path, *options: str, code: Path = ROOT) -> None:
         """``code``: the folder whose ``console`` runs."""
         self.state_dir, self.options, self.code = state_dir, options, code
@@ -109,15 +112,24 @@ class Instance:
         self.start()
         return self
 
+    @property
+    def before(self) -> list[str]:
+        """Words in front of the supervisor's command: where they stand, it starts in a place of its own."""
+        return []
+
     def start(self) -> None:
         argv = ("serve", "--state-dir", str(self.state_dir), *self.options)
-        if SHARED and self.code == ROOT:
+        if SHARED and self.code == ROOT and not self.before:
             self.process = born = SHARED[0].run("console.supervisor", *argv)
             until(lambda: "ready\n" in born.said() or born.has_ended(), words="the supervisor is ready")
             assert "ready\n" in born.said(), born.said()
         else:
             self.process = made = subprocess.Popen(
-                [sys.executable, "-m", "console.supervisor", *argv], cwd=self.code, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                [*self.before, sys.executable, "-m", "console.supervisor", *argv],
+                cwd=self.code,
+                env=os.environ | self.environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
             assert made.stdout is not None and made.stderr is not None
             line = made.stdout.readline()

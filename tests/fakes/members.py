@@ -18,8 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from console.settings.places import find_places
-from tests.fakes.instance import Instance, Patient
+from tests.fakes.instance import Instance
 
 UID = 61_234
 """No account has it."""
@@ -49,22 +48,9 @@ class HostInstance(Instance):
     def sock(self) -> Path:
         return self.folder / "operator.sock"
 
-    def start(self) -> None:
-        """As every instance, in a mount namespace of its own."""
-        shell = f'{self.mounts} && exec "$@"'
-        self.process = made = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", shell, str(self.group_file), sys.executable, "-m", "console.supervisor", "serve"]
-            + ["--state-dir", str(self.state_dir), *self.options],
-            cwd=self.code,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert made.stdout is not None and made.stderr is not None
-        line = made.stdout.readline()
-        assert line == b"ready\n", (line, made.stderr.read().decode())
-        places = find_places(str(self.state_dir), create=False)
-        assert places is not None
-        self.places, self.api = places, Patient(places, timeout_s=60)
+    @property
+    def before(self) -> list[str]:
+        return ["unshare", "--mount", "sh", "-c", f'{self.mounts} && exec "$@"', str(self.group_file)]
 
     def __exit__(self, *problem: object) -> None:
         super().__exit__(*problem)

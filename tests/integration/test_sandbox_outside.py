@@ -10,11 +10,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from console.settings.places import find_places
-from tests.fakes.instance import Instance, Patient, until
+from console.sandbox import outside
+from tests.fakes.instance import Instance, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a mount namespace is made and left: this needs root")
 SYSTEMD_RUN = Path("/usr/bin/systemd-run")
@@ -30,6 +31,8 @@ exec nsenter --mount=/proc/{pid}/ns/mnt --root=/proc/{pid}/root --wd=/proc/{pid}
 class BoundInstance(Instance):
     """A supervisor in a mount namespace of its own, from which a folder of the host cannot be seen."""
 
+    environment: ClassVar[dict[str, str]] = {"WATCHFLOOR_AGENT_UNITS": "watchfloor-agent-"}
+
     def __init__(self, state_dir: Path) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="wf-bound-"))
         self.folder.chmod(0o755)
@@ -43,23 +46,10 @@ class BoundInstance(Instance):
         super().__init__(state_dir)
         (state_dir / "policy.json").write_text(json.dumps({"permissions": {"allow": ["shell(echo:*)", "shell(cat:*)"]}}))
 
-    def start(self) -> None:
-        """As every instance, behind mounts that only it has."""
+    @property
+    def before(self) -> list[str]:
         shell = f'mount -t tmpfs none "$0" && mount --bind "$1" {SYSTEMD_RUN} && shift && exec "$@"'
-        self.process = made = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", shell, str(self.shown), str(self._starter)]
-            + [sys.executable, "-m", "console.supervisor", "serve", "--state-dir", str(self.state_dir), *self.options],
-            cwd=self.code,
-            env={**os.environ, "WATCHFLOOR_AGENT_UNITS": "watchfloor-agent-"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        assert made.stdout is not None and made.stderr is not None
-        line = made.stdout.readline()
-        assert line == b"ready\n", (line, made.stderr.read().decode())
-        places = find_places(str(self.state_dir), create=False)
-        assert places is not None
-        self.places, self.api = places, Patient(places, timeout_s=60)
+        return ["unshare", "--mount", "sh", "-c", shell, str(self.shown), str(self._starter)]
 
     def __exit__(self, *problem: object) -> None:
         super().__exit__(*problem)
@@ -68,8 +58,7 @@ class BoundInstance(Instance):
 
 @pytest.fixture
 def bound(state_dir: Path) -> Iterator[BoundInstance]:
-    if not SYSTEMD_RUN.exists():
-        pytest.skip("systemd-run is not installed: nothing stands in its place")
+    assert SYSTEMD_RUN.exists(), "packaging/test installs systemd: the stand-in lies over its systemd-run"
     with BoundInstance(state_dir) as made:
         assert isinstance(made, BoundInstance)
         yield made
@@ -104,3 +93,16 @@ def test_no_agent_starts_where_systemd_starts_none_and_the_error_says_so(bound: 
     bound.folder.joinpath("systemd-run").write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n")
     with pytest.raises(Exception, match="Failed to connect to bus"):
         bound.launch("sleep", "600")
+
+
+def test_what_systemd_starts_once_nobody_waits_writes_into_no_file_that_has_the_number_since(tmp_path: Path) -> None:
+    other, program = tmp_path / "ledger.db", tmp_path / "program.py"
+    other.write_bytes(b"rows")
+    program.write_text("print('ran')")
+    with other.open("r+b") as there:
+        told = f"{there.fileno()}:{other.stat().st_ino + 1}"
+        words = [sys.executable, "-I", "-S", outside.__file__, str(os.getpid()), told, str(program)]
+        late = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert late.returncode and "waits no longer" in late.stderr and not late.stdout and other.read_bytes() == b"rows"
+        words[5] = f"{there.fileno()}:{other.stat().st_ino}"
+        assert subprocess.run(words, capture_output=True, text=True, timeout=60).stdout == "ran\n"

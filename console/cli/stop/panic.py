@@ -100,7 +100,7 @@ def _gone(folder: Path, one: Candidate, is_default: bool) -> Places:
     from console.killswitch.guard.relocation import make_folder
 
     if one.folder is not None and one.is_heard:
-        out.note(f"the state directory {plain(str(folder), 300)} is gone; the guard records in {one.folder}")
+        out.note(f"the state directory {plain(str(folder), 300)} is gone; the guard records in {plain(str(one.folder), 300)}")
         return Places(one.folder, one.folder, one.instance_id, is_default)
     out.note(f"the state directory {plain(str(folder), 300)} is gone and no guard answers; doing its work here")
     elsewhere = one.folder or make_folder(one.instance_id, folder, was_in_use=True)

@@ -235,6 +235,14 @@ def test_what_a_rule_asks_about_is_named_by_its_danger_and_what_a_rule_allows_is
     assert all(one.danger.asks for one in dangers_in_text(dangers(), f"please do: {line}")), "a message that names it is no question"
 
 
+@pytest.mark.parametrize("line", ["rsync -a a/ b/", "kill -0 1", "kill -l", "git push --dry-run", "git stash push"])
+def test_a_question_about_what_reaches_and_ends_nothing_names_no_danger(line: str) -> None:
+    name = line.split()[0]
+    asked = told(context(rules(allow=[], ask=[f"shell({name}:*)"])), "shell", line)
+    assert "push" not in asked.reason and asked.danger not in ("publishes", "destroys"), asked
+    assert told(context(rules(allow=[], ask=["shell(rsync:*)"])), "shell", "rsync -a a/ host:b").danger == "publishes"
+
+
 def test_an_own_list_says_asked_or_nothing() -> None:
     one = {"name": "n", "why": "w", "program": "p", "only": "sometimes"}
     with pytest.raises(UsageProblem, match="only is 'sometimes'"):
