@@ -79,19 +79,25 @@ def settings(folder: Path, **more: Any) -> None:
 
 
 @contextmanager
+def room() -> Iterator[Path]:
+    """A state directory that goes also when a test fails."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        yield folder
+
+
+@contextmanager
 def instance_with(model: ModelServer, **more: Any) -> Iterator[Instance]:
     """One whose programs ask ``model``; ``more``: its settings."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    settings(folder, **more)
-    with pytest.MonkeyPatch.context() as patch:
+    with room() as folder, pytest.MonkeyPatch.context() as patch:
+        settings(folder, **more)
         patch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-of-the-test")
         patch.setenv("OPENAI_API_KEY", "sk-of-the-test-and-of-nobody")
         patch.setenv("ANTHROPIC_BASE_URL", model.url)
         patch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
         with Instance(folder) as instance:
             yield instance
-    shutil.rmtree(folder)
     model.check()
 
 
@@ -307,25 +313,23 @@ def test_while_killed_nobody_is_told_anything(it: Instance, verb: Verb) -> None:
 
 
 def test_one_that_floods_is_frozen_and_one_that_hears_nothing_is_said_to_and_both_are_proven_gone(run: Verb) -> None:
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    settings(folder, **{"programs.claude_code": str(HOSTILE), "programs.output_max_mib": 8})
-    with Instance(folder) as it:
-        items = [ProgramItem(agent="claude-code", prompt=what, sandbox="bubblewrap") for what in ("flood", "deaf", "deaf")]
-        flood, deaf, stays = (one.id for one in it.api.start_programs(ProgramsBody(items=items)).items)
-        it.state_becomes(flood, "frozen")
-        until(lambda: any("has reached 8 MiB" in notice for notice in it.api.status().notices))
-        code, _, err = run(it, "say", flood, "stop it")
-        assert code == 4 and "frozen" in err
-        heard(it, deaf, "lines were too long")
-        code, out, _ = run(it, "finish", stays, "--within", "1")
-        assert code == 5 and "still runs: " in out and "nothing was killed" in out and it.agent(stays).state in ("running", "waiting")
-        with pytest.raises(Conflict, match="does not read"):
-            for _ in range(50):
-                it.api.say(deaf, "x" * 60_000)
-        receipt = it.api.activate("the test")
-        assert receipt.verified_zero and {t.agent_id for t in receipt.targets} >= {flood, deaf, stays}
-    shutil.rmtree(folder)
+    with room() as folder:
+        settings(folder, **{"programs.claude_code": str(HOSTILE), "programs.output_max_mib": 8})
+        with Instance(folder) as it:
+            items = [ProgramItem(agent="claude-code", prompt=what, sandbox="bubblewrap") for what in ("flood", "deaf", "deaf")]
+            flood, deaf, stays = (one.id for one in it.api.start_programs(ProgramsBody(items=items)).items)
+            it.state_becomes(flood, "frozen")
+            until(lambda: any("has reached 8 MiB" in notice for notice in it.api.status().notices))
+            code, _, err = run(it, "say", flood, "stop it")
+            assert code == 4 and "frozen" in err
+            heard(it, deaf, "lines were too long")
+            code, out, _ = run(it, "finish", stays, "--within", "1")
+            assert code == 5 and "still runs: " in out and "nothing was killed" in out and it.agent(stays).state in ("running", "waiting")
+            with pytest.raises(Conflict, match="does not read"):
+                for _ in range(50):
+                    it.api.say(deaf, "x" * 60_000)
+            receipt = it.api.activate("the test")
+            assert receipt.verified_zero and {t.agent_id for t in receipt.targets} >= {flood, deaf, stays}
 
 
 @contextmanager

@@ -331,7 +331,7 @@ def test_supervisors_killed_at_random_under_load_lose_nothing_acknowledged(broke
             thread.join()
     fleet = {a.id: a for a in it.api.fleet().agents}
     assert acknowledged and acknowledged <= fleet.keys(), "an acknowledged launch is lost"
-    spent = max(int(line.split()[1]) for line in it.output(spender).splitlines() if line.startswith("acknowledged"))
+    spent = max(int(line.split()[1]) for line in it.output(spender).rpartition("\n")[0].splitlines() if line.startswith("acknowledged"))
     until(lambda: it.agent(spender).usage["cost_usd"] >= spent * 0.01 - 1e-6, words=f"{spent} acknowledged reports are counted")
     ratchet = {"vault": (Sensitivity.CONFIDENTIAL, NetworkMode.PROXIED)}
     check_invariants(it.places, killed=False, ratchet=ratchet)

@@ -198,9 +198,15 @@ class ReturnWatch:
                 self._likely.clear()
             return list(self._watched)
 
+    def _still(self, watched: list[Watched]) -> list[Watched]:
+        """As they are now: an agent that was launched again during the look is no return."""
+        with self._lock:
+            return [now for one in watched for now in self._watched if now.kill_id == one.kill_id]
+
     def _look(self, watched: list[Watched], scan: Scan) -> None:
-        since = min(one.since_ticks for one in watched)
-        pairs = [(one, process) for process in scan.look(since) for one in watched if process.began >= one.since_ticks]
+        seen = list(scan.look(min(one.since_ticks for one in watched)))
+        watched = self._still(watched)
+        pairs = [(one, process) for process in seen for one in watched if process.began >= one.since_ticks]
         found = [(*hit, _above(hit[1])) for pair in pairs if (hit := _found(*pair, self._instance_id, scan.began)) is not None]
         spared = self._spared() if found else frozenset()
         dies = {(one.kill_id, p.pid) for one, p, why, _ in found if why.certain and p.pid not in spared and not self._is_ours(one, p, why)}

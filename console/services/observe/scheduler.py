@@ -215,7 +215,10 @@ class Lookout:
         spent = agent.usage.cost_usd - before.cost_usd
         if spent <= 0 or agent.source == OtlpSource.name:  # what telemetry alone says is in its row, and in no sum
             return
-        if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or (seen is not None and seen.inside is not None):
+        is_inside = seen is not None and seen.inside is not None
+        if is_inside and agent.control_level is ControlLevel.OBSERVED:
+            return  # the agent in which it runs is charged with the whole of its session
+        if agent.control_level not in (ControlLevel.OBSERVED, ControlLevel.ADOPTED) or is_inside:
             tell_spend(self._core, self._scribe, agent_id, at, spent, agent.usage.tokens - before.tokens)
         elif before.cost_usd > 0:  # the first sum is the session's history, which burnt at other times
             self._core.meters.add_seen(agent_id, at, spent)

@@ -8,6 +8,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,8 @@ def test_what_is_typed_in_a_terminal_that_inherits_it_lives_too(room: Room) -> N
     rows = until(lambda: len(room.rows) > 2 and room.rows)
     assert rows and not any(row.certain or row.killed for row in rows) and server.poll() is None
     for row in rows:
-        os.kill(row.pid, 9)
+        with suppress(ProcessLookupError):  # a shell whose command was ended first ends by itself
+            os.kill(row.pid, 9)
 
 
 def test_the_session_s_program_is_killed_though_its_starter_lived_before(room: Room) -> None:
@@ -361,3 +363,18 @@ def test_the_marker_of_an_agent_that_was_launched_again_is_no_return(room: Room)
     room.start()
     assert room.watch.launched_again("agent-1") and not room.watch.launched_again("agent-1")
     assert room.lives(room.runs(env=MARKS))
+
+
+def test_an_agent_that_is_launched_again_in_the_middle_of_a_look_is_no_return(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    every_pid = processes.every_pid
+
+    def looks() -> list[int]:
+        if not started:
+            assert room.watch.launched_again("agent-1")
+            started.append(room.runs(env=MARKS))
+        return list(every_pid())
+
+    monkeypatch.setattr(processes, "every_pid", looks)
+    room.start()
+    assert room.lives(until(lambda: started)[0])

@@ -232,6 +232,18 @@ def test_what_an_agent_of_ours_used_last_counts_today_though_it_has_ended() -> N
     assert room.meters.spent_today(time.time()) == pytest.approx(3.0) and room.spent == [1.0, 2.0]
 
 
+def test_what_a_sub_agent_used_counts_once_with_the_agent_that_it_runs_in() -> None:
+    room, book = Room(), Playbook().run("a")
+    room.engine.state.put(book.agent("a"))
+    room.engine.state.live.add(AgentId("a"))
+    for part in (0.0, 1.0, 2.0):
+        own = Sighting("claude_code", "k", "n", None, "s", "", 1.0, usage=Usage(cost_usd=2.0), agent_id="a")
+        sub = Sighting("claude_code", "k2", "n", None, "s", "", 1.0, usage=Usage(cost_usd=part), agent_id="a", parent_key="k", part="p")
+        room.lookout.take((SourceReport("claude_code", True, "", (own, sub)),))
+    assert sorted(agent.usage.cost_usd for agent in room.engine.state.agents.values()) == [2.0, 4.0]
+    assert room.spent == [1.0, 1.0] and room.meters.spent_today(time.time()) == 2.0 and AgentId("a") in room.meters.by_agent
+
+
 def test_while_nobody_looks_nothing_that_was_said_is_said_on() -> None:
     """A lookout that broke is begun again a second later: until then its port is closed."""
     room = Room(Fake("a"), OtlpSource(RateBook(VENDORS), free_port()))
