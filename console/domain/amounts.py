@@ -24,6 +24,12 @@ def fine_usd(value: float | None) -> str:
     return usd(value) if value is None or not abs(value) < 1e6 or value < 0 else f"${value:,.4f}"
 
 
+def cap_usd(value: float) -> str:
+    """A limit: ``$25.00``, ``$0.045``. A part of a cent is never rounded away, so nothing seems to be above it that is not."""
+    is_fine = abs(value) < 1e6 and abs(value * 100 - round(value * 100)) > 1e-6
+    return f"${value:,.6f}".rstrip("0") if is_fine else usd(value)
+
+
 def count(value: float, billions: str = "G") -> str:
     """``1,204``, ``31.4 M``. Money has ``B`` for billions, where everything else has ``G``."""
     if not math.isfinite(value):

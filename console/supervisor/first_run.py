@@ -16,7 +16,7 @@ from console.api.agents.first_run import DefaultView, FirstRunView, FoundProgram
 from console.api.armed import ArmedView
 from console.api.messages import SourceView
 from console.api.policy.hooks import HooksView, ProgramHook
-from console.domain.amounts import usd
+from console.domain.amounts import cap_usd
 from console.domain.errors import ConsoleError
 from console.domain.network import Sensitivity, mapping_of
 from console.policy.rules.last_good import Kept
@@ -172,7 +172,7 @@ def defaults(options: Options, rules: Kept) -> list[DefaultView]:
     usual = modes.of(Sensitivity.PUBLIC)
     stricter = any(modes.of(level) is not usual for level in Sensitivity)
     agent, day = options.budgets.agent.get("cost"), options.budgets.day.get("cost")
-    caps = [f"{usd(cap)} {whose}" for cap, whose in ((agent, "an agent"), (day, "a day")) if cap is not None]
+    caps = [f"{cap_usd(cap)} {whose}" for cap, whose in ((agent, "an agent"), (day, "a day")) if cap is not None]
     spawn = options.spawn
     return [
         DefaultView(

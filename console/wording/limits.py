@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from console.domain.amounts import count, long_span, usd
+from console.domain.amounts import cap_usd, count, fine_usd, long_span, usd
 
 LABELS = {
     "cost_usd": "Cost",
@@ -34,6 +34,11 @@ def amount(limit: str, value: float) -> str:
     return long_span(value) if limit in TIMES else count(value)
 
 
+def cap_amount(limit: str, value: float) -> str:
+    """The same of a limit, whose parts of a cent are shown."""
+    return cap_usd(value) if limit == "cost_usd" else amount(limit, value)
+
+
 @lru_cache(maxsize=4096)
 def with_limits(words: str) -> str:
     """Why something was halted, as a person says it: ``cost $1.10 of $1.00 (agent limit)`` for ``agent limit cost_usd: 1.1 of 1``."""
@@ -47,4 +52,6 @@ def _said(found: re.Match[str]) -> str:
     except ValueError:
         return found[0]
     stop = "." if found[4].endswith(".") else ""
-    return f"{label(name)} {amount(name, used)} of {amount(name, cap)} ({scope} limit){stop}" if name in LABELS else found[0]
+    of = cap_amount(name, cap)
+    spent = amount(name, used) if of == amount(name, cap) else fine_usd(used)
+    return f"{label(name)} {spent} of {of} ({scope} limit){stop}" if name in LABELS else found[0]

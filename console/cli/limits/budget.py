@@ -13,7 +13,7 @@ from console.cli.syntax import UNSHAPED, Argument, Option, Shape, Verbs, example
 from console.cli.terminal import out
 from console.cli.terminal.plain import moment, plain
 from console.cli.terminal.tables import Table, new_table
-from console.domain.amounts import usd
+from console.domain.amounts import cap_usd, usd
 from console.domain.budget import LIMIT_LABELS, LIMIT_WORDS, parse_limits
 from console.domain.errors import UsageProblem
 from console.domain.process.account import named_here
@@ -207,7 +207,7 @@ def _page(seen: b.BudgetsView, shape: Shape, as_json: bool) -> int:
 
 
 def _totals(t: b.BudgetTotals) -> None:
-    cap = f" of {usd(t.day_cap_usd)}" if t.day_cap_usd is not None else ""
+    cap = f" of {cap_usd(t.day_cap_usd)}" if t.day_cap_usd is not None else ""
     rate = f", {usd(t.burn_usd_per_h)}/h" if t.burn_usd_per_h is not None else ""
     ends = f", forecast for 24:00 {usd(t.forecast_usd)}" if t.forecast_usd is not None else ""
     out.say(f"over {t.over}, above 75 % {t.above_75}, within {t.within}; today {usd(t.spend_today_usd)}{cap}{rate}{ends}")
@@ -232,7 +232,7 @@ def _add(table: Table, row: b.BudgetRow, indent: str) -> None:
         row.first_limit.removesuffix("_usd").removesuffix("_s"),
         f"{row.share:.0%}" if row.share else "",
         "unknown" if row.unpriced and not row.spent_usd else usd(row.spent_usd),
-        "" if row.cap_usd is None else usd(row.cap_usd),
+        "" if row.cap_usd is None else cap_usd(row.cap_usd),
         usd(row.burn_usd_per_h),
         out.words("; ".join(n for n in notes if n), limit=300),
     )

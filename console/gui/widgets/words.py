@@ -29,7 +29,8 @@ def share_words(share: float | None) -> str:
     return f"{share * 100:.0f}%" if share < 9.995 else ">999%"
 
 
-clock, count, long_span, plural, span, took, usd = (
+cap_usd, clock, count, long_span, plural, span, took, usd = (
+    amounts.cap_usd,
     amounts.clock,
     amounts.count,
     amounts.long_span,

@@ -14,7 +14,7 @@ from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import usd
+from console.gui.widgets.words import cap_usd, usd
 from console.wording.limits import LABELS, amount
 
 HOW = (
@@ -38,7 +38,7 @@ def node_lines(view: BudgetNodeView, now: float) -> list[Fact]:
 
 def day_lines(totals: BudgetTotals) -> list[Fact]:
     """The day: spent, expected at 24:00 with its band, and when its cap is passed."""
-    cap = f" of {usd(totals.day_cap_usd)}" if totals.day_cap_usd is not None else ", no limit"
+    cap = f" of {cap_usd(totals.day_cap_usd)}" if totals.day_cap_usd is not None else ", no limit"
     lines = [Fact("Spent today", f"{usd(totals.spend_today_usd)}{cap}")]
     if totals.forecast_usd is None:
         lines.append(Fact("At 24:00", f"unknown: {idle_words(totals.known_min, 'spent')}"))

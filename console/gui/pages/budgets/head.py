@@ -12,7 +12,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import PAGE_HEADER, ink
 from console.gui.widgets.marks import draw_gauge, draw_sparkline, draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
-from console.gui.widgets.words import plural, usd
+from console.gui.widgets.words import cap_usd, plural, usd
 from console.panic.marks import draw_mark
 
 _BLOCK = 148
@@ -93,7 +93,7 @@ class BudgetHead(QWidget):
             return
         self._totals, self._note, self._halted, self._old = totals, note, halted, False
         spoken = [f"{word} {number}" for word, number, *_ in counts(totals, halted)]
-        cap = f" of {usd(totals.day_cap_usd)}" if totals.day_cap_usd is not None else ", no limit"
+        cap = f" of {cap_usd(totals.day_cap_usd)}" if totals.day_cap_usd is not None else ", no limit"
         forecast = usd(totals.forecast_usd) if totals.forecast_usd is not None else "not known"
         burn = f"{usd(totals.burn_usd_per_h)} an hour" if totals.burn_usd_per_h is not None else "not known"
         spoken += [

@@ -27,7 +27,7 @@ from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_row
 from console.gui.theme.tokens import DETAIL
 from console.gui.timers import every, once
 from console.gui.widgets.split import beside
-from console.gui.widgets.words import clock, usd
+from console.gui.widgets.words import cap_usd, clock
 
 AGAIN_S = 2.0
 SOME = 100
@@ -246,7 +246,7 @@ class BudgetsPage(Page):
         self.list.take(view, f"{unread}: spend unknown, in no sum" if unread else "", self._count_halted())
         self.pictures.say(view.totals)
         cap = view.totals.day_cap_usd
-        self.desk.fleet.day_words = "no limit for the day" if cap is None else f"of {usd(cap)} for the day"
+        self.desk.fleet.day_words = "no limit for the day" if cap is None else f"of {cap_usd(cap)} for the day"
         if self._wanted:
             wanted, self._wanted = self._wanted, ""
             self.list.reveal(wanted)

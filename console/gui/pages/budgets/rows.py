@@ -17,7 +17,7 @@ from console.gui.theme.icons import icon_pixmap
 from console.gui.widgets.marks import chip_width, draw_chip, draw_gauge, draw_sparkline, draw_text, share_colours
 from console.gui.widgets.rows import Canvas, Column, Sorts
 from console.gui.widgets.safe_text import safe_text
-from console.gui.widgets.words import plural, share_words, usd
+from console.gui.widgets.words import cap_usd, plural, share_words, usd
 from console.panic.marks import draw_mark
 from console.wording.limits import label
 
@@ -139,7 +139,7 @@ def cell_words(line: Line, key: str) -> str:
     if key == "first":
         return label(row.first_limit) if row.first_limit else "—"
     if key == "spent":
-        cap = f" of {usd(row.cap_usd)}" if row.cap_usd is not None else ", no limit on cost"
+        cap = f" of {cap_usd(row.cap_usd)}" if row.cap_usd is not None else ", no limit on cost"
         more = ", and what has no price" if is_unpriced(row) else ""
         return f"{share_words(row.share)} of the nearest limit; {spent_words(row)}{cap}{more}"
     if key == "burn":

@@ -19,7 +19,7 @@ from console.gui.timers import once
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.reading import TargetsView
-from console.gui.widgets.words import plural, usd
+from console.gui.widgets.words import cap_usd, plural
 
 SEVERAL = 50
 """Rows whose limits are changed together: a person reads each."""
@@ -81,7 +81,7 @@ class SeveralLimitsDialog(Dialog):
         """Each target in full, with what the change would do to it as far as that is known."""
         named = []
         for number, row in enumerate(self._rows):
-            spent = f"{spent_words(row)} spent" + (f" of {usd(row.cap_usd)}" if row.cap_usd is not None else ", no limit on cost")
+            spent = f"{spent_words(row)} spent" + (f" of {cap_usd(row.cap_usd)}" if row.cap_usd is not None else ", no limit on cost")
             seen = self.would[number] if number < len(self.would) else None
             changes = "; ".join(map(change_line, seen.changes)) or "nothing changes" if seen is not None else ""
             named.append((row.name or row.key, " · ".join(part for part in (f"{row.scope} {row.key}", spent, changes) if part)))

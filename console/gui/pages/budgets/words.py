@@ -9,8 +9,8 @@ import time
 from console.api.budgets import BudgetRow, GaugeView
 from console.domain.budget import MAX_COUNT
 from console.domain.errors import UsageProblem
-from console.gui.widgets.words import clock, count, long_span, span, usd
-from console.wording.limits import LABELS, TIMES, amount
+from console.gui.widgets.words import cap_usd, clock, count, long_span, span, usd
+from console.wording.limits import LABELS, TIMES, amount, cap_amount
 
 UNITS = {"cost_usd": "USD", "wall_s": "90, 20m, 12h", "step_s": "90, 20m, 12h", "cpu_s": "90, 20m, 12h"}
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -46,7 +46,7 @@ def burn_words(row: BudgetRow) -> str:
 
 def cap_words(limit: str, cap: float) -> str:
     """A cap: ``$160.00``, ``24 h``, ``60 M``; nothing is said that is zero."""
-    return re.sub(r"\.0 (?=[MGB]$)", " ", amount(limit, cap)).removesuffix(" 00 min").removesuffix(" 00 s")
+    return re.sub(r"\.0 (?=[MGB]$)", " ", cap_amount(limit, cap)).removesuffix(" 00 min").removesuffix(" 00 s")
 
 
 def whole_usd(value: float) -> str:
@@ -55,7 +55,7 @@ def whole_usd(value: float) -> str:
         return "?"
     if abs(value) >= 1e5:
         return count(value)
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"
+    return f"{value:,.0f}" if value == round(value) else cap_usd(value).removeprefix("$")
 
 
 def left_words(seconds: float) -> str:

@@ -23,7 +23,7 @@ from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.facts import Card
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
-from console.gui.widgets.words import usd
+from console.gui.widgets.words import cap_usd, usd
 from console.wording.agent_kinds import PLACES, TITLES
 
 REASON = "chosen at the set-up"
@@ -226,7 +226,7 @@ class LimitStep(Step):
         self._cap = view.totals.day_cap_usd
         self.field.setText(typed_cap("cost_usd", self._cap))
         spent = f"{usd(view.totals.spend_today_usd)} were spent today."
-        held = f"The limit is {usd(self._cap)} a day." if self._cap is not None else "No limit is set."
+        held = f"The limit is {cap_usd(self._cap)} a day." if self._cap is not None else "No limit is set."
         self.said.say(f"{held} {spent}", "text2", "check" if self._cap is not None else "ring")
 
     def _send(self) -> None:

@@ -6,7 +6,8 @@ import math
 
 from console.api.messages import AgentView
 from console.gui.models.row import OVER
-from console.gui.widgets.words import count, long_span, usd
+from console.gui.widgets.words import long_span, usd
+from console.wording.limits import amount, cap_amount
 
 STATES: dict[str, tuple[str, str, str]] = {
     "starting": ("Starting", "ring", "ok"),
@@ -68,15 +69,6 @@ def state_words(view: AgentView) -> tuple[str, str, str]:
     return (f"{word}, dry" if view.dry_run and view.state in DRY else word), shape, colour
 
 
-def amount(limit: str, value: float) -> str:
-    """A used or allowed amount in its unit."""
-    if not math.isfinite(value):
-        return "?"
-    if limit == "cost_usd":
-        return usd(value)
-    return long_span(value) if limit in ("wall_s", "cpu_s", "step_s") else count(value)
-
-
 def gauges(view: AgentView) -> list[tuple[str, str, str, float, str]]:
     """(title, used, of cap, share, note) of every limit of the agent and of its tree that has a cap."""
     lines = []
@@ -87,11 +79,12 @@ def gauges(view: AgentView) -> list[tuple[str, str, str, float, str]]:
                 continue
             used = usage.get(name, 0.0)
             if usage and name not in usage and cap > 0:
-                lines.append((f"{title}{words}", "unknown", f"of {amount(name, cap)}", 0.0, view.cost_unknown or "not known"))
+                lines.append((f"{title}{words}", "unknown", f"of {cap_amount(name, cap)}", 0.0, view.cost_unknown or "not known"))
                 continue
             share = used / cap if cap > 0 else 1.0
             per_h = _cost_per_h(view) if name == "cost_usd" and not words else 0.0  # what a tree spends is no figure of one agent's
-            lines.append((f"{title}{words}", amount(name, used), f"of {amount(name, cap)}", share, _note(view, name, cap - used, per_h)))
+            note = _note(view, name, cap - used, per_h)
+            lines.append((f"{title}{words}", amount(name, used), f"of {cap_amount(name, cap)}", share, note))
     return lines
 
 
