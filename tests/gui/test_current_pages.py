@@ -99,7 +99,7 @@ def test_an_inbox_that_is_not_read_does_not_say_that_nothing_waits(make_house: M
     assert isinstance(page, ApprovalsPage) and page.inbox.empty.text().startswith("No pending approvals")
     house.supervisor.approvals.unread = "The list of requests cannot be read."
     page._read()
-    qtbot.waitUntil(lambda: page.inbox.head.problem.startswith("Not read"))
+    qtbot.waitUntil(lambda: page.inbox.head.problem.startswith("Not known: The list"))
     qtbot.waitUntil(lambda: page.inbox.empty.text().startswith("Pending approvals are not known now"))
     house.supervisor.approvals.unread = ""
     qtbot.waitUntil(lambda: page.inbox.empty.text().startswith("No pending approvals") and not page.inbox.head.problem)

@@ -21,7 +21,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import ROW
 from console.gui.timers import once
 from console.gui.widgets.buttons import Button, SearchField
-from console.gui.widgets.reading import empty_note
+from console.gui.widgets.reading import empty_note, say_empty
 from console.gui.widgets.rows import ManyRowView, RowModel, RowView
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
@@ -188,6 +188,7 @@ class PagedList(Ground):
         self._serial = 0
         """Answers to an older question are dropped."""
         self._older_asked = self._newer_asked = False
+        self._problem = ""
         self._wanted: int | None = None
         self._to_top = False
         self.is_asking = False
@@ -272,10 +273,12 @@ class PagedList(Ground):
 
     def _refused(self, error: ConsoleError) -> None:
         self._older_asked = self._newer_asked = self.is_asking = False
+        self._problem = str(error)
+        self._say()
         self.failed.emit(error)
 
     def _first_came(self, page: RowsPage) -> None:
-        self.loaded, self.is_asking = True, False
+        self.loaded, self.is_asking, self._problem = True, False, ""
         self.book.know(page.newest, page.total)
         self.book.take_older(page.rows)
         if self._wanted is None:
@@ -314,7 +317,7 @@ class PagedList(Ground):
             self._ask(None, self._newer_came)
 
     def _newer_came(self, page: RowsPage) -> None:
-        self._newer_asked = False
+        self._newer_asked, self._problem = False, ""
         if not self.book.is_of(page.rows, page.newest):
             self.book.newest = self.book.total = 0
             self.read()
@@ -343,6 +346,9 @@ class PagedList(Ground):
         self.newer.setVisible(waiting > 0 and not self.is_following)
         more = "" if book.at_end else "+"
         found = f"{len(book.rows):,}{more} of {book.total:,}" if book.query else plural(book.total, self._wording.noun)
-        self.shown.setText("Reading…" if self.is_asking else f"{self._news.words}{found}")
-        self.empty.setText(self._wording.none if book.query else self._wording.empty)
-        self.empty.setVisible(self.loaded and not self.is_asking and not book.rows)
+        is_asking = self.is_asking and not self._problem  # one that failed is asked again and again
+        self.shown.setText("Reading…" if is_asking else f"{self._news.words}{found}" if self.loaded else "")
+        words = self._wording.none if book.query else self._wording.empty
+        say_empty(self.empty, self.view, words, self.loaded and not self._problem, self._problem)
+        if is_asking:
+            self.empty.hide()

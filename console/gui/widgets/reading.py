@@ -35,6 +35,12 @@ def empty_note(view: RowView, words: str) -> Text:
     return note
 
 
+def say_empty(note: Text, view: RowView, words: str, loaded: bool, problem: str) -> None:
+    """Shows why ``view`` is empty: ``words``; where it was never read, its ``problem``, which is no claim that there is nothing."""
+    note.setText(words if loaded else f"Not known: {problem}")
+    note.setVisible(not view.row_model.rows and (loaded or bool(problem)))
+
+
 class PlainView(QPlainTextEdit):
     """Read-only text of several lines, hidden characters visible. What is copied is what is seen."""
 

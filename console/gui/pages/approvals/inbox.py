@@ -29,7 +29,7 @@ from console.gui.theme.tokens import FILTER_BAR, PAGE_HEADER, ROW, ink
 from console.gui.widgets.buttons import Pills, SearchField
 from console.gui.widgets.held_order import HeldOrder, moved_button
 from console.gui.widgets.marks import draw_text
-from console.gui.widgets.reading import empty_note
+from console.gui.widgets.reading import empty_note, say_empty
 from console.gui.widgets.rows import ManyRowView, RowModel, RowView
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
@@ -221,14 +221,18 @@ class Inbox(Ground):
         self._lay()
 
     def _say(self) -> None:
-        nothing = _NOT_KNOWN if self._book.is_old else _NOTHING
-        self.empty.setText("No requests match the filter." if self.search.text() and self._book.entries else nothing)
-        self.empty.setVisible(self._book.loaded and not self.model.rows)
-        self._none_decided.setVisible(self._book.loaded and not self.decided_model.rows)
-        self._none_given.setVisible(self._book.loaded and not self.given_model.rows)
+        book = self._book
+        nothing = _NOT_KNOWN if book.is_old else _NOTHING
+        waiting = "No requests match the filter." if self.search.text() and book.entries else nothing
+        for note, view, words in (
+            (self.empty, self.view, waiting),
+            (self._none_decided, self.decided, _NONE_DECIDED),
+            (self._none_given, self.given, _NONE_GIVEN),
+        ):
+            say_empty(note, view, words, book.loaded, book.problem)
         self.tabs.pills["waiting"].setText(f"Waiting {self._book.items_waiting:,}" if self._book.items_waiting else "Waiting")
         self.tabs.pills["given"].setText(f"Standing {len(self.grants):,}" if self.grants else "Standing")
-        self._title.setText(f"Decided last: {len(self._book.decided)}")
+        self._title.setText(f"Decided last: {len(book.decided)}" if book.loaded else "Decided last")
 
     def reveal(self, wanted: str) -> bool:
         """Selects a request by its id or its agent's, whatever filter or group hides it."""

@@ -113,8 +113,8 @@ class ApprovalsPage(Page):
         at = time.monotonic()
         self.inbox.head.say(self.book, at)
         old = self.desk.switch.is_old(now)
-        problem = "Not known: the supervisor does not answer" if old else self.book.problem
-        self.inbox.head.fail(problem)
+        problem = "the supervisor does not answer" if old else self.book.problem
+        self.inbox.head.fail(f"Not known: {problem}" if problem else "")
         if bool(problem) != self.book.is_old:
             self.book.is_old = bool(problem)
             self.inbox.show_lines()
@@ -202,8 +202,9 @@ class ApprovalsPage(Page):
         requests.ask(ep.GRANTS).while_alive(self).then(self._grants_came)
 
     def _failed(self, error: ConsoleError) -> None:
-        self.book.problem = f"Not read: {error.what}"
-        self.inbox.head.fail(self.book.problem)
+        self.book.problem = str(error)
+        self.inbox.head.fail(f"Not known: {error.what}")
+        self.inbox.show_lines()
         self._read_at = time.monotonic() - AGAIN_S + RETRY_S
 
     def _came(self, view: ApprovalsView) -> None:

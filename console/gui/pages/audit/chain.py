@@ -61,7 +61,12 @@ def chain_words(known: Known, total: int, now: float) -> tuple[str, str, str, st
     """(sentence, what follows in grey, shape, colour)."""
     records = plural(total, "record")
     if known.whole is None:
-        return f"{records} · not verified yet", "V checks every hash, from the first record to the newest", "ring", "text2"
+        return (
+            f"{records if total else 'Records not known'} · not verified yet",
+            "V checks every hash, from the first record to the newest",
+            "ring",
+            "text2",
+        )
     if known.is_lost:
         return f"{records} · records of before are lost", known.why, "alert", "danger"
     if not known.whole:

@@ -231,7 +231,8 @@ class PressTable(QWidget):
             y = 54.0 + 30 * line
             role = colours.warn if doubtful else colours.text
             draw_mark(painter, "triangle" if doubtful else "check", QRectF(2, y + 10, 9, 9), colours.warn if doubtful else colours.text2)
-            cells = (safe_text(level.replace("_", " "), 20), f"{agents:,}", f"{processes:,}", how, promise)
+            figures = (f"{agents:,}", f"{processes:,}") if self.accessibleName() else ("?", "?")  # nothing was said of them
+            cells = (safe_text(level.replace("_", " "), 20), *figures, how, promise)
             for number, words in enumerate(cells):
                 face = fonts.ui(
                     13 if number == 1 else 12, fonts.MEDIUM if number in (0, 1) or (doubtful and number == 4) else fonts.REGULAR

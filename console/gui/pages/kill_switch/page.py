@@ -187,7 +187,7 @@ class KillSwitchPage(Page):
         elif light == "killed" and view is not None:
             line = f"By {person(view.by) or 'an unknown person'}: “{view.reason}”. Nothing can start until you rearm."
         last = view.receipts[0] if view and view.receipts else None
-        fine = "No kill was ever made here"
+        fine = "Last kill: not known" if view is None else "No kill was ever made here"
         if last is not None:
             took = f", {confirmed_after(last)}" if last.proven_ms is not None else ""
             fine = f"Last kill: {day_clock(last.pressed_at)}, {result_words(last)[0]}{took}"

@@ -17,7 +17,7 @@ from console.gui.pages.network.draft import Offer, offer
 from console.gui.theme import fonts
 from console.gui.timers import every
 from console.gui.widgets.buttons import Button, Pills
-from console.gui.widgets.reading import empty_note
+from console.gui.widgets.reading import empty_note, say_empty
 from console.gui.widgets.rows import ManyRowView
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.text import Text
@@ -228,6 +228,9 @@ class EgressLog(Ground):
         self.book = EgressBook()
         self._waiting = 0
         self._dirty = self._old = False
+        self._problem = ""
+        self.is_read = False
+        """The log was read, or heard of: none is no claim before."""
         self.state = Text("", 12, fonts.REGULAR, "text2")
         self.newer = Button("0 new", "arrow", small=True, parent=self)
         self.newer.clicked.connect(self.follow)
@@ -259,11 +262,19 @@ class EgressLog(Ground):
     def replace(self, views: list[EgressView]) -> None:
         """What was read from the ledger, newest first."""
         self.book.replace(views)
+        self.is_read = True
         self._show()
+
+    def fail(self, problem: str) -> None:
+        """It could not be read."""
+        self._problem = problem
+        if not self.is_read:
+            self._show()
 
     def add(self, view: EgressView) -> None:
         """One request that just passed or was blocked."""
         self.book.add(view, monotonic())
+        self.is_read = True
         self._waiting += 1
         self._dirty = True
 
@@ -293,10 +304,11 @@ class EgressLog(Ground):
         keep = KEEPS[self.pills.chosen()]
         rows = [line for line in self.book.lines if keep(line)]
         self.view.show_rows(rows)
-        self.empty.setText(EMPTY if not self.book.lines else "Nothing of this kind among the requests that were read.")
-        self.empty.setVisible(not rows)
-        self.pills.pills["blocked"].setText(f"Blocked {self.book.number('blocked'):,}")
-        self.pills.pills["errors"].setText(f"Errors {self.book.number('errors'):,}")
+        nothing = "Nothing of this kind among the requests that were read."
+        say_empty(self.empty, self.view, nothing if self.book.lines else EMPTY, self.is_read, self._problem)
+        if self.is_read:
+            self.pills.pills["blocked"].setText(f"Blocked {self.book.number('blocked'):,}")
+            self.pills.pills["errors"].setText(f"Errors {self.book.number('errors'):,}")
         self._say()
         self.changed.emit()
 

@@ -20,7 +20,7 @@ from console.gui.theme import fonts
 from console.gui.theme.tokens import ink
 from console.gui.widgets.buttons import Button
 from console.gui.widgets.facts import Fact, Facts
-from console.gui.widgets.reading import empty_note
+from console.gui.widgets.reading import empty_note, say_empty
 from console.gui.widgets.rows import RowView
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
@@ -96,6 +96,7 @@ class HistoryView(QWidget):
         self.diff = Facts(21)
         self.back = Button("Go back to this version…", "rollback", small=True, parent=self)
         self.back.clicked.connect(self.ask_back)
+        self.back.allow(self.why_not())
         self.view.chosen.connect(lambda _row: self._show())
         pane = QWidget(self)
         lines = scrolled(pane, self.diff, spacing=-1)
@@ -117,8 +118,7 @@ class HistoryView(QWidget):
         self._show()
 
     def _failed(self, error: ConsoleError) -> None:
-        self.empty.setText(f"The history cannot be shown: {error}")
-        self.empty.setVisible(not self.view.row_model.rows)
+        say_empty(self.empty, self.view, "", False, str(error))
 
     def _show(self) -> None:
         shown = self.view.current()

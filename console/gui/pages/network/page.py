@@ -68,7 +68,8 @@ class NetworkPage(Page):
         tabs, reader, drawer = self.tabs, self.reader, self.drawer
         reader.list_came.connect(self._list_came)
         reader.egress_came.connect(lambda page: tabs.log.replace(page.egress))
-        reader.failed.connect(self.on_models)
+        reader.failed.connect(tabs.fail)
+        reader.failed.connect(lambda _problem: self.on_models())
         tabs.view.opened.connect(lambda _row: self.do("network.edit"))
         tabs.sandboxes.asked.connect(lambda _row: self.do("network.stricter"))
         tabs.log.allow_asked.connect(self.editor.allow)
@@ -100,7 +101,7 @@ class NetworkPage(Page):
         old = self.desk.switch.is_old(self.desk.clock())
         book = self.tabs.log.book
         oldest = book.lines[-1].view.at if book.lines else None
-        blocked = Blocked(book.number("blocked"), len(book.lines), oldest, book.blocked_slices())
+        blocked = Blocked(book.number("blocked"), len(book.lines), oldest, book.blocked_slices()) if self.tabs.log.is_read else None
         self.header.take(self.desk.fleet, head_facts(self.reader.list, self.reader.problem, old, blocked))
         self.tabs.log.set_old(old)
         if not self.tabs.sandboxes.model.rows:

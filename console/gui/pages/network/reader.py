@@ -20,7 +20,8 @@ class NetworkReader(QObject):
 
     list_came = Signal(object, bool)
     egress_came = Signal(object)
-    failed = Signal()
+    failed = Signal(str)
+    """Why one of them could not be read."""
 
     def __init__(self, desk: Desk, parent: QObject) -> None:
         super().__init__(parent)
@@ -61,7 +62,7 @@ class NetworkReader(QObject):
     def _failed(self, error: ConsoleError) -> None:
         self.problem = str(error)
         self.is_stale = True
-        self.failed.emit()
+        self.failed.emit(self.problem)
 
     def _egress_came(self, page: EgressPage) -> None:
         self.has_egress = True

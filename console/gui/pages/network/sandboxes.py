@@ -15,12 +15,12 @@ from console.gui.models.modes import SEVERITY, asked_mode, is_open, network_chip
 from console.gui.models.operators import person
 from console.gui.theme import fonts
 from console.gui.widgets.marks import chip_width, draw_chip
-from console.gui.widgets.reading import empty_note
+from console.gui.widgets.reading import empty_note, say_empty
 from console.gui.widgets.rows import Canvas, RowView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import day_clock, span
 
-EMPTY = "No agent lives. Every agent that is started appears here, with what it may reach and why."
+EMPTY = "No agent runs. Every agent that is started appears here, with what it may reach and why."
 ACT = "Stricter…"
 
 
@@ -142,7 +142,7 @@ class SandboxList(QWidget):
     def __init__(self, fleet: Fleet, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._fleet = fleet
-        self.text = ""
+        self.text = self.problem = ""
         self.total = 0
         self.view = listing("Sandboxes", COLUMNS, lambda row: str(row.id), self, RowView)
         self.model = self.view.row_model
@@ -165,8 +165,7 @@ class SandboxList(QWidget):
             self.view.refresh()
         if self.view.current() is None and rows:
             self.view.choose(self.model.rows[0].id)
-        self.empty.setText("No sandboxes match the filter." if live else EMPTY)
-        self.empty.setVisible(self._fleet.loaded and not rows)
+        say_empty(self.empty, self.view, "No sandboxes match the filter." if live else EMPTY, self._fleet.loaded, self.problem)
 
     def why_not(self, killed: bool, refusal: Callable[[Row], str] = why_not_stricter) -> str:
         """Empty when a stricter mode can be asked for of the selected row, or what ``refusal`` judges."""

@@ -24,7 +24,7 @@ from console.gui.pages.network.sandboxes import SandboxList, why_not_data, why_n
 from console.gui.theme import fonts
 from console.gui.timers import once
 from console.gui.widgets.buttons import Pills, SearchField
-from console.gui.widgets.reading import PlainView, empty_note
+from console.gui.widgets.reading import PlainView, empty_note, say_empty
 from console.gui.widgets.rows import RowView
 from console.gui.widgets.side_pane import Foot, Ground
 from console.gui.widgets.split import above
@@ -156,6 +156,8 @@ class NetworkTabs(QWidget):
         super().__init__(parent)
         self._desk = desk
         self._list: AllowlistView | None = None
+        self._problem = ""
+        """Why the list could not be read."""
         self._editing = ""
         """The entry that the drawer holds."""
         self.bar = Bar(self)
@@ -236,6 +238,12 @@ class NetworkTabs(QWidget):
             if self.name() in ("config", "history"):
                 self._turn()
 
+    def fail(self, problem: str) -> None:
+        """Allowlist or requests could not be read."""
+        self._problem = self.sandboxes.problem = problem
+        self.show_list()
+        self.log.fail(problem)
+
     def mark_edited(self, entry_id: str) -> None:
         """The drawer holds that entry now, or none, or its text changed."""
         self._editing = entry_id
@@ -255,11 +263,11 @@ class NetworkTabs(QWidget):
         if self.view.current() is None and rows:
             self.view.choose(self.model.rows[0].id)
         nothing = "No entries match the filter." if text or not marked else "No entry has a warning."
-        self.empty.setText(nothing if entries else _EMPTY)
-        self.empty.setVisible(self._list is not None and not rows)
-        self.bar.tabs.pills["list"].setText(f"Allowlist {len(entries):,}")
-        self.bar.tabs.pills["marked"].setText(f"Warnings {sum(1 for e in entries if e.marks):,}")
-        self.bar.tabs.pills["history"].setText(f"History v{self._list.version}" if self._list else "History")
+        say_empty(self.empty, self.view, nothing if entries else _EMPTY, self._list is not None, self._problem)
+        if self._list is not None:
+            self.bar.tabs.pills["list"].setText(f"Allowlist {len(entries):,}")
+            self.bar.tabs.pills["marked"].setText(f"Warnings {sum(1 for e in entries if e.marks):,}")
+            self.bar.tabs.pills["history"].setText(f"History v{self._list.version}")
         self.bar.shown.setText(f"{len(rows):,} of {len(entries):,} shown" if text else "")
         self.bar.shown.setVisible(bool(text))
         self.show_sandboxes()
@@ -272,7 +280,8 @@ class NetworkTabs(QWidget):
             found, total = len(self.sandboxes.model.rows), self.sandboxes.total
             self.bar.shown.setText(f"{found:,} of {total:,} shown" if text else "")
             self.bar.shown.setVisible(bool(text))
-        self.bar.tabs.pills["sandboxes"].setText(f"Sandboxes {self._desk.fleet.live():,}")
+        if self._desk.fleet.loaded:
+            self.bar.tabs.pills["sandboxes"].setText(f"Sandboxes {self._desk.fleet.live():,}")
 
     def _turn(self) -> None:
         tab = self.name()

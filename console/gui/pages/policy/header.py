@@ -70,9 +70,9 @@ class PolicyHeader(PageHead):
             return
         self.facts = facts
         counts = ", ".join(f"{word} {number}" for (_, word, _), number in zip(_LISTS, facts.counts, strict=True))
-        judged = f"{facts.recorded} calls checked in {DAYS} days" if facts.read else "not read"
-        rest = f"{facts.unused} never used, {facts.asleep} not in force"
-        self.setAccessibleName(f"Rules: {counts}; {rest}; {judged}; {facts.state[0]}: {safe_text(facts.line, 400)}")
+        rest = f"{facts.unused} never used, {facts.asleep} not in force; {facts.recorded} calls checked in {DAYS} days"
+        known = f"{counts}; {rest}" if facts.read else "not read"
+        self.setAccessibleName(f"Rules: {known}; {facts.state[0]}: {safe_text(facts.line, 400)}")
         self.setToolTip(tooltip(facts.line))
         self.update()
 

@@ -24,7 +24,7 @@ from console.gui.theme.tokens import Ink
 from console.gui.timers import once
 from console.gui.widgets.buttons import SearchField
 from console.gui.widgets.marks import draw_text
-from console.gui.widgets.reading import empty_note
+from console.gui.widgets.reading import empty_note, say_empty
 from console.gui.widgets.rows import RowModel, RowView
 from console.gui.widgets.side_pane import Ground
 from console.gui.widgets.split import beside
@@ -49,19 +49,29 @@ class Head(PageHead):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._can = self._bad = 0
+        self._counts: tuple[int, int] | None = None
         self._line = ""
+        self._is_problem = False
 
     def say(self, can: int, bad: int, line: str) -> None:
-        self._can, self._bad, self._line = can, bad, line
+        self._counts = (can, bad)
+        self.tell(line)
+
+    def tell(self, line: str, *, is_problem: bool = False) -> None:
+        """The line alone: what was counted last stays, and what was never read is not counted."""
+        self._line, self._is_problem = line, is_problem
+        can, bad = self._counts or ("?", "?")
         self.setAccessibleName(f"Restorable {can}, conflicts {bad}. {line}")
         self.update()
 
     def paint_parts(self, painter: QPainter, colours: Ink) -> None:
-        draw_text(painter, QRectF(180, 14, self.width() - 196, 18), self._line, fonts.ui(11), colours.text2, right=True)
-        x = paint_count(painter, 16.0, "Restorable", f"{self._can:,}", ("check", "text2", "text"), fonts.REGULAR)
-        if self._bad:
-            paint_count(painter, x, "Conflicts", f"{self._bad:,}", ("triangle", "warn", "warn"), fonts.REGULAR)
+        colour = colours.warn if self._is_problem else colours.text2
+        draw_text(painter, QRectF(180, 14, self.width() - 196, 18), self._line, fonts.ui(11), colour, right=True)
+        can, bad = self._counts or (None, 0)
+        known = ("?", "ring") if can is None else (f"{can:,}", "check")
+        x = paint_count(painter, 16.0, "Restorable", known[0], (known[1], "text2", "text"), fonts.REGULAR)
+        if bad:
+            paint_count(painter, x, "Conflicts", f"{bad:,}", ("triangle", "warn", "warn"), fonts.REGULAR)
 
 
 class Records(Ground):
@@ -73,6 +83,7 @@ class Records(Ground):
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.records: list[RollbackRow] = []
+        self._loaded, self._problem = False, ""
         self.marks: set[str] = set()
         self._closed: set[str] = set()
         self.head = Head(self)
@@ -95,17 +106,23 @@ class Records(Ground):
         line: Line | None = self.view.current()
         return line.view if isinstance(line, Item) else None
 
-    def take(self, records: list[RollbackRow], loaded: bool) -> None:
+    def take(self, records: list[RollbackRow]) -> None:
         """The records as they are now, newest first."""
-        self.records = records
+        self.records, self._loaded = records, True
         self.marks &= {r.record_id for r in records}
         states = [r.state for r in records]
         self.head.say(
             states.count("can_restore"), states.count("conflict"), f"{len(records):,} newest records" if len(records) >= 500 else ""
         )
-        self.show_lines(loaded)
+        self.show_lines()
 
-    def show_lines(self, loaded: bool = True) -> None:
+    def fail(self, error: ConsoleError) -> None:
+        """They could not be read; those that were read last stay."""
+        self._problem = str(error)
+        self.head.tell(f"{'Stale' if self._loaded else 'Not known'}: {error.what}", is_problem=True)
+        self.show_lines()
+
+    def show_lines(self) -> None:
         """Arranges and shows; the selection stays."""
         lines = arrange(self.records, self.search.text(), self._closed, self.marks)
         self.view.show_rows(lines)
@@ -113,8 +130,7 @@ class Records(Ground):
             first = next((line for line in self.model.rows if isinstance(line, Item)), None)
             if first is not None:
                 self.view.choose(first.key)
-        self.empty.setText("No records match the filter." if self.records else _EMPTY)
-        self.empty.setVisible(loaded and not lines)
+        say_empty(self.empty, self.view, "No records match the filter." if self.records else _EMPTY, self._loaded, self._problem)
         marked = f"{len(self.marks)} selected · " if self.marks else ""
         self.shown.setText(f"{marked}{len(self.records):,} records" if self.records else "")
 
@@ -259,11 +275,11 @@ class RollbackRecordsPage(Page):
 
     def _failed(self, error: ConsoleError) -> None:
         self._stale = True
-        self.list.head.say(0, 0, error.what)
+        self.list.fail(error)
 
     def _came(self, page: RollbackPage) -> None:
         self._loaded = True
-        self.list.take(page.records, True)
+        self.list.take(page.records)
         if self._wanted:
             wanted, self._wanted = self._wanted, ""
             self.list.reveal(wanted)

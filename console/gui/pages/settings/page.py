@@ -172,7 +172,7 @@ class SettingsPage(ListPage):
         self.desk.requests.ask(ep.CONFIG).while_alive(self).then(self._came).failed(self._failed)
 
     def _failed(self, error: ConsoleError) -> None:
-        self._say_trouble(f"Load failed: shows stale values. {error}")
+        self._say_trouble(f"Load failed: shows stale values. {error}" if self._loaded else f"Not known: {error}")
 
     def _came(self, view: SettingsView) -> None:
         self._loaded = True
