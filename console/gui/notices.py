@@ -11,7 +11,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from console.domain.errors import ConsoleError
+from console.domain.errors import ConsoleError, Unreachable
 from console.gui.widgets.safe_text import safe_text
 
 Level = Literal["info", "amber", "red"]
@@ -40,6 +40,8 @@ class Notices(QObject):
         super().__init__(parent)
         self.all: list[Notice] = []
         self._last: tuple[Notice, float] | None = None
+        self._unanswered = ""
+        """What was told of a supervisor that does not answer."""
 
     def say(self, level: Level, text: str, remedy: str = "", receipt: str = "") -> None:
         """Tells the person; the same notice again within 5 s is dropped."""
@@ -59,7 +61,15 @@ class Notices(QObject):
 
     def fail(self, error: ConsoleError) -> None:
         """A refusal or failure, in its own words. Fits ``Pending.failed``."""
+        if isinstance(error, Unreachable):
+            self._unanswered = error.what
         self.say("amber", error.what, error.remedy)
+
+    def answered(self) -> None:
+        """The supervisor answers: that it does not holds no longer."""
+        if self._unanswered:
+            text, self._unanswered = self._unanswered, ""
+            self.withdraw(text)
 
     def catch_slot_errors(self) -> None:
         """Exceptions that leave a slot reach the person too, and stderr in full."""

@@ -208,7 +208,7 @@ class GuardLink(QObject):
 
 
 def _silent() -> Unreachable:
-    return Unreachable("The guard does not answer.", "Panic works all the same: it kills from the registry on disk.")
+    return Unreachable("The guard does not answer.", "Panic still works: it kills from the registry on disk.")
 
 
 def ask_beside(link: GuardLink, patience_s: float, op: str, answered: Answered, failed: Failed, **fields: Any) -> None:

@@ -71,7 +71,8 @@ async def restore(it: Starting) -> None:
     unwritten = it.stop.load()
     status: dict[str, Any] = it.machinery.guard_status
     killed = bool(status.get("latched"))
-    agents = tuple(it.machinery.ledger.agents(include_ended=True, limit=AGENTS_BACK))
+    newest = it.machinery.ledger.agents(include_ended=True, limit=AGENTS_BACK)
+    agents = tuple(sorted(newest, key=lambda agent: agent.started_at))  # as they were listed before
     alive = {a.agent_id for a in agents if not killed and a.state.is_live and a.process is not None and _reattach(it, a)}
     proven = proven_dead(it.stop.receipts())
     why = str(status.get("reason", "")) if killed else ""

@@ -117,7 +117,7 @@ def test_budgets_that_are_not_answered_are_old_though_the_supervisor_answers(
     assert isinstance(page, BudgetsPage) and not page.list.head._note
     monkeypatch.setattr(page, "_read", lambda: None)  # the question hangs
     monkeypatch.setattr(switch_model, "BEHIND_S", 0.5)
-    qtbot.waitUntil(lambda: page.list.head._old and page.list.head.accessibleName().startswith("old, as of"))
+    qtbot.waitUntil(lambda: page.list.head._old and page.list.head.accessibleName().startswith("stale since"))
     monkeypatch.undo()
     page._read()
     qtbot.waitUntil(lambda: not page.list.head._old and "spend today" in page.list.head.accessibleName())
@@ -306,10 +306,14 @@ def test_no_banner_and_no_notice_moves_the_page(size: tuple[int, int], make_hous
     assert not window.banner.geometry().intersects(window.plate.geometry())
     window.banner.show_latched("Panic", "2 min ago")
     window.notices.say("red", "11 agents halted")
-    window.old.say("Old, as of 12:03:10: the supervisor has not answered for 11 s.")
+    window.old.say("Stale since 12:03:10: the supervisor has not answered for 11 s.")
     assert place() == before
     assert window.strip.isVisible() and window.old.isVisible() and not window.strip.geometry().intersects(window.old.geometry())
-    assert window.strip.width() > 100 and window.old.width() > 100
+    assert window.strip.width() >= window.strip.words_width() and window.old.width() > 100
+    window.notices.say("amber", "The supervisor is silent: its agents are frozen until it is back.")
+    QApplication.processEvents()
+    assert window.strip.width() >= window.strip.words_width() and "frozen" in window.strip.accessibleName()
+    assert window.old.width() >= window.old.least_width()
     assert window.foot.rect().contains(window.strip.geometry()) and window.foot.rect().contains(window.old.geometry())
 
 

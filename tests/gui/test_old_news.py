@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections.abc import Callable
 
@@ -10,6 +11,7 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from console.api import endpoints as ep
 from console.gui.models import switch as switch_model
 from console.gui.pages.registry import PAGES
 from console.gui.theme.tokens import DARK
@@ -41,7 +43,7 @@ def test_after_the_supervisor_is_gone_every_page_says_how_old_it_is_and_nothing_
     house.stop()
     monkeypatch.setattr(switch_model, "SILENT_S", 0.2)
     qtbot.waitUntil(lambda: window.old.isVisible())
-    assert "Old" in window.old.accessibleName() and "has not answered" in window.old.accessibleName()
+    assert "Stale since" in window.old.accessibleName() and "has not answered" in window.old.accessibleName()
     for name in names:
         window.goto(name, "k-0036" if name == "receipt" else "")
         window.state.refresh()
@@ -55,6 +57,35 @@ def test_after_the_supervisor_is_gone_every_page_says_how_old_it_is_and_nothing_
     monkeypatch.setattr(switch_model, "SILENT_S", 60.0)
     house.start()
     qtbot.waitUntil(lambda: not window.old.isVisible())
+
+
+def test_what_was_told_of_a_silent_supervisor_goes_with_its_first_answer(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    house = make_house("1")
+    window = open_window("fleet")
+    house.stop()
+    window.wires.link.ask(ep.AUDIT, limit=1).failed(window.notices.fail)
+    qtbot.waitUntil(lambda: window.strip.notice is not None and window.strip.notice.text == "The supervisor does not answer.")
+    window.switch.heard_at = time.time() - 90
+    window.state.refresh()
+    assert "Updated 1 min 30 s ago" in window.top.light.accessibleName()
+    house.start()
+    qtbot.waitUntil(lambda: window.strip.notice is None)
+
+
+def test_changes_are_heard_as_soon_as_the_supervisor_answers_again(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.gui.link.events.FIRST_WAIT_MS", 600_000)
+    monkeypatch.setattr("console.gui.link.events.LONGEST_WAIT_MS", 600_000)
+    house = make_house("1")
+    window = open_window("fleet")
+    qtbot.waitUntil(lambda: window.switch.deaf_since is None)
+    house.stop()
+    qtbot.waitUntil(lambda: window.switch.deaf_since is not None)
+    house.start()
+    qtbot.waitUntil(lambda: window.switch.deaf_since is None)
 
 
 def test_a_kill_does_not_hide_that_the_news_is_old() -> None:

@@ -14,7 +14,7 @@ from console.gui.link.http import Link
 from console.gui.timers import once
 
 FIRST_WAIT_MS = 250
-LONGEST_WAIT_MS = 5_000
+LONG_WAIT_MS, LONGEST_WAIT_MS = 1_000, 5_000
 
 
 class Events(QObject):
@@ -31,6 +31,7 @@ class Events(QObject):
     def __init__(self, link: Link, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._link = link
+        link.heard.connect(self.hasten)
         self._reply: QNetworkReply | None = None
         self._decoder = Decoder(self)
         self._decoder.read.connect(self._take, Qt.ConnectionType.QueuedConnection)
@@ -64,6 +65,11 @@ class Events(QObject):
     def last_seq(self) -> int:
         """Number of the last message that was read; 0: none."""
         return int(self._last_id or 0)
+
+    def hasten(self) -> None:
+        """The supervisor answers again: connects at once if the next try is far away. A stream that breaks off at once keeps its pace."""
+        if self._timer.isActive() and self._wait > LONG_WAIT_MS:
+            self._timer.start(0)
 
     def _open(self) -> None:
         if not self._running or self._reply is not None:

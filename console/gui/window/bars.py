@@ -280,7 +280,8 @@ class Foot(QWidget):
         room = self.width() - (_SEAL if self.width() - _SEAL >= wanted else 0)
         x = 0
         for part, width in shown:
-            width = width if wanted <= room else width * room // wanted
+            if wanted > room:  # the header says what is old as well: the notice is read first
+                width = room - x if len(shown) == 1 or x else max(self.old.least_width(), room - self.strip.words_width())
             part.setGeometry(x, 0, width, self.height())
             x += width
         if x and self.width() - x < _SEAL:

@@ -116,6 +116,7 @@ class Window(QWidget):
         self.nav.chosen.connect(lambda name: self.goto(name, ""))
         self.top.search.clicked.connect(lambda: self.do("console.find"))
         self.sync.changed.connect(self._models_changed)
+        self.wires.link.heard.connect(self.notices.answered)
         self.pages.made.connect(lambda page: _show_badges(self.nav, page))
         self.sync.named.connect(lambda: self.page.show_names() if self.page is not None else None)
         self._clock = every(self, 1000, self._second)

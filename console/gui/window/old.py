@@ -14,16 +14,16 @@ from console.gui.widgets.safe_text import tooltip
 from console.gui.widgets.words import clock, long_span
 from console.panic.marks import draw_mark
 
-_THEN = "Nothing shown is live, agents may have changed since; Panic works all the same."
+_THEN = "Panic still works. Agents may have changed since. If it has ended, start it: watchfloor supervisor"
 
 
 def old_words(switch: Switch, now: float) -> str:
     """Since when what is shown is old and why; empty while it is live, and before anything was ever heard."""
     heard, deaf = switch.heard_at, switch.deaf_since
     if heard is not None and switch.is_silent(now):
-        return f"Old, as of {clock(heard)}: the supervisor has not answered for {long_span(now - heard)}."
+        return f"Stale since {clock(heard)}: the supervisor has not answered for {long_span(now - heard)}."
     if deaf is not None and switch.is_deaf(now):
-        return f"Old, as of {clock(deaf)}: no changes were heard for {long_span(now - deaf)}."
+        return f"Stale since {clock(deaf)}: no changes were heard for {long_span(now - deaf)}."
     return ""
 
 
@@ -46,6 +46,10 @@ class OldStrip(QWidget):
         self.setVisible(bool(words))
         self.update()
 
+    def least_width(self) -> int:
+        """What the words before the colon need, which it shows where a notice beside it needs the room: since when."""
+        return int(fonts.metrics(fonts.ui(13, fonts.SEMIBOLD)).horizontalAdvance(self._words.partition(": ")[0])) + 58
+
     def words_width(self) -> int:
         """What its words need."""
         face, then = fonts.ui(13, fonts.SEMIBOLD), fonts.ui(12)
@@ -59,8 +63,9 @@ class OldStrip(QWidget):
         draw_mark(painter, "triangle", QRectF(18, 11, 10, 10), colours.warn)
         face = fonts.ui(13, fonts.SEMIBOLD)
         room = self.width() - 54.0
-        width = min(fonts.metrics(face).horizontalAdvance(self._words) + 4.0, room)
-        draw_text(painter, QRectF(38, 0, width, STATUS_BAR), self._words, face, colours.warn)
+        words = self._words if fonts.metrics(face).horizontalAdvance(self._words) <= room else self._words.partition(": ")[0]
+        width = min(fonts.metrics(face).horizontalAdvance(words) + 4.0, room)
+        draw_text(painter, QRectF(38, 0, width, STATUS_BAR), words, face, colours.warn)
         if room - width > 120:
             draw_text(painter, QRectF(46 + width, 0, room - width - 8, STATUS_BAR), _THEN, fonts.ui(12), colours.text)
         painter.end()

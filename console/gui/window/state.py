@@ -103,7 +103,8 @@ class StateView(QObject):
             words = f"Kill switch ready · tested {age(switch.verified_at(), now)}"
         elif state == "killed" and switch.view is not None and switch.view.since:
             words = f"Everything stopped {clock(switch.view.since)}"
-        fresh = f"Updated {max(0.0, now - switch.heard_at):.1f} s ago" if switch.heard_at else "Never heard"
+        ago = max(0.0, now - switch.heard_at) if switch.heard_at else None
+        fresh = "Never heard" if ago is None else f"Updated {f'{ago:.1f} s' if ago < 60 else long_span(ago)} ago"
         if not switch.guard.alive:
             fresh += " · guard not answering: Panic still works"
         if self._window.machine.state is PanicState.HOLDING:

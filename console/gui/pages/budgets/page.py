@@ -111,7 +111,7 @@ class BudgetsPage(Page):
     def on_tick(self, now: float) -> None:
         self.list.head.set_old(self.desk.switch.is_old(now))
         if self._came_at is not None and now - self._came_at > switch.BEHIND_S:
-            self.list.head.fail(f"old, as of {clock(self._came_at)}: not read since")
+            self.list.head.fail(f"stale since {clock(self._came_at)}: not read")
         if now - self._read_at >= AGAIN_S:
             self._read()
         if now - self._node_at >= NODE_AGAIN_S:

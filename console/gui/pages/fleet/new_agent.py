@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 from console.api import endpoints as ep
@@ -31,7 +32,7 @@ class NewAgentDialog(Dialog):
     """``started`` is called with the new agent's id. It starts only what was shown: fields and worst case belong together."""
 
     def __init__(self, desk: Desk, started: Callable[[str], None], parent: QWidget) -> None:
-        super().__init__("New agent", "Start", "primary", parent, width=min(960, max(560, parent.width() - 60)))
+        super().__init__("New agent", "Start", "primary", parent, width=min(960, max(560, parent.width() - 20)))
         self._desk, self._started = desk, started
         self.form, self.reach = AgentForm(), ReachPane()
         self.programs: ProgramsView | None = None
@@ -40,7 +41,7 @@ class NewAgentDialog(Dialog):
         """Why what is shown may not be started; empty: it may."""
         self._sent = False
         self._room = parent.height() - 200
-        self._areas = [_scrolled(part, max(240, min(540, self._room))) for part in (self.form, self.reach)]
+        self._areas = [Area(part, max(240, min(540, self._room))) for part in (self.form, self.reach)]
         self.body.addLayout(row(*zip(self._areas, (55, 45), strict=True), spacing=20))
         self.hidden = self.paragraph("", "warn", "triangle")
         self.hidden.hide()
@@ -72,6 +73,7 @@ class NewAgentDialog(Dialog):
                 "" if agent == "command" else tooltip(missing.get(agent, "not available, because the supervisor does not know it"))
             )
         self.form.offer(view.templates)
+        self._areas[0].updateGeometry()  # it may be wider now
 
     def _contexts_came(self, view: ContextsView) -> None:
         latest = sorted(view.contexts, key=lambda c: -c.last_used)
@@ -198,10 +200,16 @@ def _first(view: ProgramPreviews) -> ProgramPreview:
     return view.items[0] if view.items else ProgramPreview(agent="", why_not="The supervisor gives no details.")
 
 
-def _scrolled(inner: QWidget, height: int) -> QScrollArea:
-    area = QScrollArea()
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setFixedHeight(height)
-    area.setWidget(inner)
-    return area
+class Area(QScrollArea):
+    """Scrolls up and down, and is as wide as what is in it at least: no field is cut off."""
+
+    def __init__(self, inner: QWidget, height: int) -> None:
+        super().__init__()
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFixedHeight(height)
+        self.setWidget(inner)
+
+    def minimumSizeHint(self) -> QSize:
+        inner = self.widget()
+        return QSize(inner.minimumSizeHint().width() + self.verticalScrollBar().sizeHint().width() if inner is not None else 0, 0)
