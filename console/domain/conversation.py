@@ -45,7 +45,8 @@ _OPENCODE_WITHOUT = ("PROJECT_CONFIG", "MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLO
 _BEGIN = (
     'w="$HOME/.watchfloor"; export CLAUDE_CONFIG_DIR="$w/claude" CODEX_HOME="$w/codex" TMPDIR="$w/tmp" CLAUDE_CODE_TMPDIR="$w/tmp"; '
     + "".join(f'export {name}="${{{name}:-1}}"; ' for name in _QUIET)
-    + 'mkdir -p "$CODEX_HOME" "$TMPDIR"; '
+    # git and searches pass over its home, which holds what was said and its own keys: git add -A would commit them.
+    + 'hide() { [ -e "$1/.gitignore" ] || echo "*" > "$1/.gitignore"; }; mkdir -p "$CODEX_HOME" "$TMPDIR"; hide "$w"; '
     + f'p=$2; [ -x "$p" ] || p="{PROGRAMS_IN_BOX}/${{p##*/}}"; q=$1; shift 2; '
     # What judges its calls stands beside its socket, where it cannot write. Without that it does not start.
     + f'd="${{WATCHFLOOR_AGENT_SOCKET%/*}}"; IFS= read -r h < "$d/{HOOKED}" && IFS= read -r m < "$d/{SERVERS}" || exit 1; '
@@ -68,7 +69,7 @@ _BEGIN = (
     + ';; gemini) y=/usr/bin/python3; [ -x "$y" ] || y="$(command -v python3)" || exit 1; x=$1; shift; '
     + f'set -- -I -S "$d/{GATE}" "$x" "$p" "$@" --admin-policy "$d/{POLICY}"; p=$y; x="$HOME/.gemini/tmp"; '
     + 'GEMINI_CLI_HOME="$(mktemp -d)" && mkdir -p "$x" "$GEMINI_CLI_HOME/.gemini" && ln -s "$x" "$GEMINI_CLI_HOME/.gemini/tmp" '
-    + f'&& cp "$d/{HOOKED}" "$GEMINI_CLI_HOME/.gemini/settings.json" || exit 1; '
+    + f'&& cp "$d/{HOOKED}" "$GEMINI_CLI_HOME/.gemini/settings.json" || exit 1; hide "$x"; '
     + "export GEMINI_CLI_HOME GEMINI_CLI_TRUST_WORKSPACE=false GEMINI_CLI_NO_RELAUNCH=true; "
     + "unset GEMINI_SYSTEM_MD GEMINI_CLI_INTEGRATION_TEST GEMINI_CLI_TRUSTED_FOLDERS_PATH"
     + ";; *) exit 1;; esac; "

@@ -9,7 +9,6 @@ import os
 import posixpath
 import stat
 import time
-from pathlib import Path
 
 from console.policy.files.paths import TEXT_MAX, Facts
 from console.policy.files.walk import ENTRIES_MAX, Listing
@@ -180,23 +179,3 @@ def _openat2(path: str) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), path)
     return fd
-
-
-BELOW_MAX = 3000
-"""Files below a folder that are looked at one by one."""
-
-
-def below(folder: str) -> tuple[str, ...] | None:
-    """Every file below a folder, links as what they lead to; None: too many to tell, or not to be read, so it may be any."""
-    found: list[str] = []
-    unread: list[OSError] = []
-    for where, folders, names in os.walk(folder, onerror=unread.append):
-        links = [name for name in folders if os.path.islink(posixpath.join(where, name))]  # noqa: PTH114 - hundreds in a judgement
-        if unread or links or len(found) + len(names) > BELOW_MAX or len(folders) > BELOW_MAX:
-            return None
-        for name in names:
-            path = posixpath.join(where, name)
-            found.append(path)
-            if os.path.islink(path):  # noqa: PTH114 - as above
-                found.append(str(Path(path).resolve()))
-    return None if unread else tuple(found)

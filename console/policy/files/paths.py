@@ -12,10 +12,11 @@ from typing import Protocol
 from console.domain.calls.permission import DangerClass, Verdict
 from console.policy.files.git_folders import repository_around
 from console.policy.files.glob_index import Sieve
-from console.policy.files.walk import CLOCK_SECONDS_MAX, ENTRIES_MAX, SECONDS_MAX, WHOLE, Listing, Way, walk, watch_of
+from console.policy.files.walk import CLOCK_SECONDS_MAX, ENTRIES_MAX, SECONDS_MAX, Listing, walk, watch_of
 from console.policy.rules.loading import Settings
 from console.policy.rules.rule import Family, Rule
 from console.policy.rules.verdicts import BY_RULE, NO_RULE, SCRATCH, Part
+from console.policy.way import WHOLE, Way
 
 _PATH_BYTES, _NAME_BYTES = 4095, 255
 NULL = "/dev/null"
@@ -184,7 +185,7 @@ class FileRules:
             ):  # what was found says more than that no rule is there
                 verdict, rule, why = below
         danger = (DangerClass.DESTROYS if use == "delete" else DangerClass.PERSISTS).value if rule.startswith("protected ") else ""
-        return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names, danger)
+        return Part(text, verdict, rule, "file", why, ACTIONS[use], use, names, way, danger=danger)
 
     def judge_device(self, path: str, cwd: str, files: Files) -> Part:
         """A verdict on a write to what may be a device: one that is asks, as a file that would be written, unless a rule denies it."""
@@ -196,7 +197,7 @@ class FileRules:
         if rule := self._first("deny", "write", names):
             return Part(f"write {real}", Verdict.DENY, rule.text, "file", "blocked by rule", "write", "write", names)
         why = f"destroys: {real} is a device, and what lies on it is overwritten"
-        return Part(f"write {real}", Verdict.ASK, "devices", "file", why, "write", "write", names, DangerClass.DESTROYS.value)
+        return Part(f"write {real}", Verdict.ASK, "devices", "file", why, "write", "write", names, danger=DangerClass.DESTROYS.value)
 
     def judge_names(self, folder: str, top: str, names: Sequence[str], text: str, files: Files) -> Part:
         """A verdict on a read of many files below ``top`` by a program that works in ``folder``: the folder's own, unless one is named."""

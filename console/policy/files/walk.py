@@ -15,6 +15,7 @@ from typing import Protocol
 
 from console.policy.files.glob_index import key_of
 from console.policy.rules.rule import Rule
+from console.policy.way import Way
 
 ENTRIES_MAX = 20_000
 """Entries of folders that one judgement looks at."""
@@ -44,33 +45,17 @@ class Listing:
         object.__setattr__(self, "text", "/".join(("", *every, "")))
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How a program goes through folders."""
-
-    follows: bool = False
-    """Links below the folder too (``grep -R``, ``find -L``)."""
-    skips: frozenset[str] = frozenset()
-    """What it leaves out: ``hidden`` (names with a dot), ``git`` (folders called .git), and the names in the ignore files named here."""
-    without: frozenset[str] = frozenset()
-    """Names that an option leaves out."""
-    depth: int = -1
-    """Folders below each other that it enters; -1: all."""
-    only: str = ""
-    """A pattern (fnmatch) of the names that it touches, with all that lies in a folder by such a name; empty: all."""
-    there: bool = False
-    """It changes what lies there now, and makes nothing new."""
-
-
-WHOLE = Way()
-
-
 class Facts(Protocol):
     """The part of ``paths.Facts`` that a walk asks."""
 
     @property
     def kind(self) -> str:
         """``missing``, ``folder`` and others."""
+        ...
+
+    @property
+    def real(self) -> str:
+        """The path without links; empty: not for certain."""
         ...
 
 
@@ -186,6 +171,31 @@ def walk(folders: Sequence[str], watch: Watch, disk: Disk, way: Way) -> Found:
     return Found(limit=unread, links=tuple(links))
 
 
+def files_below(folder: str, disk: Disk, way: Way) -> tuple[str, ...] | None:
+    """Every file that a program comes upon below a folder, links with what they lead to; None: that cannot be told, so it may be any."""
+    pending = deque([(folder.rstrip("/"), 0, _above(folder.rstrip("/") or "/", disk, way), not way.only)])
+    found: list[str] = []
+    while pending:
+        here, level, above, is_touched = pending.popleft()
+        if 0 <= way.depth <= level:
+            continue
+        listing = disk.listing(here or "/")
+        if listing.state:
+            return None
+        ignored = above.below(here, listing, disk)
+        for name in _entered(listing.folders, ignored, way):
+            pending.append((f"{here}/{name}", level + 1, ignored, is_touched or fnmatchcase(name, way.only)))
+        for name in _seen((*listing.links, *listing.others), ignored, way):
+            if name not in ignored.names and (is_touched or fnmatchcase(name, way.only)):
+                found.append(f"{here}/{name}")
+        for name in _seen(listing.links, ignored, way):
+            facts = disk.look(f"{here}/{name}")
+            if way.follows and (facts.kind == "folder" or not facts.real):
+                return None
+            found += [facts.real] if facts.kind != "folder" and facts.real else []
+    return tuple(found)
+
+
 def _covered(rule: Rule, paths: Sequence[str], folder: bool) -> bool:
     return any(rule.covers_path(path) or (folder and rule.covers_path(path + "/")) for path in paths)
 
@@ -203,12 +213,15 @@ def _seen(names: Iterable[str], ignored: _Ignored, way: Way) -> Iterable[str]:
 def _entered(names: Iterable[str], ignored: _Ignored, way: Way) -> Iterator[str]:
     """The folders that the program would go into."""
     left = way.without | ignored.names | ({".git"} if "git" in way.skips else frozenset())
-    return (name for name in _seen(names, ignored, way) if name not in left)
+    return (name for name in _seen(names, ignored, way) if name not in left and f"{name}/" not in left)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ignored:
-    """Plain names of ignore files (gitignore(5)), of folders. What a pattern means is not asked: its names are looked at like others."""
+    """Plain names of ignore files (gitignore(5)); those of folders alone have a slash behind them.
+
+    What a pattern means is not asked: its names are looked at like others.
+    """
 
     names: frozenset[str] = frozenset()
     firm: bool = True
@@ -235,7 +248,7 @@ def _joined(before: _Ignored, texts: Sequence[str | None]) -> _Ignored:
             firm = firm and not word.startswith("!")
             name = word.strip("/")
             if name and not word.startswith("#") and "/" not in name and not _MAGIC.search(name):
-                (here if word.startswith("/") else everywhere).add(name)
+                (here if word.startswith("/") else everywhere).add(f"{name}/" if word.endswith("/") else name)
     if not firm:  # which names it takes back is not asked: none is left out
         return _Ignored(firm=False, reads=before.reads)
     return _Ignored(frozenset(everywhere | here), True, before.reads, frozenset(everywhere))

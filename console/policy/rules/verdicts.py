@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from console.domain.calls.permission import Verdict, rank_of, worst_of
+from console.policy.way import WHOLE, Way
 
 _RANK = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 NO_RULE = "no rule"
@@ -41,6 +42,10 @@ class Part:
     names: tuple[str, ...] = ()
     """The path as it was written and as it is (with a slash behind it when all below is meant), the host, or the program's argv."""
 
+    way: Way = WHOLE
+    """How a folder that is read is gone through."""
+    tracked: tuple[str, tuple[str, ...]] | None = None
+    """Of a folder that git reads: the repository's folder and the files below it that it knows; None: what lies there counts alone."""
     danger: str = ""
     """The class of what is dangerous in it (``domain.danger``); empty: nothing is."""
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from console.domain.calls.lineage import UNKNOWN, Match, Seen
 from console.policy.files.glob_index import Sieve
+from console.policy.files.paths import Files, Once
+from console.policy.files.walk import ENTRIES_MAX, files_below
 from console.policy.rules.rule import Rule
 from console.policy.rules.verdicts import Judgement, Part
 from console.policy.tools.catalogue import KINDS, Tool
@@ -23,6 +25,10 @@ VALUES_MAX = 32
 MARKS_MAX = 200
 """Values of one step of one pattern that a lineage is remembered by; what comes beyond is remembered as any."""
 _TEXT_MAX = 200
+_SHOWING = re.compile("ls|dir|vdir|find|fd|fdfind|du|tree|head|tail|wc|sort|uniq|grep|cut|tr|cd|echo|true")
+"""Programs that show names, or what comes in from them; files that they are told to open are parts of their own."""
+_OPENING = frozenset(["-exec", "-execdir", "-ok", "-okdir", "-x", "--exec", "-X", "--exec-batch", "--files0-from"])
+"""Words with which one of these has files opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +108,20 @@ class Advance:
     """New and old marks that the call takes: match, step's name, value."""
 
 
-Below = Callable[[str], tuple[str, ...] | None]
+OWN_HOME = ".watchfloor"
+"""The folder of a workspace in which the agent's own program keeps its files: no read of the workspace is about it."""
 
 
-def things_of(
-    name: str, argument: str, detail: str, tool: Tool, found: Judgement, below: Below = lambda _folder: None
-) -> tuple[Thing, ...]:
-    """Everything that a judged call does, as far as anybody can tell from it. ``below`` knows the files of a folder, or None."""
+def things_of(name: str, argument: str, detail: str, tool: Tool, found: Judgement, files: Files) -> tuple[Thing, ...]:
+    """Everything that a judged call does, as far as can be told from it. ``files`` tells what lies in a folder that is read whole."""
+    disk, is_shown = Once(files), _only_shows(argument, found)
     scopes = frozenset(str(scope) for scope in tool.scopes)
     every = []
     for part in found.parts:
         if part.use == "run":
             every.append(Thing(tool=name, scopes=scopes, argv=part.names, anywhere="marked unconfined" in part.reason))
         elif part.action:
-            every.append(Thing(_actions(part), _all_names(part, below), name, scopes))
+            every.append(Thing(_actions(part, is_shown), _all_names(part, disk), name, scopes))
     if tool.statement is not None:
         every += _of_statement(name, argument, detail, tool, tool.statement)
     elif not every or tool.family not in ("file", "patch", "network", "shell", "argv"):
@@ -262,17 +268,30 @@ def _values(thing: Thing, same: str) -> tuple[str, ...]:
     return ("",)
 
 
-def _actions(part: Part) -> frozenset[str]:
+def _only_shows(argument: str, found: Judgement) -> bool:
+    """Whether names that it lists reach no program that would open these files."""
+    runs = [part.names for part in found.parts if part.use == "run" and part.names]
+    words = {word for argv in runs for word in argv}
+    known = all(_SHOWING.fullmatch(argv[0].rpartition("/")[2]) for argv in runs)
+    return known and words.isdisjoint(_OPENING) and not any(sign in argument for sign in ("$", "`", "<(", "while", "for "))
+
+
+def _actions(part: Part, is_shown: bool) -> frozenset[str]:
     if part.use == "move":
         return frozenset({"read", "delete"})
-    return frozenset({"list" if part.use == "list" else part.action})
+    is_name = is_shown and part.way.shows and part.names[:1] != () and part.names[0].endswith("/")
+    return frozenset({"list" if part.use == "list" or is_name else part.action})
 
 
-def _all_names(part: Part, below: Below) -> tuple[str, ...]:
-    """A folder that is read whole is every file in it, where that can be told."""
-    found: list[str] = []
+def _all_names(part: Part, files: Files) -> tuple[str, ...]:
+    """A folder that is read whole is every file in it that the program comes upon, where that can be told."""
+    top, tracked = part.tracked or ("", ())
+    if len(tracked) > ENTRIES_MAX:
+        return part.names
+    way = replace(part.way, without=part.way.without | {OWN_HOME}, only=part.way.only or part.way.shows)
+    found = [f"{top.rstrip('/')}/{name}" for name in tracked]
     for name in part.names:
-        inside = below(name) if name.endswith("/") else None
+        inside = files_below(name, files, way) if name.endswith("/") and part.action == "read" else None
         found += [name] if inside is None else [name[:-1] or "/", *inside]
     return tuple(found)
 

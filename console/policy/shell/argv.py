@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from console.policy.files.walk import WHOLE, Way
 from console.policy.shell import scripts
 from console.policy.shell.programs import Description
+from console.policy.way import WHOLE, Way
 
 HERE = "the folder it runs in"
 _WALKS = ("read", "follow", "pathspec", "worktree")
@@ -301,6 +301,7 @@ class _Operands:
             frozenset(one for one in described.skips if not self._seen & {option for option, of in described.unskips if of in ("", one)}),
             frozenset(one for one in named if one and not _PATTERN.search(one)),
             max(int(one) for one in depths) if depths and all(one.isascii() and one.isdigit() and len(one) < 5 for one in depths) else -1,
+            shows="*" if described.names_only else "",
         )
         if way != WHOLE:
             self._made.uses = [
@@ -481,7 +482,7 @@ def _find(words: tuple[str, ...], made: Reading) -> None:
     depth = int(deepest[-1]) if len(deepest) == 1 and re.fullmatch("[0-9]{1,4}", deepest[0]) else -1
     follows = follows or "-follow" in words
     made.way = _way(words[at:], follows, depth)
-    made.uses += [Use("read", place, "where it looks", way=replace(made.way, only="")) for place in places]
+    made.uses += [Use("read", place, "where it looks", way=replace(made.way, only="", shows=made.way.only or "*")) for place in places]
     while at < len(words):
         at = _find_word(words, at, places, made)
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from console.domain.calls.permission import DangerClass, Verdict
 from console.policy.dangers import Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
-from console.policy.files.walk import WHOLE, Way
 from console.policy.git.calls import Known, NothingKnown, judge_discard, judge_git, overrides
 from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
@@ -43,6 +42,7 @@ from console.policy.shell.named_files import beyond, denied_reads, has_too_many,
 from console.policy.shell.plain import is_rewritten, why_not
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
+from console.policy.way import WHOLE, Way
 
 _WORDS = 20
 """Words of one command that are named where no description covers them."""

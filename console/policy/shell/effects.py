@@ -15,6 +15,7 @@ from console.policy.rules.hosts import HostRules
 from console.policy.rules.verdicts import NO_RULE, RUN_BY_OPTION, Part, no_looser_than, worst
 from console.policy.shell.argv import Use
 from console.policy.tools.patches import targets_of
+from console.policy.way import Way
 
 _REQUIREMENT = re.compile(
     r"[A-Za-z0-9]([A-Za-z0-9._-]{0,120}[A-Za-z0-9])?(\[[A-Za-z0-9,._-]{1,120}\])?((==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!-]{1,60},?){0,8}\Z"
@@ -86,8 +87,12 @@ class UseRules:
         index = index_of(repository, self._files) if repository is not None else None
         if repository is None or index is None or index.problem:
             return self._rules.judge("read", use.value, cwd, self._files, use.way)
-        tracked = self._rules.judge_names(folder, repository.folder, index.names, index.text, self._files)
-        return tracked if use.kind == "tracked" else _worst([tracked, self._rules.judge("read", use.value, cwd, self._files, use.way)])
+        known = self._rules.judge_names(folder, repository.folder, index.names, index.text, self._files)
+        tracked = replace(known, way=Way(depth=0), tracked=(repository.folder, tuple(index.names)))
+        if use.kind == "tracked":
+            return tracked
+        worst = _worst([tracked, self._rules.judge("read", use.value, cwd, self._files, use.way)])
+        return replace(worst, way=use.way, tracked=tracked.tracked)
 
     def _pattern(self, use: Use, cwd: str) -> Part | None:
         """A word that git takes for a pattern of files, or for a search; None: it is none, or may mean all that lies here."""

@@ -46,6 +46,7 @@ _OPTION_KINDS = ("flags", "optional", *sorted(KINDS - {"inner", "move", "maybe",
 _FIELDS = {
     *_OPTION_KINDS, "_comment", "operands", "given", "commands", "stop", "single", "apart", "digits", "shallow", "skip", "special",
     "environment", "swallows", "here", "writes_here", "runner", "like", "names", "follows", "skips", "unskips", "without", "depth", "reads",
+    "names_only",
 }  # fmt: skip
 
 
@@ -90,6 +91,8 @@ class Description:
     """Options whose value is a name that it leaves out."""
     depth: tuple[str, ...] = ()
     """Options whose value is how deep it goes."""
+    names_only: bool = False
+    """Of the folders that it reads it shows names and sizes, and opens no file."""
     reads: str = "read"
     """How it reads the folder that it runs in: ``read``, ``tracked`` (git: files that it tracks) or ``worktree`` (others too)."""
     writes_here: int = -1
@@ -200,6 +203,7 @@ def _description(found: Mapping[str, Any], where: str, known: Mapping[str, Descr
         unskips=tuple((one.partition(":")[0], one.partition(":")[2]) for one in _words(found.get("unskips", ""), where)) or like.unskips,
         without=_words(found.get("without", ""), where) or like.without,
         depth=_words(found.get("depth", ""), where) or like.depth,
+        names_only=found.get("names_only", like.names_only) is True,
         swallows=str(found.get("swallows", "")),
         runner=found.get("runner", False) is True,
     )

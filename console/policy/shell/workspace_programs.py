@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 
 from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
-from console.policy.files.walk import WHOLE, Way
 from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import Part
 from console.policy.shell.argv import Reading
@@ -19,6 +18,7 @@ from console.policy.shell.fronts import Started, reaching, read_front
 from console.policy.shell.lexer import Word
 from console.policy.shell.plain import Plain, plainer
 from console.policy.shell.programs import Catalogue
+from console.policy.way import WHOLE, Way
 
 SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "ash", "rbash", "mksh"])
 _BEFORE_MAGIC = re.compile(r"((?:[^*?\[\\/]*/)*)[^/\\]*[*?\[]")

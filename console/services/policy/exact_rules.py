@@ -23,7 +23,7 @@ from console.domain.engine.command import Record
 from console.domain.errors import Conflict, ConsoleError, Denied, NotFound
 from console.domain.words import NO_REASON
 from console.ledger.store import Ledger
-from console.policy.files.disk import below
+from console.policy.files.disk import Disk
 from console.policy.judge import Call, tool_named
 from console.policy.rules.profiles import WORK
 from console.policy.rules.verdicts import NO_RULE, Judgement
@@ -201,7 +201,7 @@ def why_not(found: Judgement, request: PermissionRequest) -> str:
     if has_operators(request):
         return "its text has shell operators"
     tool = tool_named(Call(request.tool, request.argument, detail=request.detail), policy_data.tools())
-    things = things_of(request.tool, request.argument, request.detail, tool, found, below)
+    things = things_of(request.tool, request.argument, request.detail, tool, found, Disk())
     secrets = [pattern for pattern in policy_data.sequences() if pattern.name == READS_SECRET]
     if any(seen.step == 0 for match in matches_of(secrets, things) for seen in match.seen):
         return "it reads secrets"

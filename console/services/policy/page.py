@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from console.api.policy import page as v
 from console.api.policy import policy_data
-from console.domain.agent import Agent, AgentId, SandboxKind
+from console.domain.agent import Agent, AgentId
 from console.domain.calls.lineage import Mark
 from console.domain.calls.permission import PermissionRequest, Verdict
 from console.domain.errors import ConsoleError, Denied, NotFound
@@ -21,7 +21,7 @@ from console.policy.sequences.find import Matcher, Pattern, advance
 from console.policy.shell.check import Policy
 from console.policy.tools.catalogue import Tool, tool_of
 from console.services.fleet.core import Core
-from console.services.policy.service import PolicyDesk
+from console.services.policy.service import PolicyDesk, files_of
 from console.services.records.record_writer import Scribe
 
 ARGUMENT_SHOWN = 2000
@@ -215,10 +215,9 @@ class PolicyLook:
         words = f"{what} {BESIDES}"
         if found.verdict is Verdict.DENY:
             return _explained(found, [], words)
-        contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
         tool: Tool = tool_named(Call(request.tool, request.argument, detail=request.detail), policy_data.tools())
         try:
-            ahead = advance(marks, self._desk.sequences.matches(request, tool, found, contained))
+            ahead = advance(marks, self._desk.sequences.matches(request, tool, found, files_of(agent, self._desk.workspace_of(agent))))
         except Denied as error:
             return _explained(found, [f"denied: {error}"], words, over=("sequences", str(error)))
         taken = [f"takes step {step!r} of {match.pattern}: {match.why}" for match, step, _value in ahead.taken]

@@ -15,9 +15,9 @@ from console.api.policy import policy_data
 from console.domain.calls.lineage import Match
 from console.domain.calls.permission import PermissionRequest
 from console.domain.errors import Denied, UsageProblem
-from console.policy.files.disk import below
+from console.policy.files.paths import Files
 from console.policy.rules.verdicts import Judgement
-from console.policy.sequences.find import Below, Pattern, matches_of, things_of
+from console.policy.sequences.find import Pattern, matches_of, things_of
 from console.policy.sequences.sequence_file import BYTES_MAX, GONE, SequenceFile, in_force, read_sequences
 from console.policy.tools.catalogue import Tool
 from console.services.policy.config_fallback import LastGood
@@ -60,10 +60,9 @@ class SequenceDesk:
                 raise Denied(f"The forbidden sequences are not known: {self.problem}", f"Fix {self._file.name}.")
             return self._patterns
 
-    def matches(self, request: PermissionRequest, tool: Tool, found: Judgement, contained: bool) -> tuple[Match, ...]:
-        """What a call is a step of. ``contained``: its files are not all on this disk. Blocks. Raises Denied."""
-        folders: Below = (lambda _folder: None) if contained else below
-        things = things_of(request.tool, request.argument, request.detail, tool, found, folders)
+    def matches(self, request: PermissionRequest, tool: Tool, found: Judgement, files: Files) -> tuple[Match, ...]:
+        """What a call is a step of. ``files``: those that the agent sees. Blocks. Raises Denied."""
+        things = things_of(request.tool, request.argument, request.detail, tool, found, files)
         return matches_of(self.patterns(), things, f"{request.tool} {request.argument}")
 
     def _look(self) -> tuple[int, ...]:

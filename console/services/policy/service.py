@@ -98,6 +98,11 @@ class _Container:
         return f"{posixpath.normpath(path)}/".startswith(self._workspace)
 
 
+def files_of(agent: Agent, workspace: Path) -> Files:
+    """The files that an agent sees."""
+    return _Container(workspace) if agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR) else Disk()
+
+
 class PolicyDesk:
     """Thread-safe: calls are judged in threads."""
 
@@ -167,9 +172,8 @@ class PolicyDesk:
         made = Judged(Decision(found.verdict, found.rule, found.reason), parts, steps=found.steps)
         if found.verdict is Verdict.DENY:
             return made
-        contained = agent.sandbox in (SandboxKind.DOCKER, SandboxKind.GVISOR)
         tool = tool_named(Call(request.tool, request.argument, detail=request.detail), policy_data.tools())
-        return replace(made, matches=self.sequences.matches(request, tool, found, contained))
+        return replace(made, matches=self.sequences.matches(request, tool, found, files_of(agent, self.workspace_of(agent))))
 
     def judgement(self, agent: Agent, request: PermissionRequest, data: bytes | None = None, tried: Profile | None = None) -> Judgement:
         """Every part of a verdict, by the rules in force, or by ``data`` or the profile ``tried`` instead. Blocks. Raises ConsoleError."""
@@ -179,7 +183,7 @@ class PolicyDesk:
         own = agent.control_level is not ControlLevel.OBSERVED
         context = Context(
             policy=self._policy(agent, workspace, data, tried),
-            files=_Container(workspace) if contained else Disk(),
+            files=files_of(agent, workspace),
             tools=policy_data.tools(),
             scopes=ALL if agent.scopes is None else read_scopes(agent.scopes),
             sensitivity=agent.sensitivity,

@@ -216,3 +216,30 @@ def test_it_reads_end_of_file_when_that_is_told_and_not_when_whoever_talks_goes(
     os.write(ending, b"\n")
     assert subprocess.run(argv, env=env, capture_output=True, timeout=60, check=False).stdout == b"end\n"
     os.close(ending)
+
+
+@pytest.mark.parametrize(("program", "words"), [(Program.CLAUDE_CODE, ()), (Program.CODEX, ()), (Program.GEMINI, ("x",))])
+def test_git_commits_nothing_that_a_started_program_keeps_in_its_workspace(
+    tmp_path: Path, program: Program, words: tuple[str, ...]
+) -> None:
+    beside, work, tool = tmp_path / "beside", tmp_path / "work", tmp_path / "tool"
+    beside.mkdir()
+    work.mkdir()
+    for name in (HOOKED, SERVERS, POLICY):
+        (beside / name).write_text("{}\n")
+    (beside / GATE).write_text("import subprocess, sys\nsubprocess.run([sys.argv[2]], check=True)\n")
+    said = [
+        "#!/bin/sh",
+        'mkdir -p "$CLAUDE_CONFIG_DIR/sessions"; echo k > "$CLAUDE_CONFIG_DIR/sessions/6.key"',
+        'echo t > "${GEMINI_CLI_HOME:-$CODEX_HOME}/said"',
+        '[ -z "$GEMINI_CLI_HOME" ] || echo c > "$HOME/.gemini/tmp/chat"',
+        "echo 1 > a.py; git init -q; git add -A",
+    ]
+    tool.write_text("\n".join(said) + "\n")
+    tool.chmod(0o755)
+    env = {"HOME": str(work), "PATH": "/usr/bin:/bin", "WATCHFLOOR_AGENT_SOCKET": str(beside / "agent.sock")}
+    argv = command_line(program, "hello", str(tool), words, talks=False)
+    subprocess.run(argv, cwd=work, env=env, check=True, timeout=60)
+    added = subprocess.run(["git", "ls-files"], cwd=work, env=env, capture_output=True, text=True, check=True)
+    assert added.stdout.split() == ["a.py"]
+    assert (work / ".watchfloor" / "claude" / "sessions" / "6.key").exists()

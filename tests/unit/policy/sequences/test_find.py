@@ -9,7 +9,8 @@ import pytest
 from console.api.policy import policy_data
 from console.domain.calls.lineage import UNKNOWN, Match, Seen
 from console.policy.judge import Call, judge, tool_named
-from console.policy.sequences.find import MARKS_MAX, Below, advance, matches_of, things_of
+from console.policy.sequences.find import MARKS_MAX, advance, matches_of, things_of
+from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import context, rules, tools
 
 ALLOWED = rules(
@@ -21,10 +22,10 @@ ALLOWED = rules(
 )
 
 
-def steps(tool: str, argument: str, detail: str = "", below: Below = lambda _folder: None) -> dict[str, tuple[Seen, ...]]:
+def steps(tool: str, argument: str, detail: str = "") -> dict[str, tuple[Seen, ...]]:
     """Of the built-in patterns: what a call may be."""
     found = judge(Call(tool, argument), context(ALLOWED))
-    things = things_of(tool, argument, detail, tool_named(Call(tool, argument), tools()), found, below)
+    things = things_of(tool, argument, detail, tool_named(Call(tool, argument), tools()), found, PolicyDisk())
     return {match.pattern: match.seen for match in matches_of(policy_data.sequences(), things)}
 
 
@@ -76,11 +77,6 @@ def test_every_way_out_is_the_second(tool: str, argument: str) -> None:
 )
 def test_what_is_neither_is_no_step(tool: str, argument: str) -> None:
     assert CREDENTIAL not in steps(tool, argument)
-
-
-def test_a_folder_that_is_read_whole_is_what_lies_in_it() -> None:
-    assert CREDENTIAL not in steps("shell", "grep -r x .", below=lambda _folder: ("/workspace/a.py",))
-    assert CREDENTIAL in steps("shell", "grep -r x .", below=lambda _folder: ("/workspace/a.py", "/workspace/.env"))
 
 
 def test_a_listing_is_no_elevation_by_itself_and_wrapped_ones_are_both_seen() -> None:
@@ -151,7 +147,9 @@ def marks_of(tool: str, argument: str) -> list[tuple[str, str, str]]:
 
 def seen_in(tool: str, argument: str) -> list[Match]:
     found = judge(Call(tool, argument), context(ALLOWED))
-    return list(matches_of(policy_data.sequences(), things_of(tool, argument, "", tool_named(Call(tool, argument), tools()), found)))
+    return list(
+        matches_of(policy_data.sequences(), things_of(tool, argument, "", tool_named(Call(tool, argument), tools()), found, PolicyDisk()))
+    )
 
 
 @pytest.mark.parametrize("tool", ["sql_query", "mcp__postgres__query", "execute_sql"])
