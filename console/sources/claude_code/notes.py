@@ -114,7 +114,7 @@ class Notes:
         told = self._told.get(name)
         if told is None or not told[0] or told[2].found:
             return None
-        return Held(told[1], (name, *(str(folder) for folder in told[2].folders[1:])))
+        return Held(told[1], tuple(dict.fromkeys((name, *(str(folder) for folder in told[2].folders[1:])))))
 
     def _marks(self, name: str, below: list[Path]) -> tuple[int, ...]:
         """What the watches say of a session's folder and those below; empty: not all of it is watched."""

@@ -157,3 +157,22 @@ def test_who_is_gone_is_told_of_for_a_moment_with_what_its_last_answers_cost(fle
     monkeypatch.setattr(time, "monotonic", lambda: far)
     fleet.look()
     assert [one.session for one in fleet.shown] == ["s2"]
+
+
+def test_a_session_that_kept_a_large_result_of_a_tool_in_a_folder_of_its_own_is_seen_as_long_as_it_spends(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = time.monotonic
+    kept = fleet.project / "s1" / "tool-results"
+    kept.mkdir(parents=True)
+    fleet.spend.fresh.begins("w", [str(fleet.project), str(fleet.project / "s1"), str(kept)])
+    for round_ in range(6):
+        later = (claude_notes.TOLD_S + 1) * round_  # its notes are looked for again
+        monkeypatch.setattr(time, "monotonic", lambda later=later: real() + later)
+        for _ in range(3):
+            fleet.look()
+        spent = replace(SPENT, cost_usd=1.0 + round_)
+        fleet.sums = {"s1": {"": spent}, "s2": {}}
+        fleet.look()
+        assert [one.name for one in fleet.shown] == ["s1", "s2"]
+        assert fleet.shown[0].usage is not None and fleet.shown[0].usage.cost_usd == 1.0 + round_
