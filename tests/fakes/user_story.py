@@ -16,6 +16,8 @@ from console.api.ladder import LadderBody, ScopeBody
 from console.api.messages import LaunchBody
 from console.domain.errors import ConsoleError
 from console.killswitch.client.guard_client import GuardClient
+from console.killswitch.kernel.processes import ticks_now
+from console.killswitch.kill.records import Looks
 from console.settings.places import find_places
 from tests.fakes.guard_world import HOSTILE_TREE
 
@@ -89,8 +91,11 @@ def attempt(action):
 def enter(path):
     with open(path, "w") as file:
         file.write("0")
-def tell(name, told):  # in one piece: two of us write into one pipe, which mixes whatever is longer than PIPE_BUF (pipe(7))
-    os.write(1, ("%s %s\n" % (name, json.dumps(told))).encode())
+# Another program tells it: until it has begun, the kernel hides the files of a process in a new user namespace. It tells it in one piece:
+# two of us write into one pipe, which mixes whatever is longer than PIPE_BUF (pipe(7)).
+def live_on(name, told):
+    code = "import os,sys,time\nos.write(1, sys.argv[1].encode())\ntime.sleep(600)"
+    os.execv(sys.executable, [sys.executable, "-S", "-c", code, "%s %s\n" % (name, json.dumps(told))])
 def connect(path):
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(path)
@@ -116,11 +121,9 @@ if os.fork() == 0:  # a cgroup tree mounted by itself, in namespaces of its own
     inner["groups"] = sorted({attempt(lambda: enter(path)) for path in above})
     inner["made"] = attempt(lambda: os.mkdir("/sys/fs/cgroup/own")) if above else ""
     inner["entered"] = attempt(lambda: enter("/sys/fs/cgroup/own/cgroup.procs")) if above else ""
-    tell("INNER", inner)
-    os.execv(sys.executable, [sys.executable, "-S", "-c", "import time\ntime.sleep(600)"])
+    live_on("INNER", inner)
 out["kills"] = [attempt(lambda: os.kill(int(pid), signal.SIGKILL)) for pid in sys.argv[1:]]
-tell("OUTER", out)
-os.execv(sys.executable, [sys.executable, "-S", "-c", "import time\ntime.sleep(600)"])
+live_on("OUTER", out)
 """
 """An agent that tries to walk out of its cgroup, to have others start something for it, and to kill who holds it."""
 
@@ -133,9 +136,13 @@ def guard() -> dict[str, Any]:
         return {}
 
 
-def looked_at(agent_id: str) -> dict[str, Any]:
-    """What the guard's looks know of one agent's connections; only the supervisor's socket says it."""
-    return _asked("connections", of_supervisor=True, agent_id=agent_id)
+def looked_since(walker: dict[str, Any]) -> bool:
+    """Whether a look that began after the walker had tried everything knows all of its connections. The one before may have met its child
+    between its new user namespace and its new program, where the kernel hides its files."""
+    places = find_places(str(STATE), create=False)
+    assert places is not None
+    began = Looks(places.run_dir).read()[0]
+    return began > walker["done_at"] and not _asked("connections", of_supervisor=True, agent_id=walker["id"])["trouble"]
 
 
 def _asked(verb: str, *, of_supervisor: bool = False, **more: Any) -> dict[str, Any]:
@@ -148,6 +155,11 @@ def _asked(verb: str, *, of_supervisor: bool = False, **more: Any) -> dict[str, 
         client.close()
 
 
+def _heads(log: Path) -> set[str]:
+    """The first word of each whole line."""
+    return {line.split(" ")[0] for line in log.read_text().split("\n")[:-1]}
+
+
 def walk(*victims: int) -> dict[str, Any]:
     """What the walker could do; it and a child of it then live on. Its type may create user namespaces: no agent has more to try."""
     with supervisor() as client:
@@ -155,13 +167,13 @@ def walk(*victims: int) -> dict[str, Any]:
         agent_id = client.launch(body).id
     log = STATE / "output" / f"{agent_id}.log"
     try:
-        until(lambda: log.exists() and {"INNER", "OUTER"} <= set(log.read_text().split()), "the walker has tried everything")
+        until(lambda: log.exists() and {"INNER", "OUTER"} <= _heads(log), "the walker has tried everything")
     except AssertionError as error:
         raise AssertionError(
             (log.read_text() if log.exists() else "no log", guard(), (STATE / "supervisor.log").read_text()[-3000:])
         ) from error
     lines = dict(line.split(" ", 1) for line in log.read_text().splitlines() if line.startswith(("INNER ", "OUTER ")))
-    return {"id": agent_id, **{name.lower(): json.loads(text) for name, text in lines.items()}}
+    return {"id": agent_id, "done_at": ticks_now(), **{name.lower(): json.loads(text) for name, text in lines.items()}}
 
 
 def hostile(*more: str) -> dict[str, Any]:
@@ -183,8 +195,7 @@ def hostile(*more: str) -> dict[str, Any]:
             until(lambda: any("best effort" in notice for notice in client.status().notices), "it is said to everybody")
         out["notices"] = client.status().notices
     out["fleet"] = watchfloor("fleet")[1]
-    # Between its new user namespace and its new program the walker's child hid its files, as the kernel has it: a look may have met that.
-    until(lambda: not looked_at(out["walker"]["id"])["trouble"], "a look after that knows all of the walker's connections")
+    until(lambda: looked_since(out["walker"]), "a look after that knows all of the walker's connections")
     out["receipt"] = answer("panic", "--reason", "the story ends")
     out["left"] = [Path(f"/proc/{pid}/cmdline").read_text(errors="replace") for pid in with_words(SLEEPERS)]
     out["bystander"] = bystander.poll()

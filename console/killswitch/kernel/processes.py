@@ -19,6 +19,8 @@ from console.domain.guard import AGENT_SOCKET_VARIABLE, AGENT_VARIABLE, INSTANCE
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 _SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
+_EXITING = 0x4
+"""PF_EXITING of linux/sched.h, in field 9 of /proc/PID/stat."""
 _GONE = (errno.ENOENT, errno.ESRCH)
 _CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ETIMEDOUT)
 """Errors that speak of us, not of the process: what could not be looked at is never taken for gone."""
@@ -160,6 +162,30 @@ def is_alive(pid: int) -> bool:
 def is_the_same(pid: int, ticks: int) -> bool:
     """Whether the process with that start time is alive. What cannot be read, though it is not gone, counts as alive."""
     return start_ticks(pid) in (ticks, None) and is_alive(pid)
+
+
+def is_ending(pid: int) -> bool:
+    """Whether the kernel is taking every thread of a process down: its memory is gone, and its files hide from all but root until they are
+    closed. What cannot be read, though it is not gone, counts as going on."""
+    try:
+        threads = set(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208 - names alone
+        for thread in threads:
+            if not _is_exiting(pid, thread):
+                return False
+        # A thread that goes on was listed the first time, or was begun by one since: then it is listed now.
+        return bool(threads) and set(os.listdir(f"/proc/{pid}/task")) <= threads  # noqa: PTH208
+    except OSError as error:
+        return error.errno in _GONE
+
+
+def _is_exiting(pid: int, thread: str) -> bool:
+    try:
+        fields = _fields(_fetch(pid, f"task/{thread}/stat"))
+    except OSError as error:
+        if error.errno not in _GONE:
+            raise
+        return True
+    return not fields or fields[0] in (b"Z", b"X") or bool(int(fields[6]) & _EXITING)
 
 
 def _has_live_thread(pid: int) -> bool:

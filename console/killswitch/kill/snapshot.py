@@ -186,7 +186,7 @@ def sockets_of(pid: int) -> tuple[set[int], bool]:
     except (FileNotFoundError, ProcessLookupError):
         return found, True  # it ended
     except OSError:
-        whole = not processes.is_alive(pid)  # one that ended and was not waited for hides its files from all but root
+        whole = processes.is_ending(pid)  # one that a kill has met hides its files from all but root, until it was waited for
     return found, whole
 
 

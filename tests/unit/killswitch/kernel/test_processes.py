@@ -54,8 +54,9 @@ def test_a_zombie_is_not_alive() -> None:
     process = subprocess.Popen(["/bin/true"])
     while processes.state(process.pid) != "Z":
         pass
-    assert not processes.is_alive(process.pid)
+    assert not processes.is_alive(process.pid) and processes.is_ending(process.pid)
     process.wait()
+    assert processes.is_ending(process.pid) and not processes.is_ending(os.getpid())
 
 
 def test_ancestors_end_at_one(sleeper: subprocess.Popen[bytes]) -> None:
@@ -170,7 +171,7 @@ def test_a_process_without_its_first_thread_is_alive() -> None:
     try:
         while processes.state(process.pid) != "Z":
             pass
-        assert processes.is_alive(process.pid)
+        assert processes.is_alive(process.pid) and not processes.is_ending(process.pid)
     finally:
         process.kill()
         while processes.is_alive(process.pid):

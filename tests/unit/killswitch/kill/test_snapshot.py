@@ -220,3 +220,28 @@ def test_one_that_ended_and_was_not_waited_for_holds_nothing() -> None:
         [sys.executable, "-c", UNREAPED], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": root}
     )
     assert done.stdout == "(set(), True)\n"
+
+
+DYING = """
+import os, subprocess, sys
+from console.killswitch.kernel import processes
+from console.killswitch.kill.snapshot import sockets_of
+if os.getuid() == 0:
+    os.setresuid(65534, 65534, 65534)  # root may read the files of everybody
+code = "import time; kept = bytearray(1 << 27); print(flush=True); time.sleep(600)"
+child = subprocess.Popen(["/usr/bin/python3", "-S", "-c", code], stdout=subprocess.PIPE)
+child.stdout.readline()
+child.kill()
+known = set()
+while processes.state(child.pid) != "Z":
+    known.add(sockets_of(child.pid)[1])
+child.wait()
+print(known)
+"""
+"""Its memory is given back for some 10 ms; its files are closed only after that."""
+
+
+def test_one_that_a_kill_has_met_hides_nothing_while_it_dies() -> None:
+    root = str(Path(__file__).parents[4])
+    done = subprocess.run([sys.executable, "-c", DYING], capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": root})
+    assert done.stdout == "{True}\n"
