@@ -32,6 +32,9 @@ from console.remotekill.machine import (
 )
 from console.remotekill.state_file import load_state, save_state
 
+TELL_S = 10.0
+"""How long a start waits for a guard that does not answer."""
+
 
 class Poller:
     """Watches one remote kill file for one host. ``start`` once, ``stop`` once; everything else is thread-safe."""
@@ -59,7 +62,7 @@ class Poller:
         self._outbox = Outbox(on_effect)
         self._period_s, self._clock = period_s, clock
         self._wake = threading.Event()
-        self._stopping = threading.Event()
+        self._stopping, self._told = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._unsaved = False
         self._channel = Channel(period_s, lease_s, lease_left_s, clock)
@@ -69,8 +72,10 @@ class Poller:
     # --- for the supervisor -------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Tells what is remembered (latch or soft stop), then polls in its own thread, at once."""
+        """Tells what is remembered (latch or soft stop), then polls in its own thread, at once. Returns once the first was told, after
+        ``TELL_S`` at most: until a host knows of its soft stop, it would start agents."""
         self._thread.start()
+        self._told.wait(TELL_S)
 
     def stop(self, timeout_s: float = 2.0) -> None:
         """Ends the thread; a fetch under way is left to its own deadline. Nothing is lifted."""
@@ -99,7 +104,10 @@ class Poller:
     # --- the thread ---------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        self._tell_what_is_remembered()
+        try:
+            self._tell_what_is_remembered()
+        finally:
+            self._told.set()
         while not self._stopping.is_set():
             began = self._clock()
             self.poll_once()

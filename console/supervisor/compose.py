@@ -237,6 +237,7 @@ class Supervisor:
         doors = [Door(self.places.operator_sock, app, self._accepts, mode=0o600)]
         doors += members_doors(self.places, app, self.options.agents.uid, it.trespasses, it.notice)
         doors.append(Door(self.places.hooks_sock, hook_app(self.doors.hooks), self._accepts_hooks, mode=0o600))
+        await asyncio.to_thread(self._start_remote)  # before anybody can ask: a host that has not read its kill file starts nothing
         for door in doors:
             await door.open()
         self.machinery.tell_losses(lost)
@@ -262,7 +263,6 @@ class Supervisor:
         self.runner.task(fold_journal(self.places, self.machinery.scribe, self.stop.amend))
         self.runner.task(finish_rotations(self.machinery.rotator, self.machinery.scribe, self.machinery.notice, self.stop))
         envoy = asyncio.create_task(self._start_egress())
-        self._start_remote()
         self.machinery.scribe.record(started(self.places, self.machinery.guard_pid))
         try:
             await self.end.wait()

@@ -482,6 +482,21 @@ def seed(folder: Path, fleet: Any, kill: bool = False) -> None:
         first.poll()
 
 
+def test_a_start_is_over_once_a_new_host_knows_that_it_is_stopped(fleet: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may ask the supervisor after that finds no host that has not read its kill file and starts agents."""
+    host, remembered = Host(fleet, tmp_path), Poller._tell_what_is_remembered
+
+    def late(poller: Poller) -> None:
+        time.sleep(0.2)
+        remembered(poller)
+
+    monkeypatch.setattr(Poller, "_tell_what_is_remembered", late)
+    host.poller.start()
+    told = kinds(host.took)
+    host.poller.stop()
+    assert SoftStop in told
+
+
 def test_a_new_host_stops_softly_until_one_good_read(fleet: Any, tmp_path: Path) -> None:
     host = Host(fleet, tmp_path, period_s=0.05)
     host.shelf.put(10, fleet.baseline(1, "k1"))
