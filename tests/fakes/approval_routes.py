@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -157,6 +159,8 @@ class FakeApprovals:
         """Why the inbox cannot be read, or empty."""
         self.more: dict[str, str] = {}
         """id -> the tool's whole input."""
+        self.late: threading.Event | None = None
+        """The answer to the next look at the inbox is made at once, and sent once this is set."""
 
     def routes(self) -> list[Route]:
         """All of them."""
@@ -198,6 +202,9 @@ class FakeApprovals:
         view = a.ApprovalsView(waiting=rows, decided=self.ended, items=items, oldest_wait_s=oldest, median_decide_s=38.0)
         view.denial_needs_reason = self.denial_needs_reason
         view.questions_per_hour, view.rule_share = self.load
+        late, self.late = self.late, None
+        while late is not None and not late.is_set():
+            await asyncio.sleep(0.005)
         return say(view)
 
     async def _one(self, request: Request) -> Response:

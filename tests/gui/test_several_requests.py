@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from console.api.policy.approvals import ApprovalsView
 from console.gui.pages.approvals.dialogs import DenyDialog
 from console.gui.pages.approvals.page import ApprovalsPage
 from console.gui.widgets.reading import TargetsView
@@ -69,6 +71,37 @@ def test_selected_requests_are_denied_together_after_one_question(waiting: FakeA
     assert (body.verdict, body.reason, len(body.requests)) == ("deny", "not today", 13), "one order"
     assert {one.id: one.digest for one in body.requests}["ap-0001"] == fake.mockup()[0].digest
     qtbot.waitUntil(lambda: page.book.entries["ap-0001"].gone == "denied: not today")
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_an_answer_to_a_look_that_was_made_before_a_decision_brings_nothing_back(
+    is_left: bool, waiting: FakeApprovals, open_window: Open, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``is_left``: another request is looked at meanwhile, and the decided one has gone from the list."""
+    late, came, take = Event(), list[int](), ApprovalsPage._came
+
+    def counted(page: ApprovalsPage, number: int, view: ApprovalsView) -> None:
+        take(page, number, view)
+        came.append(number)
+
+    monkeypatch.setattr(ApprovalsPage, "_came", counted)
+    page = page_of(open_window("approvals"))
+    click(page, 1)
+    [name] = [entry.row.id for entry in page.inbox.model.rows[1].entries]
+    qtbot.waitUntil(lambda: page.why_not("approvals.deny") == "")
+    waiting.late = late
+    page._read()
+    number = page._reads
+    qtbot.waitUntil(lambda: waiting.late is None)
+    QTest.keyClick(page.inbox.view, Qt.Key.Key_D)
+    QTest.keyClick(page.inbox.view, Qt.Key.Key_D)
+    qtbot.waitUntil(lambda: page.book.entries[name].gone == "denied" and max(came) > number)
+    if is_left:
+        click(page, 0)
+        qtbot.waitUntil(lambda: name not in page.book.entries)
+    late.set()
+    qtbot.waitUntil(lambda: number in came)
+    assert name not in {entry.row.id for entry in page.book.waiting()} and page.deciding.quiet_until == 0.0
 
 
 def test_several_requests_are_not_approved_together(waiting: FakeApprovals, open_window: Open, qtbot: QtBot) -> None:

@@ -117,16 +117,6 @@ def test_what_was_looked_at_stays_with_the_word_until_it_is_left() -> None:
     assert gone_words(rows[0].replaced(state="used", scope="session")) == "approved for the session and used"
 
 
-def test_what_was_decided_does_not_wait_again_for_a_look_that_was_asked_for_before() -> None:
-    book = Book()
-    rows = fake.mockup()[:2]
-    book.take(ApprovalsView(waiting=rows), 0.0)
-    decided = book.entries[rows[0].id]
-    decided.gone, decided.row = "denied: not today", rows[0].replaced(state="denied")
-    book.take(ApprovalsView(waiting=rows), 1.0)
-    assert not book.is_live(rows[0].id, 1.0) and book.is_live(rows[1].id, 1.0) and book.entries[rows[0].id].gone == "denied: not today"
-
-
 def test_the_clock() -> None:
     assert [clock_words(s) for s in (0, 48.9, 228, 3661)] == ["0:00", "0:48", "3:48", "1:01:01"]
     assert is_late(149, 600) and not is_late(151, 600)

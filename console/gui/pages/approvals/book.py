@@ -82,8 +82,6 @@ class Book:
         waiting = {row.id: row for row in view.waiting}
         for row in view.waiting:
             known_one = self.entries.get(row.id)
-            if known_one is not None and known_one.gone and known_one.row.state != "waiting":
-                continue  # this look was asked for before its answer
             self.entries[row.id] = Entry(row, at + row.left_s, held=known_one.held if known_one else "")
         for approval_id, entry in self.entries.items():
             if approval_id not in waiting:

@@ -74,6 +74,8 @@ class ApprovalsPage(Page):
         self._over = False
         """The detail stands over the list (narrow windows)."""
         self._read_at = 0.0
+        self._reads = self._valid_from = 0
+        """How often the inbox was asked for, and the first of those whose answer still holds."""
         column((beside(self.inbox, self.pane, self), 1), self.deciding.bar, on=self)
         self._soon = once(self, SOON_MS, self._read)
         self._hush = once(self, int(QUIET_S * 1000) + 20, self._allow)
@@ -197,8 +199,9 @@ class ApprovalsPage(Page):
 
     def _read(self) -> None:
         self._read_at = time.monotonic()
+        self._reads += 1
         requests = self.desk.requests
-        requests.ask(ep.APPROVALS).while_alive(self).then(self._came).failed(self._failed)
+        requests.ask(ep.APPROVALS).while_alive(self).then(partial(self._came, self._reads)).failed(self._failed)
         requests.ask(ep.GRANTS).while_alive(self).then(self._grants_came)
 
     def _failed(self, error: ConsoleError) -> None:
@@ -207,7 +210,10 @@ class ApprovalsPage(Page):
         self.inbox.show_lines()
         self._read_at = time.monotonic() - AGAIN_S + RETRY_S
 
-    def _came(self, view: ApprovalsView) -> None:
+    def _came(self, number: int, view: ApprovalsView) -> None:
+        if number < self._valid_from:
+            return  # made before a later answer, or before a decision: what was decided would wait again
+        self._valid_from = number
         at = time.monotonic()
         new = self.book.take(view, at)
         self.book.problem, self.book.is_old = "", False
@@ -232,6 +238,7 @@ class ApprovalsPage(Page):
         self.inbox.show_lines()
 
     def _answered(self) -> None:
+        self._valid_from = self._reads + 1
         self._changed()
         self._read()
 
