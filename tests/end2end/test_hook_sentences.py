@@ -20,7 +20,7 @@ from console.api.policy.approvals import ApprovalRow, DecideBody, Decided
 from console.settings.options import save_options
 from tests.fakes.instance import ROOT, Instance, until
 from tests.fakes.model_server import Call, ModelServer, Reply, Scene
-from tests.fakes.real_programs import start_claude
+from tests.fakes.real_programs import end_all_of, start_claude
 
 held = {name: threading.Event() for name in ("killed", "away", "end")}
 
@@ -52,6 +52,7 @@ def home() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp())
     (folder / ".claude").mkdir()
     yield folder
+    end_all_of(folder)
     shutil.rmtree(folder)
 
 
@@ -90,7 +91,9 @@ def is_below(pid: int, session: int) -> bool:
 
 
 def hook_of(session: int) -> int:
-    """The hook that runs below the session now, whatever shells lie between; never one of somebody else's session."""
+    """The hook that runs below the session now, whatever shells lie between; never one of somebody else's session. 0 for none, and while
+    one that has its answer has not ended yet."""
+    found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -99,10 +102,10 @@ def hook_of(session: int) -> int:
                     b"python"
                 )
                 if is_hook and is_below(int(folder.name), session):
-                    return int(folder.name)
+                    found.append(int(folder.name))
             except OSError:
                 continue
-    return 0
+    return found[0] if len(found) == 1 else 0
 
 
 def imposter_of(it: Instance, session: str) -> subprocess.Popen[str]:

@@ -57,7 +57,7 @@ def portals(it: Instance, agent: str) -> list[str]:
 
 
 def sees(it: Instance, agent: str, *states: str) -> None:
-    until(lambda: portals(it, agent) == list(states), words=f"the portal of {agent} is {states}, was {portals(it, agent)}")
+    until(lambda: portals(it, agent) == list(states), words=lambda: f"the portal of {agent} is {states}, was {portals(it, agent)}")
 
 
 def test_a_session_is_frozen_and_thawed_with_those_who_left_it_for_one_of_their_own(it: Instance) -> None:

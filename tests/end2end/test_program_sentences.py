@@ -147,8 +147,8 @@ def has_cost(it: Instance, agent_id: str, answers: int, each: float = ANSWER_USD
 def day_has(it: Instance, answers: int) -> None:
     """Fleet, Budgets and the transcripts themselves say the same of today, each answer once."""
     usd = pytest.approx(answers * ANSWER_USD, abs=1e-6)
-    until(lambda: it.api.fleet().spend_today_usd == usd, words=f"{it.api.fleet().spend_today_usd} today")
-    until(lambda: it.api.budgets().totals.spend_today_usd == usd, words=f"{it.api.budgets().totals.spend_today_usd} of the budgets")
+    until(lambda: it.api.fleet().spend_today_usd == usd, words=lambda: f"{it.api.fleet().spend_today_usd} today")
+    until(lambda: it.api.budgets().totals.spend_today_usd == usd, words=lambda: f"{it.api.budgets().totals.spend_today_usd} of the budgets")
     assert it.api.fleet().burn_usd_per_h > 0
 
 

@@ -48,7 +48,7 @@ def test_a_real_session_appears_with_its_sub_agent_costs_more_and_more_and_leave
     with ModelServer(*SCENES) as model, Instance(state_dir, "--discover-root", str(home)) as it:
         try:
             session = start_claude(home, model.url, "MAINTASK please", "--permission-mode", "bypassPermissions")
-            until(lambda: len(seen(it)) == 2, words=f"the session and its sub-agent: {(home / 'said').read_text()[-2000:]}")
+            until(lambda: len(seen(it)) == 2, words=lambda: f"the session and its sub-agent: {(home / 'said').read_text()[-2000:]}")
             root, sub = seen(it)
             assert (root.pid, sub.pid, sub.parent_id, sub.name) == (session.pid, None, root.id, "count files")
             until(lambda: [round((a.cost_usd or 0.0) / ANSWER_USD) for a in seen(it)] == [1, 1], words="an answer of each has its price")

@@ -117,7 +117,7 @@ def test_the_real_claude_code_seen_by_process_transcript_hook_and_telemetry_is_o
 
 def one_row_for_all(it: Instance, port: int, session: subprocess.Popen[bytes]) -> None:
     names = {"claude_code", "processes", "otlp"}
-    until(lambda: any(set(a.seen_by) == names for a in seen(it)), words=f"all see it, {otlp(it).reason}")
+    until(lambda: any(set(a.seen_by) == names for a in seen(it)), words=lambda: f"all see it, {otlp(it).reason}")
     # Told so far: by events and counters, the sub-agent's share in the session's.
     until(
         lambda: [round((a.cost_usd or 0.0) / ANSWER_USD) for a in seen(it)] == [2, 1], words="the session and its sub-agent, as they cost"
@@ -167,7 +167,10 @@ def test_the_real_codex_tells_what_it_used_with_the_settings_of_the_docs(home: P
         (home / ".codex" / "config.toml").write_text(block.replace("4318", str(receiver.port)).replace("TOKEN", TOKEN))
         with ModelServer(Scene("ONETASK", Reply("Done."))) as model:
             assert start_codex(home, model.url, "ONETASK please").wait(120) == 0
-        until(lambda: [one for one in book.sessions() if one.usage.tokens], words=f"{book.untold()} {(home / 'said').read_text()[-500:]}")
+        until(
+            lambda: [one for one in book.sessions() if one.usage.tokens],
+            words=lambda: f"{book.untold()} {(home / 'said').read_text()[-500:]}",
+        )
         (one,) = book.sessions()
         assert (one.usage.tokens, one.usage.iterations, one.model) == (12 + 4096 + 77, 1, "gpt-5.1-codex")
         assert book.refusals() == 0

@@ -1,12 +1,11 @@
 """``python -m tests.fakes.blocked_window STATE_DIR HOLD_S``: the real panic window, whose thread sleeps when told to.
 
-``block SECONDS`` on stdin blocks it. What the control becomes is printed, one word a line, and what it says of a hold.
+``block`` on stdin blocks it until the next line. What the control becomes is printed, one word a line, and what it says of a hold.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 
 from PySide6.QtCore import QSocketNotifier
 
@@ -27,12 +26,11 @@ def main() -> int:
     window.bring()
 
     def told() -> None:
-        words = sys.stdin.readline().split()
-        if not words:
+        if not sys.stdin.readline():
             running.quit()
             return
         print("blocked", flush=True)
-        time.sleep(float(words[1]))
+        sys.stdin.readline()
         print("free", flush=True)
 
     notifier = QSocketNotifier(sys.stdin.fileno(), QSocketNotifier.Type.Read)

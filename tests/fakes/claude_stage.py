@@ -14,11 +14,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from tests.fakes.going_on import PYTHON
-from tests.fakes.instance import until
+from tests.fakes.instance import listens, until
 
 AGAIN_S = 1.0
 """The real one resumes a session 10 s after its process died."""
@@ -99,10 +99,13 @@ class Stage:
 
     def __enter__(self) -> Stage:
         more = ["--idle"] if self.idle else []
-        self.daemon = self.spawn("daemon", "run", str(self.sockets), *more)
-        until(lambda: (self.sockets / "control.sock").exists())
-        if self.idle:
-            until(lambda: (self.sockets / "spare" / "0badcafe.claim.sock").exists())
+        with ExitStack() as stack:
+            stack.push(self)
+            self.daemon = self.spawn("daemon", "run", str(self.sockets), *more)
+            until(lambda: listens(self.sockets / "control.sock"), words="the daemon listens")
+            if self.idle:
+                until(lambda: listens(self.sockets / "spare" / "0badcafe.claim.sock"), words="its spare child waits")
+            stack.pop_all()
         return self
 
     def spawn(self, *words: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -126,7 +129,7 @@ class Stage:
         with socket.socket(socket.AF_UNIX) as one:
             one.connect(str(self.sockets / "control.sock"))
             one.send(f"start {session}".encode())
-        until(lambda: (self.sockets / "rv" / f"{session[:8]}.sock").exists())
+        until(lambda: listens(self.sockets / "rv" / f"{session[:8]}.sock"), words=f"session {session} listens")
         return until(lambda: self.pid_of(session))
 
     def pid_of(self, session: str) -> int:
@@ -135,7 +138,7 @@ class Stage:
             with suppress(OSError):
                 if name.isdecimal() and os.readlink(f"/proc/{name}/exe") == str(self.program):
                     words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
-                    if words[1] == b"session" and session.encode() in words:
+                    if words[1:2] == [b"session"] and session.encode() in words:  # one that has just begun has no words yet
                         return int(name)
         return 0
 

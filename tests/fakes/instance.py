@@ -38,14 +38,14 @@ PATIENCE_S = 90.0
 """Longest wait for what must come: it costs nothing when all is well, and load alone must not fail a test."""
 
 
-def until(what: Callable[[], T], seconds: float = PATIENCE_S, words: str = "") -> T:
-    """The first true answer; fails after ``seconds``."""
+def until(what: Callable[[], T], seconds: float = PATIENCE_S, words: str | Callable[[], object] = "") -> T:
+    """The first true answer; fails after ``seconds``, with ``words``, which are made then where they say what there is."""
     end = time.monotonic() + seconds
     while True:
         answer = what()
         if answer:
             return answer
-        assert time.monotonic() < end, f"not so after {seconds} s: {words or what}"
+        assert time.monotonic() < end, f"not so after {seconds} s: {(words() if callable(words) else words) or what}"
         time.sleep(0.05)
 
 
@@ -172,11 +172,9 @@ class Instance:
             pid = self.guard_pid()
         finally:
             guard.close()
-        if pid:
-            descriptor = os.pidfd_open(pid)
-            os.kill(pid, signal.SIGTERM)  # our own guard, named by its own answer
-            until(lambda: not _alive(descriptor), words="the guard ends")
-            os.close(descriptor)
+        with contextlib.suppress(ProcessLookupError):  # one that holds nothing may end by itself
+            if pid:
+                end_guard(pid)
         self._sweep_cgroups()
         self._sweep_containers()
 
@@ -259,8 +257,13 @@ class Instance:
         return self.output(agent_id)
 
     def state_becomes(self, agent_id: str, *states: str, seconds: float = PATIENCE_S) -> AgentView:
-        until(lambda: self.agent(agent_id).state in states, seconds, f"{agent_id} becomes {states}, is {self.agent(agent_id).state}")
-        return self.agent(agent_id)
+        def there() -> AgentView | None:
+            found = self.agent(agent_id)
+            return found if found.state in states else None
+
+        found = until(there, seconds, lambda: f"{agent_id} becomes {states}, is {self.agent(agent_id).state}")
+        assert found is not None
+        return found
 
 
 def listens(path: Path) -> bool:
@@ -269,8 +272,14 @@ def listens(path: Path) -> bool:
         return one.connect_ex(str(path)) == 0
 
 
-def _alive(descriptor: int) -> bool:
-    return not readable(descriptor, 0)
+def end_guard(pid: int) -> None:
+    """SIGTERM to our own guard, named by its own answer; waits. ProcessLookupError when it has ended."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        until(lambda: readable(descriptor, 0), words="the guard ends")
+    finally:
+        os.close(descriptor)
 
 
 def _remove(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import claude_agent_sdk
+
+from tests.fakes.instance import until
 
 CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 _PEERS = Path(sys.prefix) / "peers" / "node_modules"
@@ -56,6 +59,22 @@ def start_claude(home: Path, url: str, prompt: str, *options: str, model: str = 
     env = claude_environment(home, url) | ({"IS_SANDBOX": "1"} if os.geteuid() == 0 else {})
     with (home / "said").open("ab") as said:
         return subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
+
+
+def end_all_of(home: Path) -> None:
+    """Ends whatever runs for this home still: nothing writes into the folder any more."""
+    mark = f"HOME={home}".encode()
+
+    def none_is_left() -> bool:
+        left = 0
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with suppress(OSError):
+                if mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
+                    left += 1
+                    os.kill(int(name), signal.SIGKILL)
+        return not left
+
+    until(none_is_left, words=f"what ran for {home} has ended")
 
 
 def peers_of(pid: int) -> set[tuple[str, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,10 +15,10 @@ from tests.fakes.instance import Instance, until
 @contextlib.contextmanager
 def short_folder() -> Iterator[Path]:
     """One with a short name, since sockets lie in it, that agents under another uid can pass through."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o711)
-    yield folder
-    shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory() as name:  # it goes also when what is done in it fails
+        folder = Path(name)
+        folder.chmod(0o711)
+        yield folder
 
 
 @contextlib.contextmanager

@@ -41,6 +41,12 @@ while True:
 """
 
 
+def acknowledged_by(it: Broken, spender: str) -> int:
+    """How many reports of its the supervisors have acknowledged: by the last whole line."""
+    lines = it.output(spender).split("\n")[:-1]
+    return max((int(line.split()[1]) for line in lines if line.startswith("acknowledged")), default=0)
+
+
 def step(receipt: Receipt, name: StepName) -> StepStatus:
     return next(s.status for s in receipt.steps if s.name is name)
 
@@ -331,7 +337,7 @@ def test_supervisors_killed_at_random_under_load_lose_nothing_acknowledged(broke
             thread.join()
     fleet = {a.id: a for a in it.api.fleet().agents}
     assert acknowledged and acknowledged <= fleet.keys(), "an acknowledged launch is lost"
-    spent = max(int(line.split()[1]) for line in it.output(spender).rpartition("\n")[0].splitlines() if line.startswith("acknowledged"))
+    spent = until(lambda: acknowledged_by(it, spender), words="a report is acknowledged")
     until(lambda: it.agent(spender).usage["cost_usd"] >= spent * 0.01 - 1e-6, words=f"{spent} acknowledged reports are counted")
     ratchet = {"vault": (Sensitivity.CONFIDENTIAL, NetworkMode.PROXIED)}
     check_invariants(it.places, killed=False, ratchet=ratchet)

@@ -107,7 +107,7 @@ def story(nursery: Nursery) -> Story:
         it.close()
         recorder.close()
         patch.undo()
-    shutil.rmtree(folder)
+        shutil.rmtree(folder)
     return Story(recorder, promises)
 
 

@@ -17,7 +17,7 @@ import pytest
 from console.api.messages import LaunchBody
 from console.domain.errors import Killed
 from console.settings.places import find_places
-from tests.fakes.instance import ROOT, Instance, until
+from tests.fakes.instance import ROOT, Instance, listens, until
 
 DATA = ROOT / "tests" / "data" / "state-818e0ef"
 SLEEP = LaunchBody(argv=["sleep", "300"])
@@ -106,7 +106,7 @@ def test_a_running_guard_of_818e0ef_is_taken_over(state_dir: Path, home: str, tm
     environment = {**os.environ, "PYTHONPATH": str(code), "PYTHONDONTWRITEBYTECODE": "1"}
     old = subprocess.Popen([*argv, "--instance", places.instance_id], cwd=code, env=environment, stderr=subprocess.DEVNULL)
     try:
-        until(lambda: places.guard_sock.exists() and places.guard_supervisor_sock.exists(), words="the old guard listens")
+        until(lambda: listens(places.guard_sock) and listens(places.guard_supervisor_sock), words="the old guard listens")
         with Instance(state_dir, "--discover-root", home) as it:
             assert it.guard_pid() == old.pid
             agent = it.launch("sleep", "300")

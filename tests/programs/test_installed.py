@@ -96,7 +96,7 @@ def seen(it: Instance, program: Installed, home: Path, url: str, uid: int) -> It
         began = time.monotonic()
         session = program.start(home, url, "THETASK please", uid)
         try:
-            until(lambda: rows(it), words=f"a row: {(home / 'said').read_text(errors='replace')[-2000:]}")
+            until(lambda: rows(it), words=lambda: f"a row: {(home / 'said').read_text(errors='replace')[-2000:]}")
             took.append(time.monotonic() - began)
             if took[-1] <= SEEN_S * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)):
                 print(f"{program.title}: seen after {took[-1]:.2f} s")

@@ -109,12 +109,12 @@ def heard(it: Instance, agent_id: str, words: str) -> None:
     def told() -> list[str]:
         return [f"{one.kind}: {one.text}" for one in it.api.agent(agent_id).events]
 
-    until(lambda: any(words in line for line in told()), words=f"{words!r} in {told()}")
+    until(lambda: any(words in line for line in told()), words=lambda: f"{words!r} in {told()}")
 
 
 def costs(it: Instance, agent_id: str, talker: Talker, answers: int) -> None:
     expected = pytest.approx(answers * talker.answer_usd, abs=1e-6)
-    until(lambda: it.agent(agent_id).cost_usd == expected, words=f"{answers} answers are priced: {it.agent(agent_id)}")
+    until(lambda: it.agent(agent_id).cost_usd == expected, words=lambda: f"{answers} answers are priced: {it.agent(agent_id)}")
 
 
 def hostile(workspace: Path) -> None:

@@ -6,11 +6,10 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ from console.sources.codex.daemons import CodexDaemons
 from console.sources.daemons.processes import Processes
 from tests.fakes.daemons import alerts_into
 from tests.fakes.going_on import PYTHON
-from tests.fakes.instance import until
+from tests.fakes.instance import listens, until
 
 ONE, TWO = "01a20849-8ee7-7821-bde4-dae8951094bd", "01a20849-9435-7b32-8413-691d4df13ea0"
 SERVER = """
@@ -55,9 +54,7 @@ def serving(home: Path, *threads: str) -> Iterator[ProcessIdentity]:
     env = {"PYTHONHOME": "/usr", "HOME": str(home), "CODEX_HOME": str(home)}
     server = subprocess.Popen([str(home / "bin" / "codex"), "app-server", *threads], cwd=home, env=env, start_new_session=True)
     try:
-        until(lambda: (home / "private" / "sock").exists())
-        with suppress(OSError), socket.socket(socket.AF_UNIX) as one:
-            one.connect(str(home / "private" / "sock"))
+        until(lambda: listens(home / "private" / "sock"), words="it listens")
         process = Processes().identity(server.pid)
         assert process is not None
         yield process
