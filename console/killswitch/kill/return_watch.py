@@ -198,14 +198,10 @@ class ReturnWatch:
                 self._likely.clear()
             return list(self._watched)
 
-    def _still(self, watched: list[Watched]) -> list[Watched]:
-        """As they are now: an agent that was launched again during the look is no return."""
-        with self._lock:
-            return [now for one in watched for now in self._watched if now.kill_id == one.kill_id]
-
     def _look(self, watched: list[Watched], scan: Scan) -> None:
         seen = list(scan.look(min(one.since_ticks for one in watched)))
-        watched = self._still(watched)
+        with self._lock:  # as they are now: an agent that was launched again during the look is no return
+            watched = [now for one in watched for now in self._watched if now.kill_id == one.kill_id]
         pairs = [(one, process) for process in seen for one in watched if process.began >= one.since_ticks]
         found = [(*hit, _above(hit[1])) for pair in pairs if (hit := _found(*pair, self._instance_id, scan.began)) is not None]
         spared = self._spared() if found else frozenset()
