@@ -18,6 +18,7 @@ from typing import Protocol
 
 from console.domain.conversation import PROGRAMS_IN_BOX
 from console.domain.errors import Unavailable
+from console.domain.process.asked import ASKED
 
 MANAGERS = (
     *(".npm-global/bin", ".bun/bin", ".local/share/pnpm", ".local/share/pnpm/bin", ".volta/bin", ".local/bin", ".nvm/versions/node/*/bin"),
@@ -195,6 +196,7 @@ def _asked(path: Path, home: str, whose: tuple[int | None, int | None]) -> str:
         )
     except OSError:
         return "unknown"
+    ASKED.add(program.pid)
     with program:
         said, until, waiting = b"", time.monotonic() + VERSION_S, select.poll()
         waiting.register(out := program.stdout.fileno() if program.stdout else -1, select.POLLIN)
@@ -204,5 +206,6 @@ def _asked(path: Path, home: str, whose: tuple[int | None, int | None]) -> str:
             said += more
         # The whole group: what the program started would otherwise stay behind.
         os.killpg(program.pid, signal.SIGKILL)  # not reaped yet, so that the number is its own
+    ASKED.discard(program.pid)
     told = _VERSION.search(said.decode("utf-8", "replace"))
     return told[0] if told else "unknown"

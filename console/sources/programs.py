@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from console.domain.agent import ProcessIdentity
+from console.domain.process.asked import ASKED
 from console.sources.exec_news import ExecNews, exec_news
 from console.sources.interface import Pids
 from console.sources.process_ends import Ends
@@ -271,8 +272,8 @@ class Programs:
         cgroup = self.table.cgroup(pid)
         container = _CONTAINER.search(cgroup)
         parent, inner = self.table.parent_and_inner(pid)
-        if self.table.start_ticks(pid) != facts.identity.start_ticks:
-            return None  # replaced while we read
+        if self.table.start_ticks(pid) != facts.identity.start_ticks or not ASKED.isdisjoint((pid, parent)):
+            return None  # replaced while we read, or run by ourselves
         namespace = self.table.pid_namespace(pid)
         return Running(program, facts, parent, container[0] if container else "", self._whose(pid, cgroup), inner, namespace)
 

@@ -6,15 +6,18 @@ import os
 import shutil
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from console.domain.errors import Unavailable
+from console.domain.process.asked import ASKED
 from console.sandbox import programs
 from console.sandbox.programs import Found, find, version
 from console.sources.kinds import STARTS
+from tests.fakes.terminal import until
 
 ELSE = 54321
 """A uid that is nobody's here."""
@@ -136,6 +139,17 @@ def test_the_version_is_what_it_says_and_asked_once(program: Path, monkeypatch: 
     with tempfile.TemporaryDirectory() as folder:  # one that another user may enter
         Path(folder).chmod(0o711)
         _ask_for_it(Path(shutil.copy(program, folder)), monkeypatch)
+
+
+def test_while_it_is_asked_its_process_is_known_as_our_own(tmp_path: Path) -> None:
+    slow, note = tmp_path / "slow", tmp_path / "note"
+    slow.write_text(f"#!/bin/sh\necho $$ > {note}\nsleep 1\necho 1.2.3\n")
+    slow.chmod(0o755)
+    with ThreadPoolExecutor(1) as pool:
+        told = pool.submit(programs._asked, slow, str(tmp_path), (None, None))
+        until(lambda: note.exists() and note.read_text().endswith("\n"))
+        assert {int(note.read_text())} == ASKED
+        assert told.result() == "1.2.3" and not ASKED
 
 
 def test_a_program_that_says_no_end_is_read_to_a_bound_and_ended(tmp_path: Path) -> None:
