@@ -120,9 +120,8 @@ class BudgetDesk:
                 halted = self._post(asked, by, body.reason)
             if agent_id:
                 await self._core.saved()
-            return self._said(
-                asked, words if not halted else f"{words}. {counted(len(halted), 'agent is', 'agents are')} halted now.", halted
-            )
+            words += f". {counted(len(halted), 'agent is', 'agents are')} halted now." if halted else _lower(self._core.state, asked)
+            return self._said(asked, words, halted)
 
     def _would(self, asked: Asked) -> b.BudgetSetView:
         """What a change would do; it does nothing."""
@@ -235,6 +234,20 @@ def change_view(change: LimitChange) -> b.BudgetChange:
 
 def _where(asked: Asked) -> str:
     return "every day" if asked.scope == "day" else f"{asked.scope} {asked.key[:120]}"
+
+
+def _lower(state: EngineState, asked: Asked) -> str:
+    """Name the limits that still hold before a new one: ``run --limit`` bounds an agent and its tree alike."""
+    agent = state.agents.get(AgentId(asked.key)) if asked.scope in ("agent", "tree") else None
+    nodes = [node for node in charging.nodes_of(state, agent) if node != (asked.scope, asked.key)] if agent is not None else []
+    found = [
+        f"{scope} {key[:120]}: {x.name} {_number(cap)}"
+        for scope, key in nodes
+        for x in asked.changes
+        if (cap := getattr(charging.limits_at(state, (scope, key)), x.name)) is not None and (x.new is None or cap < x.new)
+    ]
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return f". A lower limit still holds: {', '.join(found[:3])}{more}" if found else ""
 
 
 def _listed(changes: tuple[LimitChange, ...]) -> str:

@@ -137,3 +137,16 @@ async def test_however_many_scopes_are_named_there_is_an_end(monkeypatch: pytest
     with pytest.raises(UsageProblem, match="already"):
         await world.change("project", "p3", cost=1.0)
     await world.change("project", "p1", cost=2.0)
+
+
+async def test_a_raise_names_the_limits_that_hold_before_it() -> None:
+    world = World()
+    await world.change("agent", "a", cost=2.5, tokens=10.0)
+    await world.change("tree", "a", cost=2.5)
+    await world.change("session", "s", cost=3.0)
+    assert "still holds" not in (await world.change("agent", "a", cost=2.0)).words, "it is the lowest"
+    raised = await world.change("agent", "a", cost=4.0, tokens=20.0)
+    assert raised.words.endswith("why. A lower limit still holds: tree a: cost_usd 2.5, session s: cost_usd 3"), raised.words
+    assert (await world.change("tree", "a", cost=9.0)).words.endswith("still holds: agent a: cost_usd 4, session s: cost_usd 3")
+    assert (await world.change("session", "s", clear=["cost"])).words.endswith("why")
+    assert (await world.change("agent", "a", clear=["cost"])).words.endswith("still holds: tree a: cost_usd 9")
