@@ -12,12 +12,18 @@ from typing import Any
 
 from console.domain.calls.permission import DangerClass, rank_of
 from console.domain.errors import UsageProblem
+from console.policy.rules.verdicts import DATABASE
 
 _FETCHERS = frozenset(("npx", "bunx", "pnpx", "uvx", "pipx"))
 """Programs whose first word is another program."""
 _STARTERS = _FETCHERS | {"npm", "pnpm", "yarn", "bun", "uv", "poetry", "pdm", "pipenv", "hatch", "rye", "bundle", "python", "python3"}
 """These, and programs that have other words as well: of what they start only dangers with words of their own count."""
 _STARTING = frozenset(("run", "exec", "x", "dlx", "tool"))
+ELSEWHERE = re.compile(
+    r"(?i)(?<![a-z])(?:prod(?:uction)?|staging)(?![a-z])|://(?!(?:[^/@\s]*@)?(?:localhost|127\.0\.0\.1|\[::1\])?(?:[:/?]|\Z))"
+    r"|\A\w*HOST\w*=(?!(?:localhost|127\.0\.0\.1|::1|)\Z)"
+)
+"""A word, or a variable, that names another machine, or what others use."""
 _FIELDS = {"name", "why", "program", "words", "any", "where", "class", "unless", "only"}
 
 
@@ -38,6 +44,13 @@ class Danger:
     """Its class (``domain.danger``); empty: an own list did not say."""
     asks: bool = True
     """False: it does no more than name a call that a rule asks about."""
+    only_outside: bool = False
+    """In a sandbox it does no harm: what it changes is there, and is the agent's own."""
+
+    @property
+    def rule(self) -> str:
+        """The built-in rule that it is."""
+        return DATABASE if self.only_outside else f"danger: {self.name}"
 
     @property
     def words_first(self) -> str:
@@ -66,12 +79,11 @@ def _danger(found: Any, where: str) -> Danger:
     kind = found.get("class", "")
     if kind and kind not in list(DangerClass):
         raise UsageProblem(f"{where}: class {kind!r} is not known.", f"Classes are {', '.join(DangerClass)}.")
-    if found.get("only", "asked") != "asked":
-        raise UsageProblem(
-            f"{where}: only is {found['only']!r}.", "It is asked, or is left out: then the operation asks whatever a rule allows."
-        )
-    asks = "only" not in found
-    return Danger(found["name"], found["why"], frozenset(found["program"].split("|")), words, patterns, unless, kind, asks)
+    only = found.get("only", "")
+    if only not in ("", "asked", "outside"):
+        raise UsageProblem(f"{where}: only is {only!r}.", "It is asked or outside, or is left out: then it asks whatever a rule allows.")
+    programs = frozenset(found["program"].split("|"))
+    return Danger(found["name"], found["why"], programs, words, patterns, unless, kind, only != "asked", only == "outside")
 
 
 def danger_of(dangers: Iterable[Danger], names: Collection[str], argv: Sequence[str], verb: str = "") -> Danger | None:

@@ -16,14 +16,16 @@ from console.policy.files.paths import ACTIONS, Files, Once
 from console.policy.git.calls import Known, NothingKnown
 from console.policy.matrix import Matrix, judge_row, params_of
 from console.policy.rules.profiles import Standing, settled
-from console.policy.rules.verdicts import NO_RULE, Judgement, Part, denied, joined, no_looser_than, worst
+from console.policy.rules.verdicts import IN_SANDBOX, NO_RULE, Judgement, Part, denied, joined, no_looser_than, worst
 from console.policy.scopes import Scope, missing, needed_by
 from console.policy.shell.check import Policy, ShellJudge
-from console.policy.tools.calls import called, danger_of, does
+from console.policy.tools.calls import called, danger_of, does, only_reads
 from console.policy.tools.catalogue import FREE, Tool, Tools, tool_of
 from console.policy.tools.patches import files_of
+from console.policy.tools.statements import texts_of
 
 ARGUMENT_BYTES = 1024 * 1024
+_WEB = re.compile(r"(?i)(?:https?|wss?|ftp|ssh|git)://\S+")
 _REQUEST = re.compile(r"(?:([A-Z]{3,10}) +)?(\S+)\Z")
 
 
@@ -76,7 +78,7 @@ def judge(call: Call, context: Context) -> Judgement:
     tool, argument = _tool(call, context.tools)
     cwd = context.cwd or policy.settings.workspace
     files = Once(context.files)
-    own = _by_settings(tool, argument, context, policy, files, cwd)
+    own = _by_settings(tool, argument, call.detail, context, policy, files, cwd)
     if policy.profile is not None:
         own = settled(own, policy.profile, context.standing)
     extra = _matrix(call, tool, argument, context, cwd, files)
@@ -122,7 +124,7 @@ def _searched(call: Call) -> str:
     return str(path or ".") if path is not None or not call.argument.startswith(("/", "~", "..")) else call.argument
 
 
-def _by_settings(tool: Tool, argument: str, context: Context, policy: Policy, files: Files, cwd: str) -> Judgement:
+def _by_settings(tool: Tool, argument: str, detail: str, context: Context, policy: Policy, files: Files, cwd: str) -> Judgement:
     shell = ShellJudge(policy, files, context.known)
     match tool.family:
         case "shell":
@@ -141,7 +143,9 @@ def _by_settings(tool: Tool, argument: str, context: Context, policy: Policy, fi
         case "none":
             return worst((Part(tool.name, Verdict.ALLOW, "no effect of its own", "tool", "its target is checked by itself"),))
         case _:
-            return worst((_unruled(tool, argument, context.tools, policy),))
+            part = _unruled(tool, argument, context.tools, policy)
+            is_free = part.rule == NO_RULE and policy.profile is not None and policy.profile.work and only_reads(tool)
+            return worst(_reading(part, argument, detail, policy, files, cwd) if is_free else (part,))
 
 
 def _file(action: str, path: str, policy: Policy, cwd: str, files: Files) -> Part:
@@ -166,6 +170,32 @@ def _unruled(tool: Tool, argument: str, tools: Tools, policy: Policy) -> Part:
     if kind is None:
         return Part(text, Verdict.ASK, NO_RULE, "tool", f"{why}; {what}" if what else why)
     return Part(text, Verdict.ASK, f"danger: {kind.name}", "tool", f"{what}; {why}", danger=kind.danger)
+
+
+def _reading(part: Part, argument: str, detail: str, policy: Policy, files: Files, cwd: str) -> list[Part]:
+    """A tool that only reads: it asks outside of a sandbox, and where its input names a file or a host that may not be reached."""
+    made = [replace(part, rule=IN_SANDBOX, reason="by its name, or its statement, it only reads")]
+    try:
+        texts = dict.fromkeys(text.strip() for _kind, text in texts_of(argument, detail))
+    except OverflowError:
+        return [part]
+    for text in texts:
+        path = text.removeprefix("file://")
+        for url in _WEB.findall(text):
+            reached = policy.hosts.judge(url, is_url=True)
+            made.append(replace(reached, action="connect", verdict=reached.verdict if reached.names else Verdict.ASK))
+        if _is_path(path, text, files):
+            made.append(_file("read", path, policy, cwd, files))
+    return made
+
+
+def _is_path(path: str, text: str, files: Files) -> bool:
+    """Whether a text of a tool's input may be a path: what begins at the root of a disk does only where such a folder is there."""
+    if not path.isprintable() or len(path) > 1024 or _WEB.match(text) or "/" not in path.replace("~", "/").replace("..", "/"):
+        return False
+    if path.startswith("/") and path == text:
+        return files.look("/" + path.strip("/").partition("/")[0]).kind != "missing"
+    return path.startswith(("~", "/", ".")) or " " not in path
 
 
 def _argv(argument: str, shell: ShellJudge, cwd: str) -> Judgement:

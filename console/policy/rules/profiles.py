@@ -16,7 +16,7 @@ from typing import Any
 
 from console.domain.calls.permission import DangerClass, Verdict
 from console.domain.errors import UsageProblem
-from console.policy.rules.verdicts import LOOPBACK, SCRATCH, Judgement, Part, worst
+from console.policy.rules.verdicts import DATABASE, IN_SANDBOX, LOOPBACK, SCRATCH, Judgement, Part, worst
 
 WORK = "workspace programs"
 """The rule of a program that builds, tests or runs what the agent can write."""
@@ -27,6 +27,8 @@ OBSERVED = "observe"
 NOT_CONTAINED = "it runs code that the agent can write, and no sandbox hides secrets from it or bounds its network; asked once per session"
 _CONTAINED = "it runs code that the agent can write, in a sandbox that hides secrets, and its network is not FULL"
 _ACCEPTED = "it runs code that the agent can write; a human allowed that for this session, in which nothing contains it"
+_OWN = (PATTERN, SCRATCH, LOOPBACK, DATABASE, IN_SANDBOX)
+"""Rules of what asks outside of a sandbox alone."""
 _FIELDS = {"_comment", "name", "title", "why", "permissions", "work", "softened", "denied", "observes"}
 
 
@@ -104,6 +106,6 @@ def _settled(part: Part, profile: Profile, standing: Standing) -> Part:
         return replace(part, verdict=Verdict.DENY)
     if part.rule == WORK and standing is not Standing.OPEN:
         return replace(part, verdict=Verdict.ALLOW, reason=_CONTAINED if standing is Standing.CONTAINED else _ACCEPTED)
-    if part.rule in (PATTERN, SCRATCH, LOOPBACK) and standing is Standing.CONTAINED:
+    if part.rule in _OWN and profile.work and standing is Standing.CONTAINED:
         return replace(part, verdict=Verdict.ALLOW)
     return part

@@ -5,19 +5,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from console.policy.shell import scripts
+from console.policy.shell.operands import BESIDE, HERE, INSTEAD, Parted, Reading, Use, of_database, read_find
 from console.policy.shell.programs import Description
 from console.policy.way import WHOLE, Way
 
-HERE = "the folder it runs in"
-_WALKS = ("read", "follow", "pathspec", "worktree")
 _NUMBER = re.compile(r"[-+]\d+\Z")
 _PATTERN = re.compile(r"[*?\[\]\\/|{}]")
-_DD_WORDS = frozenset({"bs", "cbs", "conv", "count", "ibs", "obs", "iflag", "oflag", "seek", "oseek", "skip", "iseek", "status"})
-_ENDLESS = ("/dev/zero", "/dev/urandom", "/dev/random")
-"""Devices that hold nothing of anybody's (null(4), random(4)); dd(1) reads no more of them than it writes."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _LOOKED_UP = re.compile(
     r"(?:@|\b(?:dst|src|dport|sport)\b\s*+(?:[=!<>]+|(?:n?eq|neq?|[gl](?:eq?|t))\s)?+\s*+)"
@@ -26,76 +22,16 @@ _LOOKED_UP = re.compile(
 """A host that is no plain address, in a filter of connections (lsof(8), -i; ss(8), FILTER)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
-    """One thing an argument does."""
-
-    kind: str
-    """One of ``programs.KINDS``, or ``into`` (a file or folder that ``names`` are put into)."""
-    value: str
-    why: str = ""
-    """The option it came from, or why it asks."""
-    names: tuple[str, ...] = ()
-    way: Way = WHOLE
-    """How a folder is gone through."""
-
-
-@dataclass(slots=True)
-class Reading:
-    """What the arguments of a program do."""
-
-    uses: list[Use] = field(default_factory=list)
-    inners: list[tuple[str, ...]] = field(default_factory=list)
-    """Commands that it runs itself. Each is checked as a command of its own."""
-    exact: bool = True
-    """False: an inner command gets arguments that are unknown before it runs (``xargs``, ``find -exec``)."""
-    base: str = ""
-    """Relative files start there, below the folder it runs in (``git -C``)."""
-    drops: bool = False
-    """It takes variables away from what it runs (``env -i``)."""
-    places: tuple[str, ...] = ()
-    """Folders in which it finds the files that stand for ``{}`` in what it runs."""
-    way: Way = WHOLE
-    """What of them it finds."""
-    deep: bool = False
-    """An option makes it walk through folders that it would only look at."""
-    words: tuple[str, ...] = ()
-    """Subcommand and operands, without options: what a rule's words are compared with."""
-    verb: str = ""
-    """The subcommand, where it is one that is described, so that no other word can be it."""
-
-    def ask(self, why: str, value: str = "") -> None:
-        self.uses.append(Use("ask", value, why))
-
-
 def read_argv(argv: tuple[str, ...], described: Description) -> Reading:
     """Reads ``argv[1:]``; never raises, what is unknown is a use that asks."""
     made = Reading()
     if described.special == "find":
-        _find(argv[1:], made)
+        read_find(argv[1:], made)
         return made
     if described.special == "tar":
         argv = _dashed(argv, described)
     _Operands(_Options(argv[1:], described, made).read(), made).read()
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class _Parted:
-    """The words of a command, told apart."""
-
-    words: tuple[str, ...]
-    described: Description
-    """Of the subcommand, where there is one."""
-    seen: frozenset[str]
-    """Options."""
-    operands: list[str]
-    scripts: list[str]
-    """Given by options."""
-    lacks: bool
-    """An option had no value."""
-    values: tuple[tuple[str, str], ...]
-    """Options with their values."""
 
 
 class _Options:
@@ -113,7 +49,7 @@ class _Options:
         self._lacks = False
         self._values: list[tuple[str, str]] = []
 
-    def read(self) -> _Parted:
+    def read(self) -> Parted:
         if self._described.special == "test" and (found := {"-v", "-R"} & set(self._words)):  # wherever it stands, after -- too
             self._made.uses.append(Use("run", "", f"option {min(found)} evaluates what is in brackets"))
         if self._described.special == "strings" and any(word.startswith("@") for word in self._words):
@@ -139,7 +75,7 @@ class _Options:
                     break
         self._made.words = (*self._path, *self._operands)
         seen, values = frozenset(self._seen), tuple(self._values)
-        return _Parted(self._words, self._described, seen, self._operands, self._scripts, self._lacks, values)
+        return Parted(self._words, self._described, seen, self._operands, self._scripts, self._lacks, values)
 
     def _enter(self, word: str) -> None:
         inner = self._described.commands.get(word)
@@ -162,7 +98,9 @@ class _Options:
                 self._made.ask(f"option {name} takes no value", word)
         elif kind == "optional":
             self._value("text", value, name)
-        elif glued:
+        elif kind == "exec":
+            self._executed(value)
+        elif glued or kind == "contained":
             self._value(kind, value, name)
         else:
             self._next(kind, name)
@@ -181,17 +119,24 @@ class _Options:
                 self._made.ask(f"option {name} is not described", word)
                 self._behind(word, at + 1)
                 return
-            if kind == "flags":
-                continue
-            if kind == "optional":
-                self._value("text", rest, name)
-            elif rest and self._described.apart:
-                self._made.ask(f"which word is the value of {name} is not certain", word)
-            elif rest:
-                self._value(kind, rest, name)
-            else:
-                self._next(kind, name)
-            return
+            if kind not in ("flags", "contained"):
+                self._valued(kind, rest, name, word)
+                return
+            if kind == "contained":
+                self._value(kind, "", name)
+
+    def _valued(self, kind: str, rest: str, name: str, word: str) -> None:
+        """A letter that takes a value: what is glued to it, or the next word."""
+        if kind == "exec":
+            self._executed(rest)
+        elif kind == "optional":
+            self._value("text", rest, name)
+        elif rest and self._described.apart:
+            self._made.ask(f"which word is the value of {name} is not certain", word)
+        elif rest:
+            self._value(kind, rest, name)
+        else:
+            self._next(kind, name)
 
     def _behind(self, word: str, at: int) -> None:
         """Letters behind one that is not described are its value, or more options: what those would use is judged too. It asks already."""
@@ -213,6 +158,17 @@ class _Options:
             self._value("text" if kind == "pair" else kind, self._words[self._at], name)
             self._at += 2 if kind == "pair" else 1
 
+    def _executed(self, first: str) -> None:
+        """The words up to a semicolon are a command that is run with each name that is found (fd(1), --exec)."""
+        rest = self._words[self._at :]
+        end = rest.index(";") if ";" in rest else len(rest)
+        self._at += end + 1
+        command = (*((first,) if first else ()), *rest[:end])
+        if any(re.search(r"\{[/.]", word) for word in command):
+            self._made.ask("part of a name that is found is run, or named")
+        self._made.exact = False
+        self._made.inners.append(command if any("{}" in word for word in command) else (*command, "{}"))
+
     def _value(self, kind: str, value: str, name: str) -> None:
         self._values.append((name, value))
         kind, value = _meant(kind, value)
@@ -227,14 +183,21 @@ class _Options:
             self._made.ask("it follows redirects to unknown hosts", value)
         elif self._described.special in ("sed", "awk") and name in ("-e", "--expression", "--source"):
             self._scripts.append(value)
-        elif kind in ("read", "list") and value == "-":
-            return
-        elif kind == "run":
-            self._made.uses.append(Use("run", value, f"option {name} runs a program"))
-        elif kind in ("ask", "unsure"):
-            self._made.ask(f"option {name} does what cannot be checked", value)
-        elif kind != "text":
-            self._made.uses.append(Use(kind, value, f"option {name}"))
+        elif kind != "text" and not (kind in ("read", "list") and value == "-"):
+            self._made.uses.append(_used(kind, value, name))
+
+
+def _used(kind: str, value: str, name: str) -> Use:
+    """What an option does with its value."""
+    if kind == "run":
+        return Use("run", value, f"option {name} runs a program")
+    if kind in ("ask", "unsure"):
+        return Use("ask", value, f"option {name} does what cannot be checked")
+    if kind in ("sql", "database"):
+        return of_database(kind, value)
+    if kind == "contained":
+        return Use("contained", name, f"what option {name} does is not seen before it is done")
+    return Use(kind, value, f"option {name}")
 
 
 def _meant(kind: str, value: str) -> tuple[str, str]:
@@ -247,7 +210,8 @@ def _meant(kind: str, value: str) -> tuple[str, str]:
 class _Operands:
     """What is left when the options are read, with what they say of it."""
 
-    def __init__(self, parted: _Parted, made: Reading) -> None:
+    def __init__(self, parted: Parted, made: Reading) -> None:
+        self._parted = parted
         self._words, self._described, self._seen = parted.words, parted.described, parted.seen
         self._operands, self._scripts, self._lacks = parted.operands, parted.scripts, parted.lacks
         self._values = parted.values
@@ -263,10 +227,10 @@ class _Operands:
         elif special in ("sed", "awk"):
             self._script(special)
             kinds = ("read*",)
-        if special == "jq" and self._operands and not self._seen & {"-f", "--from-file"} and (why := scripts.jq_trouble(self._operands[0])):
-            self._made.ask(why, self._operands[0])
-        if special in ("dd", "copy", "tar", "rsync"):
-            {"dd": self._dd, "copy": self._copy, "tar": self._tar, "rsync": self._rsync}[special]()
+        elif special == "jq":
+            self._filter()
+        if special in INSTEAD:
+            INSTEAD[special](self._parted, self._made)
         elif kinds and kinds[0] == "inner":
             self._inner()
         else:
@@ -278,9 +242,13 @@ class _Operands:
         self._here(here)
         if self._described.writes_here >= 0 and len(self._operands) <= self._described.writes_here:
             self._made.uses.append(Use("make", ".", HERE))
-        if special == "zip" and self._operands and "." not in posixpath.basename(self._operands[0]):
-            self._made.uses.append(Use("write", f"{self._operands[0]}.zip", "zip(1) puts .zip behind a name without a dot"))
+        if special in BESIDE:
+            BESIDE[special](self._parted, self._made)
         self._go()
+
+    def _filter(self) -> None:
+        if self._operands and not self._seen & {"-f", "--from-file"} and (why := scripts.jq_trouble(self._operands[0])):
+            self._made.ask(why, self._operands[0])
 
     def _here(self, here: tuple[str, ...]) -> None:
         """The folder that it runs in, where it reads that one without a file, or what comes in from elsewhere."""
@@ -303,6 +271,13 @@ class _Operands:
             max(int(one) for one in depths) if depths and all(one.isascii() and one.isdigit() and len(one) < 5 for one in depths) else -1,
             shows="*" if described.names_only else "",
         )
+        if described.special == "fd" and self._made.inners:
+            ends = [f"*.{value}" for option, value in self._values if option in ("-e", "--extension")]
+            ends += [f"*.{found[1]}" for word in self._operands[:1] if (found := re.fullmatch(r"\\\.(\w+)\$", word))]
+            only = ends[0] if len(ends) == 1 and re.fullmatch(r"\*\.\w+", ends[0]) else ""
+            self._made.places, self._made.way = tuple(self._operands[1:]) or (".",), replace(way, only=only, shows="")
+            if self._seen & {"--search-path", "--base-directory", "-a", "--absolute-path"}:
+                self._made.ask("where it finds the names that it runs a command with is not certain")
         if way != WHOLE:
             self._made.uses = [
                 replace(use, way=way) if use.kind in ("read", "follow", "pathspec", "worktree") else use for use in self._made.uses
@@ -353,69 +328,6 @@ class _Operands:
         for operand in self._operands:
             self._made.uses.append(Use("write", operand, "changed in place"))
 
-    def _dd(self) -> None:
-        """dd(1): operands with a name each. What it writes may be a device."""
-        for operand in self._operands:
-            name, _, value = operand.partition("=")
-            kind = {"if": "read", "of": "device"}.get(name, "text" if name in _DD_WORDS else "ask")
-            if kind == "ask" or not value:
-                self._made.ask(f"{operand!r} is an operand that is not described", operand)
-            elif kind != "text" and not (kind == "read" and value in _ENDLESS):
-                self._made.uses.append(Use(kind, value, "argument"))
-
-    def _tar(self) -> None:
-        """tar(1): what it reads into an archive; of one that is listed, operands are names inside."""
-        if not self._seen & {"-c", "--create"}:
-            return
-        archives = [value for option, value in self._values if option in ("-f", "--file")]
-        folders = [value for option, value in self._values if option in ("-C", "--directory")]
-        self._made.uses = [
-            replace(use, kind="write") if use.kind == "read" and use.why in ("option -f", "option --file") else use
-            for use in self._made.uses
-        ]
-        if len(folders) > 1 or len(archives) > 1:
-            self._made.ask("which folder, or archive, is meant is not certain")
-        at = next((at for at, word in enumerate(self._words) if word.startswith(("-C", "--directory"))), len(self._words))
-        is_first = bool(folders) and not set(self._operands) & set(self._words[:at])
-        for operand in self._operands:  # what stands before -C is read from where it runs
-            bases = folders if is_first else ("", *folders)
-            self._made.uses += [Use("read", posixpath.join(folder, operand), "argument") for folder in bases]
-
-    def _rsync(self) -> None:
-        """rsync(1): sources, and one destination. ``FOLDER/`` means what is in it."""
-        if any(":" in operand for operand in self._operands):
-            self._made.ask("it copies from, or to, another host")
-            return
-        kind = "follow" if self._seen & {"-L", "--copy-links", "--copy-unsafe-links", "-k", "--copy-dirlinks"} else "read"
-        *sources, target = self._operands if len(self._operands) > 1 else (*self._operands, "")
-        self._made.uses += [Use(kind, one, "source") for one in sources]
-        if not sources or not target:
-            return  # without a destination it lists
-        if any(option.startswith("--delete") or option == "--del" for option in self._seen):
-            self._made.uses.append(Use("delete", target, "--delete"))
-        whole = any(one.endswith("/") or posixpath.basename(one) in ("", ".", "..") for one in sources)
-        self._made.uses.append(Use("into", target, "destination", () if whole else tuple(posixpath.basename(one) for one in sources)))
-
-    def _copy(self) -> None:
-        operands, moves = list(self._operands), "--moves" in self._described.options
-        target = next((use for use in self._made.uses if use.why in ("option -t", "option --target-directory")), None)
-        if target is not None:
-            self._made.uses.remove(target)
-            destination = target.value
-        elif len(operands) >= 2:
-            destination = operands.pop()
-        else:
-            self._made.ask("it names no destination")
-            return
-        names = (
-            () if self._seen & {"-T", "--no-target-directory"} else tuple(posixpath.basename(one.rstrip("/")) or "." for one in operands)
-        )
-        if {"-s", "--symbolic"} & self._seen and self._described.options.get("-r") == "flags" and not {"-r", "--relative"} & self._seen:
-            self._made.uses += [Use("linked", one, destination) for one in operands]  # ln: what it says is read from where it lies
-            operands = []
-        self._made.uses += [Use("move" if moves else "read", one, "source") for one in operands]
-        self._made.uses.append(Use("into", destination, "destination", names))
-
 
 def _dashed(argv: tuple[str, ...], described: Description) -> tuple[str, ...]:
     """``tar czf A B`` as ``tar -c -z -f A B``: letters without a dash take their values from the words behind, in order."""
@@ -424,7 +336,7 @@ def _dashed(argv: tuple[str, ...], described: Description) -> tuple[str, ...]:
     left, made = list(argv[2:]), [argv[0]]
     for letter in argv[1]:
         made.append(f"-{letter}")
-        if described.options.get(f"-{letter}", "flags") != "flags" and left:
+        if described.options.get(f"-{letter}", "flags") not in ("flags", "contained") and left:
             made.append(left.pop(0))
     return (*made, *left)
 
@@ -440,97 +352,11 @@ def _assigned(operands: list[str], kinds: tuple[str, ...], made: Reading) -> Ite
             kind = kinds[len(kinds) - (len(operands) - at)]
         else:
             kind = kinds[star].rstrip("*")
-        if kind == "ask" or (kind == "format" and not operand.startswith("+")):
+        if kind == "database":
+            yield of_database(kind, operand)
+        elif kind == "ask" or (kind == "format" and not operand.startswith("+")):
             yield Use("ask", operand, "an argument that is not described")
         elif kind == "run":
             yield Use("run", operand, "an argument that is run")
         elif kind not in ("text", "format") and not (kind in ("read", "list", "maybe", "follow") and operand == "-"):
             yield Use(kind, operand, "argument")
-
-
-# find(1), EXPRESSION: how many words each takes. What is not here asks.
-_FIND_WORDS = {
-    **dict.fromkeys([
-        "-print", "-print0", "-ls", "-prune", "-quit", "-true", "-false", "-empty", "-nouser", "-nogroup", "-readable", "-writable",
-        "-executable", "-follow", "-a", "-and", "-o", "-or", "-not", "-daystart", "-depth", "-d", "-mount", "-xdev", "-noleaf", "-warn",
-        "-nowarn",
-        "(", ")", "!", ",", "-ignore_readdir_race", "-noignore_readdir_race", "-help", "--help", "-version",
-    ], 0),
-    **dict.fromkeys([
-        "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex", "-type", "-xtype", "-size", "-mtime",
-        "-mmin", "-atime", "-amin", "-ctime", "-cmin", "-maxdepth", "-mindepth", "-perm", "-user", "-group", "-uid", "-gid", "-links",
-        "-inum", "-lname", "-ilname", "-fstype", "-printf", "-regextype", "-used", "-context", "-newer", "-anewer", "-cnewer",
-        "-samefile",
-    ], 1),
-}  # fmt: skip
-
-
-def _find(words: tuple[str, ...], made: Reading) -> None:
-    at, places = 0, []
-    while at < len(words) and words[at] in ("-P", "-H", "-O1", "-O2", "-O3"):
-        at += 1
-    follows = False
-    while at < len(words) and words[at] in ("-L", "-P", "-H"):  # the last one holds
-        follows = words[at] == "-L"
-        at += 1
-    while at < len(words) and not words[at].startswith(("-", "(", "!")):
-        places.append(words[at])
-        at += 1
-    places = places or ["."]
-    made.words = made.places = tuple(places)
-    deepest = [words[spot + 1] for spot in range(at, len(words) - 1) if words[spot] == "-maxdepth"]
-    depth = int(deepest[-1]) if len(deepest) == 1 and re.fullmatch("[0-9]{1,4}", deepest[0]) else -1
-    follows = follows or "-follow" in words
-    made.way = _way(words[at:], follows, depth)
-    made.uses += [Use("read", place, "where it looks", way=replace(made.way, only="", shows=made.way.only or "*")) for place in places]
-    while at < len(words):
-        at = _find_word(words, at, places, made)
-
-
-def _way(words: tuple[str, ...], follows: bool, depth: int) -> Way:
-    """What an expression finds: names that each file must fit, and folders that are left out. Where there are others, all counts."""
-    rest, without = list(words), set[str]()
-    while len(rest) > 3 and rest[0] in ("-path", "-name") and rest[2] == "-prune" and rest[3] in ("-o", "-or"):
-        if left := re.fullmatch(r"\*/([\w.-]+)" if rest[0] == "-path" else r"([\w.-]+)", rest[1]):
-            without.add(left[1])
-        del rest[:4]
-    at = 0
-    while at < len(rest) - 2:
-        left = (
-            re.fullmatch(r"\*/([\w.-]+)/\*", rest[at + 2])
-            if rest[at] in ("!", "-not") and rest[at + 1] in ("-path", "-wholename")
-            else None
-        )
-        if rest[at + 1] in ("-path", "-wholename") and rest[at] in ("!", "-not") and (left or rest[at + 2] == "*/.*"):
-            without.add(left[1] if left else "*")
-            del rest[at : at + 3]
-        else:
-            at += 1
-    if {"-o", "-or", ",", "("} & set(rest):
-        return Way(follows, depth=depth)
-    named = [] if {"!", "-not"} & set(rest) else [rest[at + 1] for at in range(len(rest) - 1) if rest[at] == "-name"]
-    skips = frozenset({"hidden"} if "*" in without else ()) | frozenset({"git"} if ".git" in without else ())
-    return Way(follows, skips, frozenset(without - {"*", ".git"}), depth, named[0] if named else "")
-
-
-def _find_word(words: tuple[str, ...], at: int, places: list[str], made: Reading) -> int:
-    word = words[at]
-    if word in ("-exec", "-execdir", "-ok", "-okdir"):
-        made.places = made.places if word == "-exec" else ()  # elsewhere it runs in the folder of what it found
-        end = next((n for n in range(at + 1, len(words)) if words[n] == ";" or (words[n] == "+" and words[n - 1] == "{}")), len(words))
-        made.inners.append(words[at + 1 : end])
-        made.exact = False
-        return end + 1
-    if word == "-delete":
-        made.uses += [Use("delete", place, "-delete", way=Way(only=made.way.only)) for place in places]
-        return at + 1
-    if word in ("-fprint", "-fprint0", "-fls", "-fprintf"):
-        made.uses.append(Use("write", words[at + 1] if at + 1 < len(words) else "", word))
-        return at + (3 if word == "-fprintf" else 2)
-    takes = _FIND_WORDS.get(word)
-    if takes is None:
-        made.ask(f"find's {word} is not described", word)
-        return at + 1
-    if word in ("-newer", "-anewer", "-cnewer", "-samefile") and at + 1 < len(words):
-        made.uses.append(Use("list", words[at + 1], word))
-    return at + 1 + takes

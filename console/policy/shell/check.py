@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from console.domain.calls.permission import DangerClass, Verdict
-from console.policy.dangers import Danger, danger_of, danger_started
+from console.policy.dangers import ELSEWHERE, Danger, danger_of, danger_started
 from console.policy.files.paths import FileRules, Files, Once, absolute
 from console.policy.git.calls import Known, NothingKnown, judge_discard, judge_git, overrides
 from console.policy.rules.declared import Declared
@@ -30,8 +30,8 @@ from console.policy.rules.loading import Settings
 from console.policy.rules.mcp import McpRules
 from console.policy.rules.profiles import NOT_CONTAINED, PATTERN, WORK, Profile
 from console.policy.rules.rule import Rule, read_rule
-from console.policy.rules.verdicts import NO_RULE, Judgement, Part, Redirect, Step, denied, worst
-from console.policy.shell.argv import HERE, Reading, Use, read_argv
+from console.policy.rules.verdicts import DATABASE, NO_RULE, Judgement, Part, Redirect, Step, denied, worst
+from console.policy.shell.argv import read_argv
 from console.policy.shell.commands import CommandRules, Program, find_program
 from console.policy.shell.effects import UseRules
 from console.policy.shell.fronts import Started
@@ -39,6 +39,7 @@ from console.policy.shell.lexer import Refused, Target, check_text
 from console.policy.shell.lines import Simple, fed, simple_commands
 from console.policy.shell.moves import Moves
 from console.policy.shell.named_files import beyond, denied_reads, has_too_many, texts_in, written
+from console.policy.shell.operands import HERE, Reading, Use
 from console.policy.shell.plain import is_rewritten, why_not
 from console.policy.shell.programs import Catalogue, Description
 from console.policy.shell.workspace_programs import SHELLS, WorkspacePrograms, script_of
@@ -46,6 +47,7 @@ from console.policy.way import WHOLE, Way
 
 _WORDS = 20
 """Words of one command that are named where no description covers them."""
+_DROPS = "{} takes the variables away that keep what it runs from running others"
 _APPLETS = frozenset({"busybox", "toybox", "coreutils"})
 
 
@@ -141,7 +143,7 @@ class ShellJudge:
         for at, simple in enumerate(simples):
             parts += moves.joined(simple, _source(text, simple))
             if simple.argv[0] == "cd":
-                parts += moves.moved(simple, simples[at + 1].joined if at + 1 < len(simples) else "")
+                parts += moves.moved(simple, simples[at + 1 : at + 2], self._work.expanded(simple.words[1:], place.cwd))
                 before = before or simple.joined
                 continue
             # No step of its own is made of ``cd DIR &&``: what comes after it follows what came before it.
@@ -181,6 +183,7 @@ class ShellJudge:
         if not plain.fits(frozenset(others)):
             return None
         why = "each listed name lies below the folders that were judged"
+        parts = _of_others(parts) if plain.names_others else parts
         parts += [Part(text[:200], Verdict.ASK, PATTERN, "parse", why)] if plain.lists else []
         parts += [_sourced(path, place, self._files, self._policy.settings.workspace) for path in plain.sourced]
         return worst(parts)
@@ -206,7 +209,7 @@ class ShellJudge:
         if (rule := asked) and not (own.rule == WORK and _only_tells(argv, program)):
             parts.insert(0, _asked(rule.text, shown, _danger(self._policy.named, argv, program, started.verb or reading.verb, place)))
         if danger := _danger(self._policy.dangers, argv, program, started.verb or reading.verb, place):
-            parts.append(Part(shown, Verdict.ASK, f"danger: {danger.name}", "danger", danger.words_first, danger=danger.kind))
+            parts.append(Part(shown, Verdict.ASK, danger.rule, "danger", danger.words_first, danger=danger.kind))
         parts += self._used(reading, described, place)
         if "git" in program.names and program.path:
             folder, home = absolute(reading.base or ".", place.cwd), self._policy.settings.workspace
@@ -221,9 +224,8 @@ class ShellJudge:
             parts += [part for text in texts_in(argv) if place.texts < TEXTS for part in _perhaps_run(self._text(text, deeper).parts)]
         parts += self._of_started(started, own, place)
         if reading.drops and self._steps.environment(argv, program, place.cwd, place.depth):
-            why = f"{program.name} takes the variables away that keep what it runs from running others"
-            parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", why))
-        return parts, program
+            parts.append(Part(shown, Verdict.ASK, NO_RULE, "program", _DROPS.format(program.name)))
+        return (_of_others(parts) if any(map(ELSEWHERE.search, argv)) else parts), program
 
     def _named(self, argv: tuple[str, ...], program: Program, described: Description, reading: Reading, place: Place) -> list[Part]:
         """What its words name: commands that it runs, and files where no description says of each word what it is."""
@@ -372,6 +374,11 @@ def _by_rule(rule: Rule, program: Program, described: Description, reading: Read
     if reading.inners and not reading.exact:
         return Part(shown, Verdict.ASK, rule.text, "program", f"{program.name} gives a command unknown arguments")
     return Part(shown, Verdict.ALLOW, rule.text, "program", "allowed by rule")
+
+
+def _of_others(parts: list[Part]) -> list[Part]:
+    """The same where a database elsewhere is named, or one that others use: a person is asked."""
+    return [replace(part, rule=NO_RULE) if part.rule == DATABASE else part for part in parts]
 
 
 def _joined(uses: list[Use]) -> list[Use]:

@@ -12,8 +12,8 @@ from console.policy.git.index import index_of
 from console.policy.git.repository import repository_of
 from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
-from console.policy.rules.verdicts import NO_RULE, RUN_BY_OPTION, Part, no_looser_than, worst
-from console.policy.shell.argv import Use
+from console.policy.rules.verdicts import DATABASE, IN_SANDBOX, NO_RULE, RUN_BY_OPTION, Part, no_looser_than, worst
+from console.policy.shell.operands import Use
 from console.policy.tools.patches import targets_of
 from console.policy.way import Way
 
@@ -68,6 +68,8 @@ class UseRules:
                 return self._remote(use.value, cwd)
             case "package":
                 return self._package(use.value)
+            case "contained" | "sql":
+                return Part(use.value, Verdict.ASK, DATABASE if use.kind == "sql" else IN_SANDBOX, "options", use.why)
             case "run":
                 return Part(use.value, Verdict.DENY, RUN_BY_OPTION, "options", use.why)
             case _:

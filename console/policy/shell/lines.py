@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import tree_sitter
@@ -222,14 +222,14 @@ def _byte_offsets(text: str) -> list[int]:
     return offsets
 
 
-def substitutions(text: str) -> list[tuple[int, int]]:
-    """Where the outermost ``$(...)`` and ``<(...)`` of a text stand, in order, by the second reader."""
+def substitutions(text: str, kinds: Collection[str] = ("command_substitution", "process_substitution")) -> list[tuple[int, int]]:
+    """Where the outermost ``$(...)`` and ``<(...)`` of a text stand, or other nodes, in order, by the second reader."""
     data = text.encode("utf-8", "surrogateescape")
     found: list[tuple[int, int]] = []
     pending = [_parser().parse(data).root_node]
     while pending:
         node = pending.pop()
-        if node.type in ("command_substitution", "process_substitution"):  # in a string it may take a blank in
+        if node.type in kinds:  # in a string it may take a blank in
             written = data[node.start_byte : node.end_byte]
             found.append((node.end_byte - len(written.lstrip()), node.end_byte))
         else:

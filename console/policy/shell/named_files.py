@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from console.domain.calls.permission import Verdict
 from console.policy.files.paths import Files, absolute
 from console.policy.rules.verdicts import NO_RULE, Part
-from console.policy.shell.argv import Use
 from console.policy.shell.effects import UseRules
+from console.policy.shell.operands import Use
 
 _OUTPUT = re.compile(
     r"(?:-o|--?out[a-z-]*|--[a-z-]+-out(?:put)?|--output[a-z-]*|--write|--in-place|--destination|--junit-?xml|--basetemp|--?coverprofile)\Z"

@@ -10,41 +10,32 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
+from console.policy.dangers import ELSEWHERE
+from console.policy.shell.arithmetic import are_numbers, computed
 from console.policy.shell.lines import is_built_of
 from console.policy.shell.substituted import Substituted
+from console.policy.shell.tokens import CLOSES, OPENS, TOKENS_MAX, bare, begun_at, cut_tokens, is_end
 
-_ITEMS_MAX, _TOKENS_MAX = 20, 4000
+_ITEMS_MAX = 20
 _LITERAL = re.compile(
     r"(?P<before>[^'\"\\`$<>(){}#\n]*)\"\$\(cat <<'(?P<end>[A-Z_]{1,20})'\n(?P<text>.*?\n)(?P=end)\n *\)\"(?P<after>.*)\Z", re.DOTALL
 )
 """``"$(cat <<'EOF' ...)"`` is a literal text, since the end is quoted (bash(1), Here Documents). No quote is open before it."""
-_TOKEN = re.compile(
-    r"""(?P<blank>[ \t]+(?:\\\n[ \t]*(?=[^\s#\\]))*)
-    | (?P<here><<(?P<tabs>-?)(?!<)[ \t]*(?:'(?P<quoted>\w+)'|"(?P<double>\w+)"|\\(?P<escaped>\w+)|(?P<bare>\w+))(?=[ \t\n;|&)<>]))
-    | (?P<string><<<[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+=:,-]+)(?=[ \t\n;|&)]|\Z))
-    | (?P<redirect>[0-9]?(?:&>>|&>|>>|>\||>&|<&|<(?![<(>])|>(?!\()))
-    | (?P<end>&&|\|\||\|&|[()]|[;|&\n](?!;))
-    | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\[^\n]|\$(?!\())*"|\\[^\n]|\$'(?:[^'\\]|\\[tn\\])*'
-    |\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?![('"\[])|[^\s'"\\`$;|&()<>])+)""",
-    re.VERBOSE | re.DOTALL,
-)
-_ANSI = re.compile(r"(?P<ansi>\$'(?:[^'\\]|\\[tn\\])*')|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
-_BRACES = re.compile(r"((?![A-Za-z_]\w*=)[\w./@%+:=-]*)\{([\w./@%+:=-]+(?:,[\w./@%+:=-]+)+)\}([\w./@%+:=*-]*)")
 _NODES = frozenset({
     "ansi_c_string", "subscript",
     "for_statement", "if_statement", "elif_clause", "else_clause", "while_statement", "compound_statement", "subshell", "do_group",
     "variable_name", "variable_assignment", "declaration_command", "test_command", "negated_command", "simple_expansion",
     "special_variable_name", "expansion", "brace_expression", "command_substitution", "unary_expression", "binary_expression",
     "test_operator", "process_substitution", "herestring_redirect", "heredoc_redirect", "heredoc_start", "heredoc_body", "heredoc_content",
-    "heredoc_end",
+    "heredoc_end", "case_statement", "case_item", "extglob_pattern",
 })  # fmt: skip
 """What the second reader may find (tree-sitter-bash, node types) beside what simple commands are made of."""
 _VALUE = r"(?:'[^']*'|\"[^\"$`\\]*\"|[^\s'\"$`\\;|&<>()])*"
 _ASSIGNED = re.compile(rf"([A-Za-z_]\w*)=({_VALUE})\Z")
 _PLAIN = re.compile(r"[\w./@%+=:,-]+\Z")
 _PATTERN = re.compile(r"[\w./@%+=:,*?\[\]-]+\Z")
-_OPENS, _CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
 _BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue", "jobs"})
 """They run no program, and what comes after them is judged as if it ran."""
 _READ_NO_VARIABLE = frozenset({"echo", "printf", "test", "true", "false", "pwd"})
@@ -56,13 +47,14 @@ _SHOWN = re.compile(
 _HARMLESS = re.compile(
     r"(?:(?!(?:cd|f|man|mail|module_)?path\b|home\b|ifs\b|prompt\b|shell\b|argv\b|cwd\b|status\b|\w*proxy\b)[a-z][a-z0-9_]{0,11}|[A-Z]|FOO)=.*"
     r"|(?:CI|DEBUG|VERBOSE|TZ|LANG|LANGUAGE|LC_[A-Z]+|COLUMNS|LINES|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|PORT)="
-    r"(?:\w[\w+@-]*(?:[./:,]\w[\w+@-]*)*)?|GIT_PAGER=cat"
+    r"(?:\w[\w+@-]*(?:[./:,]\w[\w+@-]*)*)?|GIT_(?:PAGER=cat|(?:SEQUENCE_)?EDITOR=(?:true|:|cat))"
+    r"|(?:PG(?:USER|PASSWORD|DATABASE|PORT)|MYSQL_PWD|REDISCLI_AUTH)=[\w.-]*|PGHOST=(?:localhost|127\.0\.0\.1)"
     r"|(?:VERSION|BRANCH|COMMIT|SHA|HASH|FILES?|OUT|OUTPUT|RESULTS?|COUNT|TAG|NAME|DATE|NUM|TOTAL|LINE|STATUS|CODE|START|END|MSG|MESSAGE|TEXT"
     r"|SIZE|SRC|DEST|DST|TARGET|LOG|(?:[A-Z]+_)?PID|(?:[A-Z]+_)?EXIT(?:_CODE)?|RC|TMP|WORK|PKG)=.*",
     re.ASCII | re.DOTALL,
 )
 """Variables that name no file, program or host to the programs that are described (environ(7) and their manuals)."""
-_NUMBER = re.compile(r"\$\(nproc\)")
+_NUMBER = re.compile(r"\$\((?:nproc|date \+%s)\)")
 _OF_SHELL = re.compile(
     r"BASH\w*|CDPATH|ENV|EXECIGNORE|GLOB\w+|HOME|IFS|OLDPWD|PWD|POSIXLY_CORRECT|PROMPT_\w+|PS[0-4]|SHELLOPTS|_|[a-z]*path|ifs|home"
 )
@@ -72,6 +64,8 @@ _OWN_JOB = re.compile(r"%[\d%+-]?|\$!|\"\$!\"")
 _MOVES = frozenset({"cd", "pushd", "popd", "chdir"})
 _UNKNOWN = "${99}"
 """What stands for a name with blanks in it, perhaps: it may be shown, and in all other places it asks. No text can set this variable."""
+
+_COMPUTED = re.compile(r"([A-Za-z_]\w*)=(\"?)\$\{99\}\2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +84,8 @@ class Plain:
     changed: frozenset[str] = frozenset()
     """Programs that get such a variable for themselves alone; ``same``: those that get none."""
     same: frozenset[str] = frozenset()
+    names_others: bool = False
+    """A variable names another machine, or what others use."""
     groups: tuple[str, ...] = ()
     """Subshells that work in folders of their own: each begins where the text begins."""
 
@@ -107,9 +103,11 @@ def plainer(text: str) -> Plain | None:
         if found["end"] in found["text"]:  # it may end there, as one of the versions of bash reads it
             return None
         return Plain(f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", is_literal=True)
-    substituted, given = Substituted(_tokens), _NUMBER.sub("1", text)
-    tokens = substituted.tokens(given) if is_built_of(given, _NODES) else None
-    valued = _with_values(tokens, substituted.unknown) if tokens is not None else None
+    substituted, counted = Substituted(cut_tokens), computed(_NUMBER.sub("1", text), _UNKNOWN)
+    tokens = substituted.tokens(counted[0]) if counted is not None and is_built_of(counted[0], _NODES) else None
+    if tokens is None or counted is None or not are_numbers(counted[1], tokens, _UNKNOWN):
+        return None
+    valued = _with_values(tokens, substituted.unknown, counted[1])
     looped = _without_loops(valued) if valued is not None else None
     if looped is None:
         return None
@@ -133,72 +131,16 @@ def is_rewritten(argv: tuple[str, ...]) -> bool:
     return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type", "xargs", "pushd", "popd", "history", "ulimit")
 
 
-def _tokens(text: str) -> list[str] | None:
-    """Words, redirects and operators as they are written, without here-documents and comments."""
-    found, at, ends = list[str](), 0, list[tuple[str, bool, str]]()
-    while at < len(text):
-        if text.startswith(("((", "))"), at):  # arithmetic
-            return None
-        if text[at] == "#" and (at == 0 or text[at - 1] in " \t\n;&|("):
-            stop = text.find("\n", at)
-            at = len(text) if stop < 0 else stop
-            continue
-        token = _TOKEN.match(text, at)
-        if token is None or _is_odd(token, text[at - 1 : at], bool(ends)):
-            return None
-        at = token.end()
-        if token["here"]:
-            quoted = token["quoted"] or token["double"] or token["escaped"]
-            ends.append((quoted or token["bare"], bool(quoted), "\\t*" if token["tabs"] else ""))
-        elif not token["blank"] and not token["string"]:
-            found += _braced(_ANSI.sub(_decoded, token.group()) if "$'" in token.group() else token.group())
-        if token["end"] == "\n":
-            for end, is_quoted, tabs in ends:
-                body = re.compile(rf"(?P<body>(?:.*\n)*?){tabs}{end}(?:\n|\Z)").match(text, at)
-                if body is None or (not is_quoted and re.search(r"[$`\\]", re.sub(r"\\[$`\\]", "", body["body"]))):
-                    return None
-                at = body.end()
-            ends = []
-    return found if not ends and len(found) <= _TOKENS_MAX else None
-
-
-def _decoded(piece: re.Match[str]) -> str:
-    """``$'a\\tb'`` as a plain string (bash(1), QUOTING); other pieces of a word as they are."""
-    signs = {"\\t": "\t", "\\n": "\n", "\\\\": "\\"}
-    return re.sub(r"\\[tn\\]", lambda sign: signs[sign.group()], piece.group()[1:]) if piece["ansi"] else piece.group()
-
-
-def _braced(word: str) -> list[str]:
-    """The words that ``a{b,c}d`` stands for (bash(1), Brace Expansion); any other word as it is."""
-    found = _BRACES.fullmatch(word)
-    return [word] if found is None else [f"{found[1]}{one}{found[3]}" for one in found[2].split(",")]
-
-
-def _is_odd(token: re.Match[str], before: str, is_here: bool) -> bool:
-    """A descriptor by a name, what would be a comment in one line, or a word over lines before a here-document begins."""
-    word = token.group()
-    return bool(token["redirect"] and before == "}") or word.startswith("#") or (is_here and "\n" in word[1:])
-
-
-def _is_end(token: str) -> bool:
-    return token in ("&&", "||", "|&", ";", "|", "&", "\n")
-
-
-def _begun(tokens: list[str]) -> list[bool]:
-    """Of each token whether it is at the place of a command's name."""
-    made = list[bool]()
-    for at in range(len(tokens)):
-        made.append(at == 0 or _is_end(tokens[at - 1]) or (tokens[at - 1] in _OPENS and made[at - 1]))
-    return made
-
-
-def _with_values(tokens: list[str], unknown: set[str]) -> list[str] | None:
+def _with_values(tokens: list[str], unknown: set[str], numbers: frozenset[str]) -> list[str] | None:
     """The same with its own variables as what they hold, where that is certain; what a command printed is shown or compared at most."""
-    begun, made, command = _begun(tokens), list[str](), ""
-    has_moves = any(_bare(token) in _MOVES for token in tokens)
-    values: dict[str, str | None] = {"PWD": ".", _UNKNOWN[2:-1]: None}
+    begun, made, command = begun_at(tokens), list[str](), ""
+    has_moves = any(bare(token) in _MOVES for token in tokens)
+    values: dict[str, str | None] = {"PWD": ".", **dict.fromkeys((_UNKNOWN[2:-1], *numbers))}
     for at, token in enumerate(tokens):
-        command, word = _bare(token) if begun[at] else command, token
+        command, word = bare(token) if begun[at] else command, token
+        if begun[at] and (number := _COMPUTED.fullmatch(token)):
+            unknown.add(number[1])
+            word = f"{number[1]}=1"
         is_shown = command in ("echo", "printf", "test", "[", "[[") and not (at and re.search(r"[<>|&]\Z", tokens[at - 1]))
         for name, value in values.items():
             if "$" not in word or (value is None and not is_shown) or not re.search(rf"\$(?:{name}(?!\w)|\{{{name}\}})", word):
@@ -209,8 +151,8 @@ def _with_values(tokens: list[str], unknown: set[str]) -> list[str] | None:
             word = put
         made.append(word)
         assigned = _ASSIGNED.match(word) if begun[at] or tokens[at - 1 : at] == ["export"] else None
-        if assigned is not None and _is_set_once(tokens, begun, at, assigned[1]):
-            value = _bare(assigned[2])
+        if assigned is not None and assigned[1] not in numbers and _is_set_once(tokens, begun, at, assigned[1]):
+            value = bare(assigned[2])
             is_known = assigned[1] not in unknown and _PLAIN.match(value) is not None and not (has_moves and word != token)
             values[assigned[1]] = value if is_known else None
     return made
@@ -219,23 +161,23 @@ def _with_values(tokens: list[str], unknown: set[str]) -> list[str] | None:
 def _is_set_once(tokens: list[str], begun: list[bool], at: int, name: str) -> bool:
     """Whether a variable is set here for certain, for all that comes after it, and nowhere else."""
     sets = re.compile(rf"{name}(?:\Z|\+?=|\[)")
-    is_inside = any(tokens[n] in _OPENS | {"for"} and begun[n] for n in range(at))
-    joins = [token for token in tokens[:at] if _is_end(token)][-1:]
-    after = {token for token in tokens[at:] if _is_end(token)}
+    is_inside = any(tokens[n] in OPENS | {"for"} and begun[n] for n in range(at))
+    joins = [token for token in tokens[:at] if is_end(token)][-1:]
+    after = {token for token in tokens[at:] if is_end(token)}
     is_reached = joins in ([], [";"], ["\n"]) or (joins == ["&&"] and not after & {";", "\n", "||", "&"})
     is_alone = tokens[at + 1 : at + 2] in ([], [";"], ["\n"], ["&&"])
-    return is_alone and is_reached and not is_inside and sum(sets.match(_bare(token)) is not None for token in tokens) == 1
+    return is_alone and is_reached and not is_inside and sum(sets.match(bare(token)) is not None for token in tokens) == 1
 
 
 def _without_groups(tokens: list[str]) -> tuple[list[str], tuple[str, ...]]:
     """The same with ``true`` for each subshell that works in another folder, and these subshells, where no ``cd`` stands before them."""
-    begun, made, groups, at = _begun(tokens), list[str](), list[str](), 0
+    begun, made, groups, at = begun_at(tokens), list[str](), list[str](), 0
     is_whole = tokens[:1] == ["("] and _closing(tokens, 0) == len(tokens) - 1
     while at < len(tokens) and not is_whole:
         end = _closing(tokens, at) if tokens[at] == "(" and begun[at] else 0
-        if _bare(tokens[at]) in _MOVES:
+        if bare(tokens[at]) in _MOVES:
             break
-        if end and any(_bare(token) in _MOVES for token in tokens[at:end]):
+        if end and any(bare(token) in _MOVES for token in tokens[at:end]):
             groups.append(_written(tokens[at + 1 : end]))
             made.append("true")
             at = end + 1
@@ -258,12 +200,12 @@ def _closing(tokens: list[str], at: int) -> int:
 def _without_loops(tokens: list[str]) -> list[str] | None:
     """The same with the body of each ``for`` once for each word, the innermost first; None: what it goes over is not certain."""
     while True:
-        begun = _begun(tokens)
+        begun = begun_at(tokens)
         heads = [at for at, begins in enumerate(begun) if begins and tokens[at] == "for"]
         if not heads:
             return tokens
         unrolled = _unrolled(tokens, begun, heads[-1])
-        if unrolled is None or len(unrolled) > _TOKENS_MAX:
+        if unrolled is None or len(unrolled) > TOKENS_MAX:
             return None
         tokens = unrolled
 
@@ -273,17 +215,18 @@ def _unrolled(tokens: list[str], begun: list[bool], at: int) -> list[str] | None
     done = next((n for n in range(do, len(tokens)) if tokens[n] == "done" and begun[n]), 0)
     if not do or not done or tokens[at + 2 : at + 3] != ["in"] or not _is_only_read(tokens, begun, at, done):
         return None
-    items = [item for token in tokens[at + 3 : do] if not _is_end(token) for item in _items(token)]
+    items = [item for token in tokens[at + 3 : do] if not is_end(token) for item in _items(token)]
     if not items or len(items) > _ITEMS_MAX or "" in items:
         return None
     bodies = list[str]()
     for item in items:
-        for token in tokens[do + 1 : done]:
-            put = _put(token, tokens[at + 1], item)
+        for before, token in pairwise(tokens[do:done]):
+            is_moved = before == "cd" and token == f'"${tokens[at + 1]}"'  # each of the names, whichever it is, is one folder
+            put = item if is_moved else _put(token, tokens[at + 1], item)
             if put is None:
                 return None
             bodies.append(put)
-        bodies += [] if _is_end(bodies[-1]) else [";"]
+        bodies += [] if is_end(bodies[-1]) else [";"]
     return [*tokens[:at], "{", *bodies, "}", *tokens[done + 1 :]]
 
 
@@ -296,13 +239,8 @@ def _is_only_read(tokens: list[str], begun: list[bool], at: int, done: int) -> b
         elif begun[n] and tokens[n] == "done" and around:
             around.pop()
     sets = re.compile(rf"{name}(?:\Z|\+?=|\[)")
-    is_set = any(sets.match(_bare(token)) for token in tokens[at + 2 : done])
+    is_set = any(sets.match(bare(token)) for token in tokens[at + 2 : done])
     return bool(_HARMLESS.fullmatch(f"{name}=")) and name not in around and not is_set
-
-
-def _bare(token: str) -> str:
-    """A word without quotes, at whichever places they stand."""
-    return re.sub(r"['\"\\]", "", token)
 
 
 def _items(token: str) -> list[str]:
@@ -349,6 +287,7 @@ class _Statements:
     sourced: list[str] = field(default_factory=list)
     changed: set[str] = field(default_factory=set)
     same: set[str] = field(default_factory=set)
+    names_others: bool = False
     is_without: bool = False
     """A command that runs no program was left out."""
 
@@ -358,7 +297,7 @@ class _Statements:
         if self._is_moved_inside():
             return None  # where it works after the group is not where the group worked
         for token in [*self._flat(), ";"]:
-            if not _is_end(token):
+            if not is_end(token):
                 made.append(token)
                 continue
             kept = self._kept(made)
@@ -372,36 +311,41 @@ class _Statements:
         ended = [joined] if joined == "&" and commands else []
         text = " ".join([*commands, *ended]) or ("true" if self.is_without else "")
         changed, same = frozenset(self.changed), frozenset(self.same)
-        return Plain(text, changes=bool(self.names), sourced=tuple(self.sourced), changed=changed, same=same) if text else None
+        sourced = tuple(self.sourced)
+        return (
+            Plain(text, changes=bool(self.names), sourced=sourced, changed=changed, same=same, names_others=self.names_others)
+            if text
+            else None
+        )
 
     def _is_moved_inside(self) -> bool:
         """A ``cd`` stands behind the beginning of a group, and where that leads is not certain: in a loop, a pipe, or behind ``!``."""
-        begun = [at for at, begins in enumerate(_begun(self.tokens)) if begins]
-        groups = [at for at in begun if self.tokens[at] in _OPENS]
-        moves = [at for at, token in enumerate(self.tokens) if _bare(token) in _MOVES]
+        begun = [at for at, begins in enumerate(begun_at(self.tokens)) if begins]
+        groups = [at for at in begun if self.tokens[at] in OPENS]
+        moves = [at for at, token in enumerate(self.tokens) if bare(token) in _MOVES]
         is_whole = groups == [0] and self.tokens[0] in ("(", "{") and self.tokens[-1] in (")", "}")
         if not groups or not moves or moves[-1] < groups[0] or is_whole:
             return False
         pipes = {"|", "|&", "&"}
         is_piped = any(self.tokens[at - 1] in pipes for at in groups if at) or any(
-            token in _CLOSES and self.tokens[at + 1 : at + 2] and self.tokens[at + 1] in pipes for at, token in enumerate(self.tokens)
+            token in CLOSES and self.tokens[at + 1 : at + 2] and self.tokens[at + 1] in pipes for at, token in enumerate(self.tokens)
         )
         return is_piped or any(self.tokens[at] in ("while", "until", "do", "!", "(") for at in groups)
 
     def _flat(self) -> list[str]:
         """Without the words of conditions, loops and groups. What ends one ends its last command, so that a redirect finds it."""
         flat, is_behind = list[str](), False
-        has_moves = any(_bare(token) in _MOVES for token in self.tokens)
-        for token, begins in zip(self.tokens, _begun(self.tokens), strict=True):
+        has_moves = any(bare(token) in _MOVES for token in self.tokens)
+        for token, begins in zip(self.tokens, begun_at(self.tokens), strict=True):
             # What follows a group with a ``cd`` in it runs wherever that led: it is joined as what runs in any case.
-            token, is_behind = (";" if is_behind and token in ("&&", "||") else token), is_behind and not _is_end(token)
-            if token in _CLOSES and (token == ")" or begins):
+            token, is_behind = (";" if is_behind and token in ("&&", "||") else token), is_behind and not is_end(token)
+            if token in CLOSES and (token == ")" or begins):
                 is_behind = has_moves
-                while flat and _is_end(flat[-1]):
+                while flat and is_end(flat[-1]):
                     flat.pop()
-            elif not (token in _OPENS and begins):
+            elif not (token in OPENS and begins):
                 flat.append(token)
-            elif flat and not _is_end(flat[-1]):
+            elif flat and not is_end(flat[-1]):
                 flat.append(";")
         return flat
 
@@ -410,7 +354,7 @@ class _Statements:
         before = list(self.names)
         kept = self._left(words)
         if kept and words[:1] != ["export"]:
-            name = _bare(kept[0]).rpartition("/")[2]
+            name = bare(kept[0]).rpartition("/")[2]
             (self.changed if len(self.names) > len(before) else self.same).add(name)
             self.names = before
         return kept
@@ -427,12 +371,12 @@ class _Statements:
             return ["true"]
         if words[:1] == ["env"] and len(words) > 1 and _ASSIGNED.match(words[1]):
             # A program of the name ``cd`` moves nothing.
-            return None if _MOVES & {*map(_bare, words)} else self._left(words[1:])
+            return None if _MOVES & {*map(bare, words)} else self._left(words[1:])
         if words[:1] == ["export"]:
             return self._exported(words[1:])
         if words[:1] in (["."], ["source"]):
             self.sourced += words[1:]
-            return [] if len(words) == 2 and _PLAIN.match(words[1]) and not _MOVES & {*map(_bare, self.tokens)} else None
+            return [] if len(words) == 2 and _PLAIN.match(words[1]) and not _MOVES & {*map(bare, self.tokens)} else None
         return _simple(words)
 
     def _is_own_job(self, word: str) -> bool:
@@ -448,7 +392,8 @@ class _Statements:
     def _is_set(self, word: str) -> bool:
         """Notes a variable that programs may read; False: the shell itself reads it."""
         name, _, value = word.partition("=")
-        is_harmless = _HARMLESS.fullmatch(f"{name}={_bare(value)}") is not None
+        self.names_others = self.names_others or ELSEWHERE.search(f"{name}={bare(value)}") is not None
+        is_harmless = _HARMLESS.fullmatch(f"{name}={bare(value)}") is not None
         self.names += [] if is_harmless else [name]
         return is_harmless or _OF_SHELL.fullmatch(name) is None
 

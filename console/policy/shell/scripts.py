@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from console.policy.tools.sql import read_sql
+
 _FLAGS = re.compile(r"[gpiI0-9]*")
 _ADDRESS = re.compile(r"(?:\d+(?:~\d+)?|\$)(?:\s*,\s*(?:[+~]?\d+|\$))?")
 _BRACKET = re.compile(r"\[\^?\]?(?:\[:[a-z]+:\]|[^\[\]\n])*\]")
@@ -15,6 +17,11 @@ _AWK_WORDS = re.compile(
 )
 
 
+_DESCRIBES = re.compile(r"\\(?:d[a-zA-Z]{0,3}|l|z|conninfo)\+?(?:\s+[\w.*]+)?\s*", re.ASCII)
+"""Commands of psql that list what there is."""
+_OF_CLIENT = re.compile(
+    r"(?im)(?:\A|[\n;])\s*(?:system|source|tee|notee|pager|nopager|edit|delimiter|print|prompt|rehash|connect|query_attributes)\b"
+)
 _COMPARED = re.compile(r"\s*(?:!?\$?\w+\s*[<>=!]=?\s*\d+(?:\s*&&\s*)?)+(?=\s*(?:\{|\Z))", re.ASCII)
 """Numbers that are compared before the first action: nothing is written there (POSIX awk, Patterns)."""
 
@@ -39,6 +46,18 @@ def _without_comparisons(script: str) -> str:
     parted = [one.partition("print") for one in statements]
     kept = "".join(before.replace(">", "") + printed + behind for before, printed, behind in parted)
     return kept if re.search(r"[|@`]|>>", plain) is None else script
+
+
+def sql_trouble(text: str) -> str:
+    """Why a statement is not certain to only read; empty when it does.
+
+    Clients of databases have commands of their own: behind a backslash, or at the beginning of a line (psql(1), mysql(1)).
+    """
+    if _DESCRIBES.fullmatch(text):
+        return ""
+    if "\\" in text or _OF_CLIENT.search(text):
+        return "the client of the database may run it as a command of its own"
+    return f"it may change what the database holds: {why}" if (why := read_sql(text).writes) else ""
 
 
 def jq_trouble(script: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from console.policy.shell import listed
 from console.policy.shell.lines import substitutions
+from console.policy.shell.tokens import bare
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """No text that is read holds these; a number between them stands for a substitution."""
@@ -76,7 +77,7 @@ class Substituted:
             self._depth -= 1
             if tokens and tokens[0] == "<":
                 tokens = ["cat", *tokens]
-            if not tokens or any(_bare(token) in _MOVES for token in tokens) or any(token in _READS for token in _commands(tokens)):
+            if not tokens or any(bare(token) in _MOVES for token in tokens) or any(token in _READS for token in _commands(tokens)):
                 return None
             mark = f"{_OPEN}{len(self._inners)}{_CLOSE}"
             self._inners[mark] = (text[start] == "<", tokens)
@@ -134,7 +135,7 @@ class Substituted:
         variable = re.compile(rf"\$(?:(?:{name})(?!\w)|\{{(?:{name})\}})")
         made, command = list[str](), list[str]()
         for token in [*tokens, *([] if tokens and tokens[-1] in _ENDS else [";"])]:
-            if token in _OPENS or token in ("(", ")") or re.match(rf"(?:{name})(?:\Z|\+?=|\[)", _bare(token)):
+            if token in _OPENS or token in ("(", ")") or re.match(rf"(?:{name})(?:\Z|\+?=|\[)", bare(token)):
                 return None
             if token not in _ENDS:
                 command.append(token)
@@ -155,7 +156,7 @@ class Substituted:
 
     def _command(self, words: list[str], made: list[str]) -> list[str] | None:
         """A command without marks; what it gets the output of is put in ``made``, before its pipeline."""
-        name = next((_bare(word) for word in words if not re.match(r"\w+=", word) and word not in _BEFORE), "")
+        name = next((bare(word) for word in words if not re.match(r"\w+=", word) and word not in _BEFORE), "")
         found = listed.finder(_pipeline(made[:-1])) if name == "xargs" and made[-1:] == ["|"] else None
         if name == "xargs" and made[-1:] == ["|"] and found is None and listed.shows(words):
             found = ["find", "."]  # whatever it is given is shown
@@ -242,12 +243,8 @@ def _end_of_string(text: str, at: int) -> int:
     return -1
 
 
-def _bare(token: str) -> str:
-    return re.sub(r"['\"\\]", "", token)
-
-
 def _commands(tokens: Sequence[str]) -> list[str]:
-    return [_bare(token) for before, token in zip(["", *tokens], tokens, strict=False) if not before or before in _ENDS | _BEFORE]
+    return [bare(token) for before, token in zip(["", *tokens], tokens, strict=False) if not before or before in _ENDS | _BEFORE]
 
 
 def _start(made: Sequence[str]) -> int:
@@ -276,5 +273,5 @@ def _shown(command: Sequence[str], variable: re.Pattern[str]) -> list[str] | Non
 
 def _whole(command: Sequence[str], variable: re.Pattern[str]) -> list[str] | None:
     """A command with ``{}`` for the variable, where that is a whole word wherever it stands."""
-    words = ["{}" if variable.fullmatch(_bare(word)) and "'" not in word else word for word in command]
+    words = ["{}" if variable.fullmatch(bare(word)) and "'" not in word else word for word in command]
     return None if any(variable.search(word) for word in words) else words

@@ -12,10 +12,10 @@ from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
 from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import Part
-from console.policy.shell.argv import Reading
 from console.policy.shell.commands import Program
 from console.policy.shell.fronts import Started, reaching, read_front
 from console.policy.shell.lexer import Word
+from console.policy.shell.operands import Reading
 from console.policy.shell.plain import Plain, plainer
 from console.policy.shell.programs import Catalogue
 from console.policy.way import WHOLE, Way

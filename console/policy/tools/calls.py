@@ -15,7 +15,7 @@ from console.policy.tools.words import words
 _READ = words(
     "get list search read fetch find describe show view count retrieve lookup check explain status inspect browse query select scan",
     "peek tail stat history info diff ping whoami ls cat top wait watch download monitor verify detect summarize analyze help doc",
-    "hget lrange scard hgetall mget keys key exists ttl aggregate sample recommend estimate preview",
+    "resolve hget lrange scard hgetall mget keys key exists ttl aggregate sample recommend estimate preview",
 )
 _NOUNS = words(
     "deploy deployment release rollout rollback refund charge payment pay transfer order email mail message draft query log post",
@@ -32,6 +32,15 @@ _DOES = words(
     "cordon expose attach detach import load save upload cleanup port hset del expire incr decr flush flushdb flushall sadd srem",
     "lpush rpush replace alter call place withdraw deposit open close change draft",
 )
+_BEGINS_READING = words("get list search read find describe show view query lookup retrieve resolve count inspect")
+_ENDS_READING = words("read list get search status info log diff show query")
+_ACTS = words("run exec execute invoke eval evaluate click type press tap fill drag hover navigate scroll")
+_NEVER_READS = words(
+    "url uri website webpage http link crawl scrape",
+    "secret credential password passwd token key apikey env environment cookie vault keychain keyring otp mnemonic wallet",
+    "1password onepassword bitwarden lastpass dashlane doppler infisical",
+)
+"""Words of tools that reach any host, or show secrets."""
 _DRAFTING = words("draft create update save write compose reply email")
 _STATEMENTS = words(
     "sql query execute exec run statement cypher select explain ddl dml",
@@ -67,6 +76,26 @@ def _with_statement(tool: Tool, argument: str, detail: str) -> Tool:
     action = "write" if statement.writes else "read"
     made = as_called(tool, action, tool.scopes | _of_data(statement), statement)
     return replace(made, kinds=("database",))
+
+
+def only_reads(tool: Tool) -> bool:
+    """Whether a call does nothing but read: by its statement, or by the name of the tool. What holds secrets never counts."""
+    if tool.kinds:
+        return tool.kinds == ("database",) and tool.statement is not None and not tool.statement.writes
+    if tool.is_listed:
+        return tool.action == "search"
+    server, *own = tool.name.removeprefix("mcp__").split("__")
+    if not tool.name.startswith("mcp__") or _NEVER_READS & {*words_of(tool.name), *re.split(r"[^a-z0-9]+", tool.name.lower())}:
+        return False
+    # A server's name may hold the separator too: each part may be the beginning of the tool's.
+    return bool(server and own) and all(_says_reading(words_of("__".join(own[at:]))) for at in range(len(own))) and _verb(tool) == "read"
+
+
+def _says_reading(told: tuple[str, ...]) -> bool:
+    """Whether the words of a tool's name begin, or end, with a verb that reads, and hold none that acts."""
+    begins = told[:1] and told[0] in _BEGINS_READING
+    ends = len(told) == 2 and told[1] in _ENDS_READING and told[0] not in _DOES
+    return bool(begins or ends) and not _ACTS & {*told[1:-1], *(told[-1:] if told[-1:] != ("run",) else ())}
 
 
 def danger_of(tool: Tool, tools: Tools) -> Kind | None:

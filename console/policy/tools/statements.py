@@ -44,7 +44,7 @@ STATEMENTS_MAX = 50
 def statement_of(argument: str, detail: str, *, takes_statements: bool) -> Statement | None:
     """All statements of a call, one after the other; None: it carries none."""
     try:
-        texts = list(_texts(argument, detail))
+        texts = list(texts_of(argument, detail))
     except OverflowError:
         return unknown("its input has more parts than are read")
     is_given = any(kind == "statement" for kind, _text in texts)
@@ -87,7 +87,7 @@ def _counts(kind: str, text: str, takes_statements: bool, is_given: bool) -> boo
     return bool(_BEGINS.match(text) or could_write(text))
 
 
-def _texts(argument: str, detail: str) -> Iterator[tuple[str, str]]:
+def texts_of(argument: str, detail: str) -> Iterator[tuple[str, str]]:
     """(``statement``, ``text``, ``value`` or ``member``, the text) of each text of a call."""
     for text in dict.fromkeys((argument, detail)):
         if not text.strip():

@@ -2,7 +2,8 @@
 
 import pytest
 
-from console.policy.shell.argv import Reading, read_argv
+from console.policy.shell.argv import read_argv
+from console.policy.shell.operands import Reading
 from tests.fakes.policy_world import catalogue
 
 
@@ -75,9 +76,6 @@ def test_what_arguments_do(line: str, found: list[tuple[str, str]]) -> None:
         "cat -Q a",
         "cat --bogus",
         "git bogus",
-        "tar xf a",
-        "tar -xf a",
-        "tail -f a",
         "find . -bogus",
         "sed 1e",
         "awk system()",
@@ -94,10 +92,7 @@ def test_what_arguments_do(line: str, found: list[tuple[str, str]]) -> None:
         "xxd -cols -s x",
         "column -n -s x",
         "strings @x",
-        "md5sum -c x",
         "tree -Po x y",
-        "unzip x",
-        "unzip x -l",
         "awk --assign 1 2 x",
         "git fetch",
         "wget --max-redirect=0 --max-redirect=9 -O x u",

@@ -6,8 +6,8 @@ from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules
 from console.policy.rules.declared import Declared
 from console.policy.rules.hosts import HostRules
-from console.policy.shell.argv import Use
 from console.policy.shell.effects import UseRules
+from console.policy.shell.operands import Use
 from tests.fakes.policy_disk import PolicyDisk
 from tests.fakes.policy_world import rules
 

@@ -25,7 +25,8 @@ def test_a_command_that_runs_for_its_output_is_never_lost(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("echo $(case x in x) rm a;; esac)", "echo $(ls # )\nrm a)", "echo $(cat <<E\n)\nE\nrm a)", "echo $((1+1))", "echo $(`rm a`)"),
+        "echo $(case x in x) rm a;; esac)",
+        *("echo $(ls # )\nrm a)", "echo $(cat <<E\n)\nE\nrm a)", "echo $((1+a[$(ls)]))", "echo $(`rm a`)"),
         *("echo $(echo '\ue0000\ue001')", "$(ls)", "$(ls) a", "sh -c $(ls)", "ls > $(cat a)", "rm <(ls)", "tee >(ls)"),
         "echo " + "$(ls)" * 20,
         *("echo $(echo $(echo $(echo $(echo $(ls)))))", "cat <<E\n$(ls)\nE", "cp a $(git rev-parse /etc/passwd)",),

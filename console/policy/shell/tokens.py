@@ -1,0 +1,150 @@
+"""Cut a text of the shell into words, redirects and operators, without here-documents, comments and the words of ``case``.
+
+What is not certain is not cut.
+"""
+
+from __future__ import annotations
+
+import re
+
+TOKENS_MAX = 4000
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t]+(?:\\\n[ \t]*(?=[^\s#\\]))*)
+    | (?P<here><<(?P<tabs>-?)(?!<)[ \t]*(?:'(?P<quoted>\w+)'|"(?P<double>\w+)"|\\(?P<escaped>\w+)|(?P<bare>\w+))(?=[ \t\n;|&)<>]))
+    | (?P<string><<<[ \t]*(?:'[^']*'|"[^"$`\\]*"|[\w./@%+=:,-]+)(?=[ \t\n;|&)]|\Z))
+    | (?P<redirect>[0-9]?(?:&>>|&>|>>|>\||>&|<&|<(?![<(>])|>(?!\()))
+    | (?P<end>&&|\|\||\|&|;;(?!&)|[()]|;(?![;&])|[|&\n](?!;))
+    | (?P<word>(?:'[^']*'|"(?:[^"\\`$]|\\[^\n]|\$(?!\())*"|\\[^\n]|\$'(?:[^'\\]|\\[tn\\])*'
+    |\$\(seq\ \d{1,4}(?:\ \d{1,4})?\)|\$(?![('"\[])|[^\s'"\\`$;|&()<>])+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ANSI = re.compile(r"(?P<ansi>\$'(?:[^'\\]|\\[tn\\])*')|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
+_BRACES = re.compile(r"((?![A-Za-z_]\w*=)[\w./@%+:=-]*)\{([\w./@%+:=-]+(?:,[\w./@%+:=-]+)+)\}([\w./@%+:=*-]*)")
+OPENS, CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
+_CHOSEN = re.compile(r"(?:[\w.*?\[\]/@%+:=,!^-]|'[^']*'|\"[^\"$`\\]*\"|\\[^\n])+")
+"""A pattern of ``case``, which is only compared (bash(1), Compound Commands)."""
+_COMPARED = re.compile(r"\$(?:\w+|[#?@*!]|\{\w+(?:[#%]{1,2}[^}$`]*|:?-[\w.-]*)?\})")
+
+
+def bare(token: str) -> str:
+    """A word without quotes, at whichever places they stand."""
+    return re.sub(r"['\"\\]", "", token)
+
+
+def cut_tokens(text: str) -> list[str] | None:
+    """Words, redirects and operators as they are written, without here-documents and comments."""
+    found, at, ends = list[str](), 0, list[tuple[str, bool, str]]()
+    while at < len(text):
+        if text.startswith(("((", "))"), at):  # arithmetic
+            return None
+        if text[at] == "#" and (at == 0 or text[at - 1] in " \t\n;&|("):
+            stop = text.find("\n", at)
+            at = len(text) if stop < 0 else stop
+            continue
+        token = _TOKEN.match(text, at)
+        if token is None or _is_odd(token, text[at - 1 : at], bool(ends)):
+            return None
+        at = token.end()
+        if token["here"]:
+            quoted = token["quoted"] or token["double"] or token["escaped"]
+            ends.append((quoted or token["bare"], bool(quoted), "\\t*" if token["tabs"] else ""))
+        elif not token["blank"] and not token["string"]:
+            found += _braced(_ANSI.sub(_decoded, token.group()) if "$'" in token.group() else token.group())
+        if token["end"] == "\n":
+            for end, is_quoted, tabs in ends:
+                body = re.compile(rf"(?P<body>(?:.*\n)*?){tabs}{end}(?:\n|\Z)").match(text, at)
+                if body is None or (not is_quoted and re.search(r"[$`\\]", re.sub(r"\\[$`\\]", "", body["body"]))):
+                    return None
+                at = body.end()
+            ends = []
+    return _without_cases(found) if not ends and len(found) <= TOKENS_MAX else None
+
+
+def _without_cases(tokens: list[str]) -> list[str] | None:
+    """The same with ``echo WORD; { ... }`` for each ``case``, and in it what each of its patterns leads to."""
+    made, at = list[str](), 0
+    while at < len(tokens):
+        if tokens[at] != "case" or not begun_at([*made, "case"])[-1]:
+            made.append(tokens[at])
+            at += 1
+        elif (found := _choices(tokens, at)) is None:
+            return None
+        else:
+            made += found[0]
+            at = found[1]
+    return made if ";;" not in made else None
+
+
+def _choices(tokens: list[str], at: int) -> tuple[list[str], int] | None:
+    """What stands for the ``case`` that begins there, and where it ends; None: something in it is not certain."""
+    if tokens[at + 2 : at + 3] != ["in"]:
+        return None
+    made, at = ["echo", _COMPARED.sub("x", tokens[at + 1]), ";", "{"], at + 3
+    while at < len(tokens):
+        if tokens[at] == "\n":
+            at += 1
+        elif tokens[at] == "esac":
+            return [*made, "true", ";", "}"], at + 1
+        elif (end := _chosen(tokens, at)) and (body := _choice(tokens, end)):
+            made += [*body[0], ";"]
+            at = body[1]
+        else:
+            return None
+    return None
+
+
+def _chosen(tokens: list[str], at: int) -> int:
+    """Behind the patterns that begin there; 0: they are not certain."""
+    at += tokens[at] == "("
+    end = next((n for n in range(at, len(tokens)) if tokens[n] == ")"), 0)
+    is_plain = all(_CHOSEN.fullmatch(word) if n % 2 == 0 else word == "|" for n, word in enumerate(tokens[at:end]))
+    return end + 1 if (end - at) % 2 and is_plain and "esac" not in tokens[at:end] else 0
+
+
+def _choice(tokens: list[str], at: int) -> tuple[list[str], int] | None:
+    """What is done behind a pattern, and where the next one begins."""
+    made = list[str]()
+    while at < len(tokens) and tokens[at] != ";;":
+        begins = begun_at([*made, tokens[at]])[-1]
+        if begins and tokens[at] == "esac":
+            break
+        inner = _choices(tokens, at) if begins and tokens[at] == "case" else ([tokens[at]], at + 1)
+        if inner is None:
+            return None
+        made += inner[0]
+        at = inner[1]
+    while made and is_end(made[-1]):
+        made.pop()
+    while made and is_end(made[0]):
+        made.pop(0)
+    return made or ["true"], at + (tokens[at : at + 1] == [";;"])
+
+
+def _decoded(piece: re.Match[str]) -> str:
+    """``$'a\\tb'`` as a plain string (bash(1), QUOTING); other pieces of a word as they are."""
+    signs = {"\\t": "\t", "\\n": "\n", "\\\\": "\\"}
+    return re.sub(r"\\[tn\\]", lambda sign: signs[sign.group()], piece.group()[1:]) if piece["ansi"] else piece.group()
+
+
+def _braced(word: str) -> list[str]:
+    """The words that ``a{b,c}d`` stands for (bash(1), Brace Expansion); any other word as it is."""
+    found = _BRACES.fullmatch(word)
+    return [word] if found is None else [f"{found[1]}{one}{found[3]}" for one in found[2].split(",")]
+
+
+def _is_odd(token: re.Match[str], before: str, is_here: bool) -> bool:
+    """A descriptor by a name, what would be a comment in one line, or a word over lines before a here-document begins."""
+    word = token.group()
+    return bool(token["redirect"] and before == "}") or word.startswith("#") or (is_here and "\n" in word[1:])
+
+
+def is_end(token: str) -> bool:
+    return token in ("&&", "||", "|&", ";", "|", "&", "\n")
+
+
+def begun_at(tokens: list[str]) -> list[bool]:
+    """Of each token whether it is at the place of a command's name."""
+    made = list[bool]()
+    for at in range(len(tokens)):
+        made.append(at == 0 or is_end(tokens[at - 1]) or (tokens[at - 1] in OPENS and made[at - 1]))
+    return made
