@@ -53,6 +53,7 @@ _LISTS: dict[str, Callable[[str | None], Iterable[_Known]]] = {
     "--agent ID": _agents,
     "--tree ID": _agents,
     "--parent ID": _agents,
+    "--again AGENT": _agents,
     "SESSION": _sessions,
     "--session ID": _sessions,
     "KILL": _kills,

@@ -108,7 +108,7 @@ PAGED = frozenset(
         *("fleet", "activity", "cost", "status", "doctor", "logs", "agent show", "receipt list", "receipt show", "mcp list", "hooks list"),
         *("approval list", "approval show", "approval grants", "budget list", "budget history", "network sandboxes", "network history"),
         *("allowlist list", "allowlist history", "policy rules", "policy sequences", "policy lint", "audit tail", "config show"),
-        *("rollback list", "rollback show", "session list", "session show", "agent output"),
+        *("rollback list", "rollback show", "session list", "session show", "agent output", "sandbox show"),
     )
 )
 """Verbs that only show something and ask nothing: a person reads what is longer than the screen in a pager."""
