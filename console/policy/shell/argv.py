@@ -25,6 +25,9 @@ _LOOKED_UP = re.compile(
 def read_argv(argv: tuple[str, ...], described: Description) -> Reading:
     """Reads ``argv[1:]``; never raises, what is unknown is a use that asks."""
     made = Reading()
+    if described.special == "echo":
+        made.words = argv[1:]
+        return made
     if described.special == "find":
         read_find(argv[1:], made)
         return made

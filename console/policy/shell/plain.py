@@ -16,7 +16,19 @@ from console.policy.dangers import ELSEWHERE
 from console.policy.shell.arithmetic import are_numbers, computed
 from console.policy.shell.lines import is_built_of
 from console.policy.shell.substituted import Substituted
-from console.policy.shell.tokens import CLOSES, OPENS, TOKENS_MAX, bare, begun_at, cut_tokens, is_end
+from console.policy.shell.tokens import (
+    CHOSEN,
+    CLOSES,
+    COMPARED,
+    OPENS,
+    TOKENS_MAX,
+    bare,
+    begun_at,
+    command_around,
+    cut_tokens,
+    is_end,
+    may_show,
+)
 
 _ITEMS_MAX = 20
 _LITERAL = re.compile(
@@ -38,6 +50,8 @@ _PLAIN = re.compile(r"[\w./@%+=:,-]+\Z")
 _PATTERN = re.compile(r"[\w./@%+=:,*?\[\]-]+\Z")
 _BUILTINS = frozenset({":", "set", "exit", "wait", "break", "continue", "jobs"})
 """They run no program, and what comes after them is judged as if it ran."""
+_OWN = {"history": r"\d+", "ulimit": r"-[SHacdefilmnpqrstuvx]+|\d+|unlimited", "umask": r"-S|0?[0-7]{3}", "disown": r"%[\d%+-]?|-[ahr]"}
+"""Builtins that change this shell alone, with the words that they are known by."""
 _READ_NO_VARIABLE = frozenset({"echo", "printf", "test", "true", "false", "pwd"})
 """Builtins that do the same whatever the variables of their environment are."""
 _SHOWN = re.compile(
@@ -45,7 +59,7 @@ _SHOWN = re.compile(
 )
 """Variables that hold no secret, and ``$?``, where they are only printed."""
 _HARMLESS = re.compile(
-    r"(?:(?!(?:cd|f|man|mail|module_)?path\b|home\b|ifs\b|prompt\b|shell\b|argv\b|cwd\b|status\b|\w*proxy\b)[a-z][a-z0-9_]{0,11}|[A-Z]|FOO)=.*"
+    r"(?:(?!(?:cd|f|man|mail|module_)?path\b|home\b|ifs\b|prompt\b|shell\b|argv\b|cwd\b|\w*proxy\b)[a-z][a-z0-9_]{0,11}|[A-Z]|FOO)=.*"
     r"|(?:CI|DEBUG|VERBOSE|TZ|LANG|LANGUAGE|LC_[A-Z]+|COLUMNS|LINES|TERM|NO_COLOR|FORCE_COLOR|CLICOLOR|NODE_ENV|RAILS_ENV|RACK_ENV|APP_ENV|PORT)="
     r"(?:\w[\w+@-]*(?:[./:,]\w[\w+@-]*)*)?|GIT_(?:PAGER=cat|(?:SEQUENCE_)?EDITOR=(?:true|:|cat))"
     r"|(?:PG(?:USER|PASSWORD|DATABASE|PORT)|MYSQL_PWD|REDISCLI_AUTH)=[\w.-]*|PGHOST=(?:localhost|127\.0\.0\.1)"
@@ -61,11 +75,12 @@ _OF_SHELL = re.compile(
 """Variables by which the shell itself reads the rest of the text otherwise (bash(1), Shell Variables)."""
 _OWN_JOB = re.compile(r"%[\d%+-]?|\$!|\"\$!\"")
 """What the shell itself started in the background (bash(1), JOB CONTROL)."""
+_SHOWING = frozenset({"echo", "printf", "test", "[", "[["})
 _MOVES = frozenset({"cd", "pushd", "popd", "chdir"})
 _UNKNOWN = "${99}"
 """What stands for a name with blanks in it, perhaps: it may be shown, and in all other places it asks. No text can set this variable."""
 
-_COMPUTED = re.compile(r"([A-Za-z_]\w*)=(\"?)\$\{99\}\2")
+_COMPUTED = re.compile(r"([A-Za-z_]\w*)=(\"?)\$(?:\{99\}|\?)\2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +122,8 @@ def plainer(text: str) -> Plain | None:
     tokens = substituted.tokens(counted[0]) if counted is not None and is_built_of(counted[0], _NODES) else None
     if tokens is None or counted is None or not are_numbers(counted[1], tokens, _UNKNOWN):
         return None
-    valued = _with_values(tokens, substituted.unknown, counted[1])
+    numbers = counted[1] | {name for name in substituted.counted if are_numbers((name,), tokens, _UNKNOWN)}
+    valued = _with_values(tokens, substituted.unknown, numbers)
     looped = _without_loops(valued) if valued is not None else None
     if looped is None:
         return None
@@ -128,7 +144,7 @@ def is_rewritten(argv: tuple[str, ...]) -> bool:
     if argv[0] == "kill":
         return any(word.startswith("%") for word in argv)
     sets = argv[0] == "env" and len(argv) > 2 and _ASSIGNED.match(argv[1]) is not None
-    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type", "xargs", "pushd", "popd", "history", "ulimit")
+    return sets or argv[0] in _BUILTINS or argv[0] in (".", "source", "type", "xargs", "pushd", "popd", *_OWN)
 
 
 def _with_values(tokens: list[str], unknown: set[str], numbers: frozenset[str]) -> list[str] | None:
@@ -141,14 +157,18 @@ def _with_values(tokens: list[str], unknown: set[str], numbers: frozenset[str]) 
         if begun[at] and (number := _COMPUTED.fullmatch(token)):
             unknown.add(number[1])
             word = f"{number[1]}=1"
-        is_shown = command in ("echo", "printf", "test", "[", "[[") and not (at and re.search(r"[<>|&]\Z", tokens[at - 1]))
+        is_shown = "$" in word and command in _SHOWING and not (at and re.search(r"[<>|&]\Z", tokens[at - 1]))
+        is_safe = is_shown and may_show(*command_around(tokens, begun, at))
         for name, value in values.items():
-            if "$" not in word or (value is None and not is_shown) or not re.search(rf"\$(?:{name}(?!\w)|\{{{name}\}})", word):
+            is_any = value is None and not (is_safe or (is_shown and name in (*numbers, _UNKNOWN[2:-1])))
+            if "$" not in word or is_any or not re.search(rf"\$(?:{name}(?!\w)|\{{{name}\}})", word):
                 continue
             put = _put(word, name, "x" if value is None else value)
             if put is None:
                 return None
             word = put
+        if is_safe and command in ("test", "[", "[["):  # nothing of it is shown
+            word = COMPARED.sub("x", word) if "'" not in word else word
         made.append(word)
         assigned = _ASSIGNED.match(word) if begun[at] or tokens[at - 1 : at] == ["export"] else None
         if assigned is not None and assigned[1] not in numbers and _is_set_once(tokens, begun, at, assigned[1]):
@@ -403,20 +423,23 @@ def _simple(words: list[str]) -> list[str] | None:
     name = words[0] if words else ""
     if name in ("pushd", "popd"):
         return ["cd", *words[1:]] if name == "pushd" and len(words) == 2 else ["cd", "-"] if words == ["popd"] else None
-    if name in ("history", "ulimit"):  # they show: a history is empty where no person types
-        return (
-            ["true"] if all(re.fullmatch(r"\d+" if name == "history" else r"-[SHacdefilmnpqrstuvx]+", word) for word in words[1:]) else None
-        )
+    if name in _OWN:  # they show, or bound what this shell alone starts: a history is empty where no person types
+        return ["true"] if all(re.fullmatch(_OWN[name], word) for word in words[1:]) else None
     if name == "type":
+        words = words[:-2] if words[-2:] == ["2>", "/dev/null"] else words
         return [] if all(map(_PLAIN.match, words)) else None
     if name in ("echo", "printf"):
         behind = ["", *words[:-1]]  # what a redirect names is a file
         return [word if before[-1:] in ("<", ">", "|", "&") else _SHOWN.sub("x", word) for before, word in zip(behind, words, strict=True)]
+    if name == "exit" and len(words) == 2 and re.fullmatch(r"\"?\$\{?(?:\w+|\?)\}?\"?", words[1]):
+        return []
     if name in _BUILTINS:
         known = r"[-+][aeuxo]+|pipefail|errexit|nounset|xtrace" if name == "set" else r"-?\d+|%[\d%+-]?|\"?\$!\"?|-[lnrp]+"
         return [] if all(re.fullmatch(known, word) for word in words[1:]) else None
     if name in ("[", "[["):
         is_test = len(words) > 2 and words[-1] == {"[": "]", "[[": "]]"}[name]
+        if name == "[[" and len(words) == 5 and words[2] in ("=", "==", "!="):  # what stands behind it is a pattern that is compared
+            return ["test", words[1], "=", "x"] if is_test and CHOSEN.fullmatch(words[3]) else None
         simple = name == "[" or (len(words) == 4 and words[1][:1] == "-")
         return ["test", *("0" if word == "$?" else word for word in words[1:-1])] if is_test and simple else None
     return words

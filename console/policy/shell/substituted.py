@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from console.policy.shell import listed
 from console.policy.shell.lines import substitutions
-from console.policy.shell.tokens import bare
+from console.policy.shell.tokens import bare, may_show
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """No text that is read holds these; a number between them stands for a substitution."""
@@ -49,6 +49,8 @@ class Substituted:
     """A command is given names that another lists."""
     unknown: set[str] = field(default_factory=set)
     """Variables that hold what a command prints."""
+    counted: set[str] = field(default_factory=set)
+    """Variables that hold a number, which a command counted."""
     _left: int = _SUBSTITUTIONS_MAX
     _depth: int = 0
     _inners: dict[str, tuple[bool, list[str]]] = field(default_factory=dict)
@@ -173,8 +175,11 @@ class Substituted:
             return None  # what it prints would be run
         kept, names, is_set = list[str](), list[str](), all(re.match(r"\w+=", word) for word in words if word != "export")
         inner: list[str] = []
-        for before, word in zip(["", *words[:-1]], words, strict=True):
-            found_names = self._word(word, before, name, inner, kept)
+        at = next((n for n, word in enumerate(words) if bare(word) == name), 0)
+        for place, (before, word) in enumerate(zip(["", *words[:-1]], words, strict=True)):
+            is_whole = _MARK.fullmatch(bare(word)) is not None and _counts(self._inners[bare(word)][1])
+            is_odd = name in _SHOWING and _MARK.search(word) is not None and not is_whole and not may_show(words[at:], place - at)
+            found_names = self._word(word, before, "" if is_odd else name, inner, kept)
             if found_names is None:
                 return None
             names += found_names
@@ -199,6 +204,10 @@ class Substituted:
                 word = "/dev/null"
             elif tokens == ["pwd"] and not is_file:
                 word = word.replace(mark, "$PWD")
+            elif assigned and not is_file and bare(word) == f"{assigned[1]}={mark}" and _counts(tokens):
+                word = f"{assigned[1]}=1"
+                self.unknown.add(assigned[1])
+                self.counted.add(assigned[1])
             elif is_word or (assigned and not is_file) or (name in _SHOWING and not is_target and not is_file):
                 word = word.replace(mark, "x")
                 self.unknown |= {assigned[1]} if assigned and not is_word else set()
@@ -208,6 +217,15 @@ class Substituted:
                 return None
         kept.append(word)
         return []
+
+
+def _counts(tokens: Sequence[str]) -> bool:
+    """Whether a pipeline prints one number: ``wc`` of its input, or ``grep -c`` of one file or its input."""
+    last = list(tokens[max((at + 1 for at, token in enumerate(tokens) if token == "|"), default=0) :])
+    if last[:1] == ["wc"]:
+        return len(last) in (2, 4) and re.fullmatch(r"-[lcwm]", last[1]) is not None and last[2:3] in ([], ["<"])
+    is_grep = last[:1] == ["grep"] and len(last) in (3, 4) and re.fullmatch(r"-[ivEFw]*c[ivEFw]*", last[1]) is not None
+    return is_grep and all(re.fullmatch(r"['\"]?[\w.][\w./-]*['\"]?", word) for word in last[3:])
 
 
 def _end(text: str, at: int) -> int:
@@ -263,7 +281,7 @@ def _is_read(head: Sequence[str]) -> bool:
 
 def _shown(command: Sequence[str], variable: re.Pattern[str]) -> list[str] | None:
     """A command that only shows or compares a name; None: it is another."""
-    if command[0] not in ("echo", "printf"):
+    if command[0] not in ("echo", "printf") or not all(may_show(command, at) for at, word in enumerate(command) if variable.search(word)):
         return None
     behind = ["", *command[:-1]]
     if any(before[-1:] in ("<", ">", "|", "&") and variable.search(word) for before, word in zip(behind, command, strict=True)):

@@ -6,6 +6,7 @@ What is not certain is not cut.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 TOKENS_MAX = 4000
 _TOKEN = re.compile(
@@ -21,9 +22,10 @@ _TOKEN = re.compile(
 _ANSI = re.compile(r"(?P<ansi>\$'(?:[^'\\]|\\[tn\\])*')|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _BRACES = re.compile(r"((?![A-Za-z_]\w*=)[\w./@%+:=-]*)\{([\w./@%+:=-]+(?:,[\w./@%+:=-]+)+)\}([\w./@%+:=*-]*)")
 OPENS, CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
-_CHOSEN = re.compile(r"(?:[\w.*?\[\]/@%+:=,!^-]|'[^']*'|\"[^\"$`\\]*\"|\\[^\n])+")
+CHOSEN = re.compile(r"(?:[\w.*?\[\]/@%+:=,!^-]|'[^']*'|\"[^\"$`\\]*\"|\\[^\n])+")
 """A pattern of ``case``, which is only compared (bash(1), Compound Commands)."""
-_COMPARED = re.compile(r"\$(?:\w+|[#?@*!]|\{\w+(?:[#%]{1,2}[^}$`]*|:?-[\w.-]*)?\})")
+_COMPARES = frozenset({"=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+COMPARED = re.compile(r"\$(?:\w+|[#?@*!]|\{\w+(?:[#%]{1,2}[^}$`]*|:?-[\w.-]*)?\})")
 
 
 def bare(token: str) -> str:
@@ -79,7 +81,7 @@ def _choices(tokens: list[str], at: int) -> tuple[list[str], int] | None:
     """What stands for the ``case`` that begins there, and where it ends; None: something in it is not certain."""
     if tokens[at + 2 : at + 3] != ["in"]:
         return None
-    made, at = ["echo", _COMPARED.sub("x", tokens[at + 1]), ";", "{"], at + 3
+    made, at = ["echo", COMPARED.sub("x", tokens[at + 1]), ";", "{"], at + 3
     while at < len(tokens):
         if tokens[at] == "\n":
             at += 1
@@ -97,7 +99,7 @@ def _chosen(tokens: list[str], at: int) -> int:
     """Behind the patterns that begin there; 0: they are not certain."""
     at += tokens[at] == "("
     end = next((n for n in range(at, len(tokens)) if tokens[n] == ")"), 0)
-    is_plain = all(_CHOSEN.fullmatch(word) if n % 2 == 0 else word == "|" for n, word in enumerate(tokens[at:end]))
+    is_plain = all(CHOSEN.fullmatch(word) if n % 2 == 0 else word == "|" for n, word in enumerate(tokens[at:end]))
     return end + 1 if (end - at) % 2 and is_plain and "esac" not in tokens[at:end] else 0
 
 
@@ -148,3 +150,29 @@ def begun_at(tokens: list[str]) -> list[bool]:
     for at in range(len(tokens)):
         made.append(at == 0 or is_end(tokens[at - 1]) or (tokens[at - 1] in OPENS and made[at - 1]))
     return made
+
+
+def command_around(tokens: Sequence[str], begun: Sequence[bool], at: int) -> tuple[Sequence[str], int]:
+    """The words of the command that a token is in, from its name to its first redirect, and where the token stands in them."""
+    start = next(n for n in range(at, -1, -1) if begun[n])
+    end = next((n for n in range(start, len(tokens)) if is_end(tokens[n]) or re.search(r"[<>]&?\Z", tokens[n])), len(tokens))
+    return tokens[start:end], at - start
+
+
+def may_show(words: Sequence[str], at: int) -> bool:
+    """Whether a builtin only shows, or compares, the word there, whatever it holds.
+
+    ``test -v`` and ``printf -v`` evaluate what is in brackets, and what stands without quotes may become such an option (bash(1)).
+    """
+    name, behind = bare(words[0]), list(words[1:])
+    if name in ("echo", "[["):
+        return True
+    if name == "printf":
+        return at > 1 and (behind[0][:1] != "-" or behind[0] == "--")
+    if name == "[":
+        behind = behind[:-1]
+    if behind[:1] == ["!"]:
+        behind = behind[1:]
+    is_compared = len(behind) == 3 and behind[1] in _COMPARES
+    is_looked_at = len(behind) == 2 and re.fullmatch(r"-[a-hkn-uw-zGLNOS]", behind[0]) is not None
+    return re.fullmatch(r'"[^"]*"', words[at]) is not None and (len(behind) == 1 or is_compared or is_looked_at)

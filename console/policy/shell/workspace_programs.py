@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
 from console.policy.rules.profiles import PATTERN, Profile
-from console.policy.rules.verdicts import Part
+from console.policy.rules.verdicts import SCRATCH, Part
 from console.policy.shell.commands import Program
 from console.policy.shell.fronts import Started, reaching, read_front
 from console.policy.shell.lexer import Word
@@ -45,6 +45,8 @@ class WorkspacePrograms:
         if "/" not in program.called or program.in_search:
             return self._is_named(program.name)
         called = absolute(program.called, cwd)
+        if self._rules.judge("read", called, cwd, self._files).rule == SCRATCH:  # the agent made it
+            return True
         home = self._files.look(self._workspace).real.rstrip("/")
         target, folder = program.real or self._files.look(called).real, self._files.look(posixpath.dirname(called)).real
         if not home or not f"{folder}/".startswith(f"{home}/"):

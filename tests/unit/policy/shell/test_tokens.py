@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.policy.shell.tokens import cut_tokens
+from console.policy.shell.tokens import cut_tokens, may_show
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,16 @@ def test_a_text_is_cut(text: str, tokens: list[str]) -> None:
 )
 def test_what_is_not_certain_is_not_cut(text: str) -> None:
     assert cut_tokens(text) is None
+
+
+def test_a_builtin_that_may_evaluate_a_word_only_compares_it_at_certain_places() -> None:
+    for words, at in (
+        *((["echo", "-v", "$x"], 2), (["[[", "$x", "==", "a", "]]"], 1), (["printf", "'%s'", "$x"], 2), (["printf", "--", "$x"], 2)),
+        *((["[", '"$x"', "]"], 1), (["test", "-n", '"$x"'], 2), (["[", "!", '"$x"', "=", "a", "]"], 2)),
+    ):
+        assert may_show(words, at), words
+    for words, at in (
+        *((["[", "$x", "]"], 1), (["[", '"$x"', '"$y"', "]"], 1), (["test", "-v", '"$x"'], 2), (["[", '"$x"', "-a", '"$y"', "]"], 1)),
+        *((["printf", "$x"], 1), (["printf", "-v", "$x"], 2), (["[", "$x", "=", "a", "]"], 1)),
+    ):
+        assert not may_show(words, at), words
