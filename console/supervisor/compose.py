@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
+from console.api.policy import policy_data
 from console.domain.agent import AgentId, LaunchRequest, SandboxKind
 from console.domain.engine.command import Command, Record
 from console.domain.engine.event import Event
@@ -231,6 +232,7 @@ class Supervisor:
         # The default is six on a small machine; what waits on a slow disk or engine must not keep everything else waiting.
         self.core.loop.set_default_executor(self.stop_line.pool(THREADS, "blocking"))
         await asyncio.to_thread(self.stop_line.start)
+        rules = asyncio.create_task(asyncio.to_thread(policy_data.read_all))
         lost = await asyncio.to_thread(losses_found, self.places, self.machinery.set_aside, self.machinery.ledger_lost)
         await restore(self)
         app, it = self._operators_app(), self.machinery
@@ -244,6 +246,7 @@ class Supervisor:
         await asyncio.to_thread(self.settings.begin)
         if lost:
             await asyncio.to_thread(self.audit.see_losses)
+        await rules
         on_ready()
         self.machinery.activity.start()
         self.follower.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from console.api import endpoints as ep
+from console.api.policy.page import ExplainBody
 from console.domain.errors import Killed
 from console.ledger.database import Database
 from console.ledger.migrations import MIGRATIONS, Migration
@@ -84,3 +87,14 @@ def test_a_start_that_dies_between_the_copy_and_the_migration_leaves_the_old_led
     Database(ledger, NEWER).close()
     with contextlib.closing(sqlite3.connect(ledger)) as kept:
         assert kept.execute("SELECT max(version) FROM schema_version").fetchone() == (len(NEWER),)
+
+
+def test_a_supervisor_judges_on_by_what_it_started_with_while_its_package_is_upgraded(state_dir: Path, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    for name in ("console", "resources", "envoy", "docs"):
+        shutil.copytree(ROOT / name, code / name, ignore=shutil.ignore_patterns("__pycache__"), symlinks=True)
+    with Instance(state_dir, code=code) as it:
+        for data in (code / "resources" / "policy").rglob("*.*"):
+            data.write_text('{"of": "another version"}')
+        seen = it.api.ask(ep.EXPLAIN, body=ExplainBody(tool="shell", argument="ls"))
+        assert seen.verdict == "allow", seen

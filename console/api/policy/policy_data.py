@@ -43,6 +43,7 @@ def sequences() -> tuple[Pattern, ...]:
     return read_sequences(resource("policy", "sequences.yaml").read_bytes(), built_in=True).patterns
 
 
+@functools.cache
 def default_rules() -> bytes:
     """The rules of an instance that has none of its own."""
     return resource("policy", "default.json").read_bytes()
@@ -67,6 +68,14 @@ def profile(name: str) -> Profile:
 def profile_rules(name: str) -> bytes:
     """The rules of a profile as a ``settings.json``."""
     return json.dumps({"permissions": dict(profile(name).permissions)}).encode()
+
+
+def read_all() -> None:
+    """Read everything once. A process that judges goes on by it, whatever an upgrade of the package puts in its place."""
+    for one in (catalogue, tools, dangers, sequences, default_rules):
+        one()
+    for name in PROFILES:
+        profile_rules(name)
 
 
 def declared(read: AgentSources) -> Declared:
