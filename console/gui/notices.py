@@ -41,7 +41,7 @@ class Notices(QObject):
         self.all: list[Notice] = []
         self._last: tuple[Notice, float] | None = None
         self._unanswered = ""
-        """What was told of a supervisor that does not answer."""
+        """The notice about a supervisor that does not answer."""
 
     def say(self, level: Level, text: str, remedy: str = "", receipt: str = "") -> None:
         """Tells the person; the same notice again within 5 s is dropped."""
