@@ -22,7 +22,7 @@ _SIGKILL_BIT = 1 << (signal.SIGKILL - 1)
 _EXITING = 0x4
 """PF_EXITING of linux/sched.h, in field 9 of /proc/PID/stat."""
 _GONE = (errno.ENOENT, errno.ESRCH)
-_CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ETIMEDOUT)
+CANNOT_LOOK = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EIO, errno.ETIMEDOUT)
 """Errors that speak of us, not of the process: what could not be looked at is never taken for gone."""
 
 
@@ -255,7 +255,7 @@ def _namespace(pid: int | str) -> int | None:
     try:
         return os.stat(f"/proc/{pid}/ns/pid").st_ino  # noqa: PTH116 - of every process, again and again
     except OSError as error:
-        if error.errno in _CANNOT_LOOK:
+        if error.errno in CANNOT_LOOK:
             raise
         return None
 
@@ -408,7 +408,7 @@ def environment(pid: int) -> bytes:
     try:
         return _from_memory(pid, "environ", 1 << 20)
     except OSError as error:
-        if error.errno in _CANNOT_LOOK:
+        if error.errno in CANNOT_LOOK:
             raise
         return b""
 

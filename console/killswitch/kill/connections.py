@@ -7,6 +7,7 @@ that could have had one. Nothing here is waited for by a kill: what is not known
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -160,7 +161,11 @@ class Connections:
         sockets = set[int]()
         self._examine(record, pids, entry)
         for pid, ticks in pids.items():
-            found, is_all = sockets_of(pid)
+            try:
+                found, is_all = sockets_of(pid)
+            except OSError as error:
+                record.trouble = f"the open files of process {pid} could not be listed: {error.strerror or error}"
+                continue
             sockets |= found
             if not is_all and processes.is_the_same(pid, ticks) and not is_wrapping(pid, ticks, entry):
                 record.trouble = f"process {pid} has more open files than are looked at, or hides them"
@@ -253,7 +258,11 @@ class Connections:
 
 
 def _holder(pids: Iterable[int], inode: int) -> Process | None:
-    return next((find_process(pid) for pid in pids if inode in sockets_of(pid)[0]), None)
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            if inode in sockets_of(pid)[0]:
+                return find_process(pid)
+    return None
 
 
 def _why_reaches_folder(record: Record, seen: Snapshot) -> str:

@@ -122,7 +122,7 @@ def settle(connections: Connections, taken: Taken | None, targets: Collection[st
     kept = [(r, k) for r in records.values() for k in list(r.kept.values()) if not _is_dead(k, targets, also_dead)]
     why = _why_not(connections, taken, targets, records)
     if is_cut:
-        why.append("not every process could be asked in time what it is connected to")
+        why.append("not every process could be asked what it is connected to")
     named = {record.agent_id for record, _ in kept}
     uncovered = tuple(sorted(a for a in targets if a not in named and (a not in records or records[a].may_reach)))
     rows = tuple(_connection(record, one) for record, one in kept)
@@ -135,7 +135,7 @@ def _last_pairs(
 ) -> tuple[list[tuple[Record, Far, Process | None]], bool]:
     """(connections in the dump that were a target's and whose other end lives, whether the time was over before all were found).
 
-    A target's is a socket that a look or its cgroup says was one, or that no process holds any more.
+    A target's is a socket that a look or its cgroup says was one, or that no process holds any more: only once every process was asked.
     """
     known = {inode: record for record in records.values() for inode in record.sockets | record.before}
     by_cgroup = {cgroup: record for record in records.values() for cgroup in record.cgroups}
@@ -153,7 +153,7 @@ def _last_pairs(
     for inode, far in ends.items():
         tcp = seen.tcp.get(inode)
         record = known.get(inode) or (by_cgroup.get(tcp[1].cgroup) if tcp else None)
-        if record is None and inode not in held.pids and inode not in elsewhere:
+        if record is None and not held.is_cut and inode not in held.pids and inode not in elsewhere:
             record = _guess(seen, inode, records, held.hidden, live)
         if record is None:
             continue

@@ -170,7 +170,7 @@ def _is_loopback(address: Address) -> bool:
 
 
 def sockets_of(pid: int) -> tuple[set[int], bool]:
-    """(inodes of the sockets that a process has open, whether that is all of them)."""
+    """(inodes of the sockets that a process has open, whether that is all of them). OSError when we cannot look: it may hold any."""
     found, whole = set[int](), True
     try:
         with os.scandir(f"/proc/{pid}/fd") as entries:
@@ -185,7 +185,9 @@ def sockets_of(pid: int) -> tuple[set[int], bool]:
                     found.add(int(target[8:-1]))
     except (FileNotFoundError, ProcessLookupError):
         return found, True  # it ended
-    except OSError:
+    except OSError as error:
+        if error.errno in processes.CANNOT_LOOK:
+            raise
         whole = processes.is_ending(pid)  # one that a kill has met hides its files from all but root, until it was waited for
     return found, whole
 
@@ -208,7 +210,7 @@ class Holders:
     hidden: set[int] = field(default_factory=set)
     """Accounts of processes that do not let this one see their open files."""
     is_cut: bool = False
-    """The time was over before every process had been asked."""
+    """Not every process could be asked: the time was over, or we had no descriptor left."""
 
     def of(self, inodes: Iterable[int]) -> set[int]:
         """Every process that holds one of these, and has not inherited it from another that does."""
@@ -218,13 +220,19 @@ class Holders:
 def holders(inodes: Collection[int], skip: Collection[int] = (), until: float = float("inf")) -> Holders:
     """The processes that hold these sockets. ``skip``: processes that are not asked. ``until``: CLOCK_MONOTONIC."""
     wanted, found = set(inodes), Holders()
-    for pid in processes.every_pid() if wanted else ():
+    pids = processes.every_pid() if wanted else []
+    found.is_cut = bool(wanted) and not pids  # we run, so they could not be listed
+    for pid in pids:
         if pid in skip:
             continue
         if time.monotonic() > until:
             found.is_cut = True
             break
-        held, is_all = sockets_of(pid)
+        try:
+            held, is_all = sockets_of(pid)
+        except OSError:
+            found.is_cut = True
+            continue
         if not is_all:
             found.hidden |= processes.uids(pid)
         for inode in held & wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import subprocess
@@ -183,6 +184,20 @@ def test_more_open_files_than_are_looked_at_is_said(monkeypatch: pytest.MonkeyPa
     assert sockets_of(os.getpid())[1]
     monkeypatch.setattr(module, "MOST_DESCRIPTORS", 1)
     assert not sockets_of(os.getpid())[1]
+
+
+@pytest.mark.parametrize("what", ["/fd", "/proc"])
+def test_without_a_descriptor_left_it_is_not_known_who_holds_a_socket(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+
+    def none_is_left(path: str) -> object:
+        if path.endswith(what):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", none_is_left)
+    found = holders({1})
+    assert found.is_cut and not found.pids and not found.hidden
 
 
 def test_a_process_that_is_gone_has_no_sockets_and_is_none() -> None:
