@@ -160,7 +160,10 @@ def test_of_old_news_nothing_stays_ticked(
 
     qtbot.waitUntil(lambda: first._tally.text() == f"{rows()} need you")  # by the time alone: nobody tells that nobody tells
     shown = first.sources.accessibleName() + first.armed.paths.accessibleName() + first.engines.facts.accessibleName()
-    assert not any(word in shown for word in ("Watching.", "Ready.", "Judging.", "Tested", "works")) and shown.count("Not known.") == rows() + 4
+    assert (
+        not any(word in shown for word in ("Watching.", "Ready.", "Judging.", "Tested", "works"))
+        and shown.count("Not known.") == rows() + 4
+    )
     assert first._title.text() == "Watchfloor is not running. Agents may still be." and "Supervisor silent" in first.defaults.problem.text()
 
 
