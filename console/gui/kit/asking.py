@@ -7,7 +7,7 @@ from typing import Any
 from PySide6.QtWidgets import QLineEdit
 
 from console.gui.link.pending import Pending
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.dialog import IN_PROGRESS, Dialog
 
 
 class ReasonDialog(Dialog):
@@ -32,7 +32,7 @@ class ReasonDialog(Dialog):
         """It was carried out: tell it. The dialog closes then."""
 
     def _send(self) -> None:
-        self.main.setEnabled(False)
+        self.main.allow(IN_PROGRESS)
         self.problem.hide()
         self.send(self.reason.text().strip()).while_alive(self).then(self._done).failed(self.refused)
 

@@ -44,6 +44,7 @@ class Button(QAbstractButton):
             self.setEnabled(not why_not)
         if tooltip(why_not) != self.toolTip():
             self.setToolTip(tooltip(why_not))
+            self.setAccessibleDescription(safe_text(why_not, 300))
 
     def set_keys(self, keys: str) -> None:
         """Another key in front."""
@@ -103,7 +104,7 @@ class Button(QAbstractButton):
         x = max(6.0, (self.width() - key - icon - text) / 2)
         if key:
             painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(colours.bg3 if self._kind != "primary" else colours.sel))
+            painter.setBrush(QColor(colours.sel if self._kind == "primary" and self.isEnabled() else colours.bg3))
             painter.drawRoundedRect(QRectF(x, self.height() / 2 - 9, key - 8, 18), 4, 4)
             draw_text(painter, QRectF(x + 5, 0, key - 12, self.height()), self._keys, fonts.ui(11, fonts.MEDIUM), colours.text2)
             x += key

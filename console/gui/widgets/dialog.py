@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shiboken6
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLineEdit, QToolTip, QVBoxLayout, QWidget
 
 from console.domain.errors import ConsoleError
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.safe_text import safe_text
+from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.text import Text
+
+NO_REASON, IN_PROGRESS = "A reason is needed.", "In progress."
+"""Why a main button is off."""
 
 
 class Dialog(QDialog):
@@ -42,12 +45,19 @@ class Dialog(QDialog):
         self.cancel.clicked.connect(self.reject)
         self.main = Button(main, kind=kind, keys="Ctrl Enter", parent=self)
         for key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            QShortcut(QKeySequence(Qt.Modifier.CTRL | key), self, self.main.click)
+            QShortcut(QKeySequence(Qt.Modifier.CTRL | key), self, self._go)
         row.addWidget(self.cancel)
         row.addWidget(self.main)
         column.addSpacing(4)
         column.addLayout(row)
         self.cancel.setFocus()
+
+    def _go(self) -> None:
+        """Ctrl Enter: the main button, or why it is off."""
+        if self.main.isEnabled():
+            self.main.click()
+        else:
+            QToolTip.showText(self.main.mapToGlobal(self.main.rect().topLeft()), tooltip(self.main.accessibleDescription()), self.main)
 
     def paragraph(self, words: str, role: str = "text2", mark: str = "") -> Text:
         """Adds a paragraph to the body."""
@@ -63,8 +73,8 @@ class Dialog(QDialog):
         field.setAccessibleName("Reason")
         self.body.addWidget(field)
         if needed:
-            self.main.setEnabled(False)
-            field.textChanged.connect(lambda text: self.main.setEnabled(bool(text.strip())))
+            self.main.allow(NO_REASON)
+            field.textChanged.connect(lambda text: self.main.allow("" if text.strip() else NO_REASON))
         return field
 
     def adjustSize(self) -> None:
@@ -83,8 +93,13 @@ class Dialog(QDialog):
         """Shows why it was refused, in the refuser's words, and lets the person try again."""
         self.problem.setText(f"{error.what} {error.remedy}".strip())
         self.problem.show()
-        self.main.setEnabled(True)
-        self.adjustSize()
+        self.main.allow("")
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest and self.isVisible():
+            self.adjustSize()  # an answer came that needs more room, or less
+        return done
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -78,5 +78,5 @@ class Lines(QWidget):
         hidden = len(self.lines) - len(shown)
         self.more.setVisible(bool(hidden) or self._open)
         self.more.set_face("Show less" if self._open and not hidden else f"Show {hidden:,} more", "")
-        self.more.setEnabled(not (self._open and hidden))
+        self.more.allow(f"No more than {MOST} are shown." if self._open and hidden else "")
         self.updateGeometry()

@@ -12,7 +12,7 @@ from console.gui.pages.approvals.book import alike
 from console.gui.pages.approvals.case import Case, named_requests
 from console.gui.pages.approvals.words import call_line
 from console.gui.pages.interface import Desk
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.dialog import IN_PROGRESS, Dialog
 from console.gui.widgets.reading import TargetsView
 from console.gui.widgets.words import plural
 
@@ -65,7 +65,7 @@ class TakeBackDialog(_ReasonDialog):
             self.body.insertWidget(1, TargetsView([(f"session {row.session}", call_line(row)) for row in given], self))
 
     def send(self) -> None:
-        self.main.setEnabled(False)
+        self.main.allow(IN_PROGRESS)
         self.problem.hide()
         body = EndGrantBody(session=self._left[0], reason=self.reason.text().strip())
         self._desk.requests.ask(ep.END_GRANTS, body=body).while_alive(self).then(self._done).failed(self.refused)

@@ -9,7 +9,7 @@ from console.api.policy.approvals import ApprovalRow
 from console.api.policy.rules import ExactBody, ExactOffer, ExactRule
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.dialog import IN_PROGRESS, Dialog
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 
@@ -41,10 +41,9 @@ class ExactRuleDialog(Dialog):
             where = f"It holds for these arguments alone, in {rule.folder}, until {day_clock(rule.until)}."
             self.words.say(f"{answered} {where} The Policy page lists it, and removes it.", "text", "check")
             self.main.allow("")
-        self.adjustSize()
 
     def _send(self) -> None:
-        self.main.setEnabled(False)
+        self.main.allow(IN_PROGRESS)
         body = ExactBody(digest=self._row.digest, reason=self.reason.text().strip())
         self._desk.requests.ask(ep.ADD_RULE, self._row.id, body=body).while_alive(self).then(self._made).failed(self.refused)
 

@@ -10,7 +10,7 @@ from console.domain.errors import Conflict, ConsoleError
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.timers import once
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.dialog import IN_PROGRESS, NO_REASON, Dialog
 from console.gui.widgets.lines import Line, Lines
 from console.gui.widgets.safe_text import is_plain, safe_text
 from console.gui.widgets.text import Text
@@ -69,7 +69,7 @@ class RuleDialog(Dialog):
             return "A rule is plain text of at most 1,024 characters, without hidden ones."
         if self.tried is None or self._tried_for != self.rules() or not self._base:
             return "The recorded calls were not checked with exactly this yet."
-        return "" if self.reason.text().strip() else "A reason is needed."
+        return "" if self.reason.text().strip() else NO_REASON
 
     def _policy_came(self, view: PolicyView) -> None:
         self._base = view.sha256
@@ -132,14 +132,14 @@ class RuleDialog(Dialog):
     def _save(self) -> None:
         if self.tried is None or self.why_not():
             return
-        self.main.setEnabled(False)
+        self.main.allow(IN_PROGRESS)
         body = PolicySaveBody(text=self.tried.text, base_sha256=self._base, reason=self.reason.text().strip())
         self._desk.requests.ask(ep.SAVE_POLICY, body=body).while_alive(self).then(self._saved).failed(self._not_saved)
 
     def _not_saved(self, error: ConsoleError) -> None:
         self.refused(error)
         if isinstance(error, Conflict):
-            self.main.setEnabled(False)  # other rules are in force now: look at them first
+            self.main.allow("Other rules are in force now: close this and look at them first.")
 
     def _saved(self, _view: PolicyView) -> None:
         self._desk.notices.say("info", f"In force: allow {', '.join(self._tried_for)}. What waits already is still yours to decide.")

@@ -131,7 +131,7 @@ class ChainBar(QWidget):
         )
         self.acknowledge.setVisible(known.is_lost)
         self.jump.setVisible(known.first_bad is not None and known.whole is False)
-        self.verify.setEnabled(not self.is_verifying)
+        self.verify.allow("It is being verified." if self.is_verifying else "")
         self.update()
 
     def failed(self, error: ConsoleError | None) -> None:

@@ -195,7 +195,6 @@ class LimitsDialog(Dialog):
             text.setText("")
         self._say("What holds now is read…", "text2", "ring")
         self.allow()
-        self.adjustSize()
         if by_name and not self.target.key:
             self._say("Limits can be set before anything of that name runs.", "text2", "")
             return
@@ -215,7 +214,6 @@ class LimitsDialog(Dialog):
         self.fields["cost_usd"].setFocus()
         self.fields["cost_usd"].selectAll()
         self._typed()
-        self.adjustSize()
 
     def _unread(self, error: ConsoleError, number: int) -> None:
         if number == self._asked and not self._sent:
@@ -257,12 +255,10 @@ class LimitsDialog(Dialog):
         self._say(view.words, "warn" if bad else "text", "triangle" if bad else "check")
         self.whom.say(would_lines(view, self.desk))
         self.allow()
-        self.adjustSize()
 
     def _unseen(self, error: ConsoleError, number: int) -> None:
         if number == self._asked and not self._sent:
             self._say(f"What this would do is not known: {error}", "warn", "triangle")
-            self.adjustSize()
 
     def _say(self, words: str, role: str, mark: str) -> None:
         self.sentence.say(words, role, mark)

@@ -153,13 +153,11 @@ class SeveralLimitsDialog(Dialog):
         self.whom.say(stopped_lines(halted, goes_on, self.desk))
         self.targets.show_targets(self._named())
         self._allow()
-        self.adjustSize()
 
     def _unseen(self, error: ConsoleError, number: int) -> None:
         if number == self._asked and not self._sent:
             name = self._rows[len(self.would)].name or self._rows[len(self.would)].key
             self.sentence.say(f"What this would do to {name} is not known: {error}", "warn", "triangle")
-            self.adjustSize()
 
     def _stopped(self, of: Callable[[BudgetSetView], list[str]]) -> list[str]:
         return list(dict.fromkeys(agent for view in self.would for agent in of(view)))
@@ -212,4 +210,3 @@ class SeveralLimitsDialog(Dialog):
         )
         self.main.hide()
         self.cancel.setText("Close")
-        self.adjustSize()

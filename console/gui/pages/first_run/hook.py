@@ -17,7 +17,7 @@ from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.timers import once
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.dialog import IN_PROGRESS, Dialog
 from console.gui.widgets.reading import PlainView
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.text import Text
@@ -110,7 +110,7 @@ class HookDialog(Dialog):
         self.diff.say("")
         self.problem.hide()
         self.gaps.hide()
-        self.main.setEnabled(False)
+        self.main.allow("What it would change is not known yet.")
         self._is_installed = False
         self.command_line.setText(self.command)
         asked = self.program
@@ -141,14 +141,14 @@ class HookDialog(Dialog):
         if status is None:
             self.refused(ConsoleError("The state of the supervisor is not known yet.", "Try again."))
             return
-        self.main.setEnabled(False)
-        self.other.setEnabled(False)
+        self.main.allow(IN_PROGRESS)
+        self.other.allow(IN_PROGRESS)
         run = HookCommand(self.program, status.state_dir, undo=self._is_installed, parent=self)
         run.done.connect(self._acted)
         run.run()
 
     def _acted(self, why_not: str) -> None:
-        self.other.setEnabled(True)
+        self.other.allow("")
         if why_not:
             self.refused(ConsoleError(why_not))
             return
@@ -171,11 +171,10 @@ class HookDialog(Dialog):
         self.diff.say("\n".join(view.diff) or "No difference.")
         self.gaps.setText(" ".join(view.gaps))
         self.gaps.setVisible(bool(view.gaps))
-        self.adjustSize()
 
     def _not_known(self, asked: str, error: ConsoleError) -> None:
         if asked != self.program:
             return
         self.file.say("What it would change is not known.", "warn", "triangle")
         self.refused(error)
-        self.main.setEnabled(False)
+        self.main.allow("What it would change is not known.")

@@ -48,7 +48,7 @@ class SetupDialog(Dialog):
         step = self.steps[at]
         self.title.setText(step.title)
         self.where.setText(f"Set-up, step {at + 1} of {len(self.steps)}")
-        self.back.setEnabled(at > 0)
+        self.back.allow("" if at else "This is the first step.")
         is_last = at == len(self.steps) - 1
         self.main.setText("Done" if is_last else "Next")
         self.cancel.setText("Close" if is_last else "Skip")

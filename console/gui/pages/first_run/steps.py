@@ -185,7 +185,7 @@ class ProfileStep(Step):
 
     def _choose(self) -> None:
         self._left = [kind for kind in TITLES if self._in_force(kind) != self.pills.chosen()]
-        self.use.setEnabled(False)
+        self.use.allow("In progress.")
         self._next()
 
     def _next(self) -> None:
@@ -275,14 +275,14 @@ class KillStep(Step):
         self.button.clicked.connect(self._test)
 
     def _test(self) -> None:
-        self.button.setEnabled(False)
+        self.button.allow("In progress.")
         self.result.say("A process was started…", "text2", "ring")
         self.said.say("", "text2", "")
         self.desk.requests.ask(ep.SELF_TEST).while_alive(self).then(self.take).failed(self.fail)
 
     def take(self, view: SelfTestView) -> None:
         """How it went."""
-        self.button.setEnabled(True)
+        self.button.allow("")
         if view.proven:
             took = f" in {view.ms:.0f} ms" if view.ms is not None else ""
             self.result.say(f"Confirmed dead{took}", "ok", "check")
@@ -293,6 +293,6 @@ class KillStep(Step):
 
     def fail(self, error: ConsoleError) -> None:
         """It was not tested."""
-        self.button.setEnabled(True)
+        self.button.allow("")
         self.result.say("Not tested", "warn", "triangle")
         self.refused(error)

@@ -118,7 +118,6 @@ class AdoptDialog(Dialog):
         self.problem.setText(said)
         self.problem.setVisible(bool(said))
         self.main.allow(why_not)
-        self.adjustSize()
 
     def itself(self) -> Candidate | None:
         """The process that is the agent."""
@@ -195,4 +194,3 @@ class AdoptDialog(Dialog):
         self.cancel.setText("Close")
         for part in (self.main, self.reason, self._label, *(box for box, _ in self.orphans)):
             part.hide()
-        self.adjustSize()

@@ -127,7 +127,6 @@ class PlanDialog(Dialog):
         self.sha.setText(f"sha256 {self.plan.sha256}" if self.plan is not None else "")
         self.change.setText("Leave dry-run" if self._is_dry else "Put it into dry-run")
         self._allow()
-        self.adjustSize()
 
     def _not_known(self, error: ConsoleError) -> None:
         self.plan = None

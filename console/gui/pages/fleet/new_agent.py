@@ -96,7 +96,6 @@ class NewAgentDialog(Dialog):
         said = hidden_words(self.form.written())
         self.hidden.setText(said)
         self.hidden.setVisible(bool(said))
-        self.adjustSize()
         try:
             body = self.form.to_send()
         except ConsoleError as error:
@@ -119,7 +118,6 @@ class NewAgentDialog(Dialog):
         self.dangers.say(preview.dangers)
         for area in self._areas:  # what is to be confirmed stands below them, within the window
             area.setFixedHeight(max(200, min(540, self._room - (DANGERS_HIGH if preview.dangers else 0))))
-        self.adjustSize()
         self._shown = preview.why_not or ("" if preview.reach else UNKNOWN)
         if preview.why_not:
             self._read()  # memory may be what is short

@@ -15,7 +15,7 @@ from console.gui.models.operators import person
 from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.dialog import IN_PROGRESS, Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import age, day_clock, plural
@@ -152,7 +152,7 @@ class WorkspaceDialog(Dialog):
         self.reason.setFocus()
 
     def _send(self) -> None:
-        self.main.setEnabled(False)
+        self.main.allow(IN_PROGRESS)
         self.problem.hide()
         body = ContextActBody(reason=self.reason.text().strip())
         asked = self._desk.requests.ask(ep.SESSION_ACT, self._id, self._verb, body=body).while_alive(self)

@@ -30,7 +30,7 @@ class PassphraseDialog(Dialog):
         self.old = self._field("Old passphrase", shown=is_set)
         self.new = self._field(f"New passphrase, {SHORTEST} characters or more")
         self.again = self._field("Again")
-        self.main.setEnabled(False)
+        self._judge()
         for field in (self.old, self.new, self.again):
             field.textChanged.connect(self._judge)
         self.main.clicked.connect(self._send)
@@ -53,8 +53,12 @@ class PassphraseDialog(Dialog):
     def _judge(self) -> None:
         new = self.new.text()
         same = new == self.again.text()
-        old = self.old.isHidden() or bool(self.old.text())
-        self.main.setEnabled(len(new) >= SHORTEST and same and old)
+        why_not = "" if same else "The two are not the same."
+        if len(new) < SHORTEST:
+            why_not = f"The new passphrase needs {SHORTEST} characters or more."
+        if not self.old.isHidden() and not self.old.text():
+            why_not = "The old passphrase is needed."
+        self.main.allow(why_not)
         if new and self.again.text() and not same and len(self.again.text()) >= len(new):
             self.problem.setText("The two are not the same.")
             self.problem.show()
@@ -73,7 +77,7 @@ class PassphraseDialog(Dialog):
 
     def _refused(self, error: ConsoleError) -> None:
         self.refused(error)
-        self.main.setEnabled(False)
+        self.main.allow("Type the passphrase again.")
 
     def _done(self, view: PassphraseView) -> None:
         self._desk.notices.say("info", "The passphrase for rearm is set.")

@@ -17,7 +17,7 @@ from console.gui.pages.interface import Desk
 from console.gui.theme import fonts
 from console.gui.timers import every
 from console.gui.widgets.buttons import Button
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.dialog import IN_PROGRESS, NO_REASON, Dialog
 from console.gui.widgets.text import Text
 from console.gui.widgets.words import day_clock, plural
 
@@ -78,7 +78,7 @@ class RearmDialog(Dialog):
         self.typed = self._field("Kill id", 80, label=f"Type the id of the kill: {kill_id}", mono=True)
         self.passphrase = self._field("Passphrase", 256, label="Passphrase", secret=True)
         self._takes(state)
-        self.main.setEnabled(False)
+        self._judge()
         for field in (self.reason, self.typed, self.passphrase):
             field.textChanged.connect(self._judge)
         self.main.clicked.connect(self._send)
@@ -127,7 +127,6 @@ class RearmDialog(Dialog):
         self.weak.setVisible(state in ("not_set", "broken"))
         if state == "broken":
             self.weak.say("The passphrase cannot be checked. The owner resets it at a terminal: watchfloor secrets passphrase reset")
-        self.adjustSize()
 
     def _looked(self, view: RearmView) -> None:
         """What a rearm releases, by the supervisor's word."""
@@ -142,7 +141,6 @@ class RearmDialog(Dialog):
         elif view != self._shown:
             self._show_view(view)
         self._judge()
-        self.adjustSize()
 
     def _show_view(self, view: RearmView) -> None:
         self._view = view
@@ -176,15 +174,27 @@ class RearmDialog(Dialog):
     def _unread(self, error: ConsoleError) -> None:
         if not self._is_sent:
             self._say_kills([f"What was killed could not be read: {error.what}"], "warn", "triangle")
-            self.adjustSize()
 
     def _judge(self) -> None:
         """What was not read, what is released already, and what another kill came after is not rearmed from here."""
-        if self._view is None or not self._view.killed or self._is_newer or self._is_sent:
-            self.main.setEnabled(False)
-            return
-        proof = bool(self.passphrase.text()) if self._state == "set" else self.typed.text().strip() == self._kill_id
-        self.main.setEnabled(bool(self.reason.text().strip()) and proof and self._state != "broken")
+        self.main.allow(self._why_not())
+
+    def _why_not(self) -> str:
+        if self._is_sent:
+            return IN_PROGRESS
+        if self._view is None:
+            return "What was killed has not been read."
+        if not self._view.killed:
+            return "Nothing is blocked."
+        if self._is_newer:
+            return "A newer kill came: close this and open it again."
+        if self._state == "broken":
+            return "The passphrase cannot be checked."
+        if not self.reason.text().strip():
+            return NO_REASON
+        if self._state == "set":
+            return "" if self.passphrase.text() else "The passphrase is needed."
+        return "" if self.typed.text().strip() == self._kill_id else f"Type the id of the kill: {self._kill_id}"
 
     def _send(self) -> None:
         self._is_sent = True
@@ -240,7 +250,7 @@ class AgainDialog(Dialog):
         self.buttons[agent.id], self.states[agent.id] = button, state
 
     def _start(self, agent_id: str) -> None:
-        self.buttons[agent_id].setEnabled(False)
+        self.buttons[agent_id].allow("It is started.")
         asked = self._desk.requests.ask(ep.AGAIN, agent_id).while_alive(self)
         asked.then(lambda view: self._started(agent_id, view)).failed(lambda error: self._not_started(agent_id, error))
 
@@ -249,5 +259,5 @@ class AgainDialog(Dialog):
         self._desk.ask_sync()
 
     def _not_started(self, agent_id: str, error: ConsoleError) -> None:
-        self.buttons[agent_id].setEnabled(True)
+        self.buttons[agent_id].allow("")
         self.refused(error)

@@ -8,7 +8,7 @@ from console.api import endpoints as ep
 from console.api.secrets import RotationBody, RotationItemView, RotationView
 from console.domain.errors import ConsoleError
 from console.gui.pages.interface import Desk
-from console.gui.widgets.dialog import Dialog
+from console.gui.widgets.dialog import IN_PROGRESS, NO_REASON, Dialog
 from console.gui.widgets.facts import Fact, Facts
 from console.gui.widgets.words import age, plural
 
@@ -94,7 +94,6 @@ class RotationDialog(Dialog):
             )
         self.items.say(lines)
         self._judge()
-        self.adjustSize()
 
     def _unread(self, error: ConsoleError) -> None:
         self.last.say("What would be rotated is not known.", "warn", "triangle")
@@ -102,9 +101,9 @@ class RotationDialog(Dialog):
         self._judge()
 
     def _judge(self) -> None:
-        busy = "It is being rotated." if self._busy else ""
+        busy = IN_PROGRESS if self._busy else ""
         unread = "" if self.view is not None else "The plan has not been read."
-        self.main.allow(busy or unread or ("" if self.reason.text().strip() else "A reason is missing."))
+        self.main.allow(busy or unread or ("" if self.reason.text().strip() else NO_REASON))
 
     def _rotate(self) -> None:
         self._busy = True

@@ -112,7 +112,6 @@ class RungDialog(Dialog):
         self.problem.setVisible(bool(preview.why_not))
         self.main.setText(button_words(self._action, preview))
         self.main.allow(preview.why_not or ("" if touched(preview) else "It would act on no agent."))
-        self.adjustSize()
 
     def _forget(self) -> None:
         """Nothing of a preview is shown any more."""
@@ -177,7 +176,6 @@ class RungDialog(Dialog):
         self.whys.say(failed)
         self.main.hide()
         self.reason.setEnabled(False)
-        self.adjustSize()
 
     def _killed(self, receipt: Receipt) -> None:
         tell_killed(self._desk, self._words, receipt)

@@ -119,4 +119,4 @@ class ChangeDialog(ReasonDialog):
     def refused(self, error: ConsoleError) -> None:
         super().refused(error)
         if isinstance(error, Conflict):
-            self.main.setEnabled(False)  # the list is another one now: look at it first
+            self.main.allow("The list is another one now: close this and look at it first.")

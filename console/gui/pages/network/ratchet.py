@@ -107,13 +107,11 @@ class RatchetDialog(Dialog):
         self.problem.setText(view.why_not)
         self.problem.setVisible(bool(view.why_not))
         self.allow()
-        self.adjustSize()
 
     def _unknown(self, error: ConsoleError, number: int) -> None:
         if number == self._asked and not self._sent:
             self.sentence.say(f"The affected agents are unknown: {error}", "warn", "triangle")
             self.allow()
-            self.adjustSize()
 
     def allow(self) -> None:
         """Enable the main button as far as the fields and the preview allow."""
@@ -158,7 +156,6 @@ class RatchetDialog(Dialog):
         self.cancel.setText("Close")
         for part in (self.main, *self.inputs):
             part.hide()
-        self.adjustSize()
 
 
 def doubt_lines(agents: list[SwitchedAgent]) -> list[Fact]:
