@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -18,8 +19,11 @@ from console.domain.conversation import (
     GATE,
     HOOKED,
     MOST_MESSAGE,
+    ONCE,
     POLICY,
     SERVERS,
+    SHELLS,
+    TALKING,
     Program,
     checked_model,
     checked_text,
@@ -30,6 +34,7 @@ from console.domain.conversation import (
 )
 from console.domain.errors import UsageProblem
 from console.domain.ids import ControlLevel
+from tests.fakes.instance import ROOT
 
 ARGV = command_line(Program.CODEX, "do $(this) \"'", "/usr/bin/codex", ("app-server", "-c", "x=1"), talks=True)
 HELD = (ControlLevel.MANAGED, SandboxKind.NONE, 0.0)
@@ -243,3 +248,15 @@ def test_git_commits_nothing_that_a_started_program_keeps_in_its_workspace(
     added = subprocess.run(["git", "ls-files"], cwd=work, env=env, capture_output=True, text=True, check=True)
     assert added.stdout.split() == ["a.py"]
     assert (work / ".watchfloor" / "claude" / "sessions" / "6.key").exists()
+
+
+def test_a_program_that_an_earlier_version_started_is_still_talked_to_after_an_upgrade() -> None:
+    earlier = json.loads((ROOT / "tests" / "data" / "started" / "earlier_shells.json").read_text())
+    for name, talks in (("talking", True), ("once", False)):
+        started = started_as((*ARGV[:2], earlier[name], *ARGV[3:]))
+        assert started is not None and (started.program, started.talks, started.words) == (Program.CODEX, talks, ARGV[6:])
+        assert started_as((*ARGV[:2], earlier[name] + " ", *ARGV[3:])) is None, "no agent makes one up"
+
+
+def test_whoever_changes_the_text_that_starts_a_program_adds_it_to_those_that_are_known() -> None:
+    assert SHELLS[hashlib.sha256(TALKING.encode()).hexdigest()] and not SHELLS[hashlib.sha256(ONCE.encode()).hexdigest()]
