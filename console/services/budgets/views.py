@@ -10,6 +10,7 @@ from console.api import budgets as b
 from console.domain.agent import Agent, AgentId, AgentState
 from console.domain.budget import RESERVABLE, UNCAPPED, Limits, Usage, ends_in_s, forecast, until_midnight
 from console.domain.budget import note as day_note
+from console.domain.conversation import started_as
 from console.domain.ids import ControlLevel
 from console.enforcement.charging import wide_nodes
 from console.enforcement.identity import TELEMETRY, cost_unknown
@@ -311,8 +312,8 @@ def _unread_of(seen: Snapshot, node: Node) -> str:
 
 def _why_unread(seen: Snapshot, agent_id: AgentId) -> str:
     of, agent = seen.seen.get(agent_id), seen.agents.get(agent_id)
-    if of is not None and of.unread:
-        return of.unread  # also where something was read before
+    if of is not None and of.unread and (agent is None or started_as(agent.argv) is None):
+        return of.unread  # also where something was read before; what a started program spends is told by its own stream
     return cost_unknown(agent, of, seen.budget.metered) if agent is not None else ""
 
 

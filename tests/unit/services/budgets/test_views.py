@@ -9,6 +9,7 @@ import pytest
 
 from console.domain.agent import AgentId, AgentState, ContextId, ProcessIdentity, Sighting, SourceReport
 from console.domain.budget import Limits
+from console.domain.conversation import Program, command_line
 from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
@@ -80,6 +81,16 @@ def test_a_tree_is_unknown_where_the_fleet_says_that_its_spend_is_unknown(source
     (agent,) = book.state.agents.values()
     fleet = agent_fields(agent, book.state, Meters(), book.at)
     assert tree.tree.unpriced is (fleet["cost_usd"] is None) is not is_known
+
+
+@pytest.mark.parametrize(("argv", "is_known"), [(command_line(Program.GEMINI, "hi", "/g", (), talks=True), True), (("gemini",), False)])
+def test_what_a_started_program_tells_itself_is_known_though_no_file_of_it_can_be_read(argv: tuple[str, ...], is_known: bool) -> None:
+    book, burn = world()
+    book.run("a", argv=argv).spend("a", cost_usd=0.07, tokens=5)
+    seen = Sighting("gemini", "7-1", "Gemini CLI", ProcessIdentity(7, 1), "", "/w", book.at, unread="it lies elsewhere", agent_id="a")
+    book >> e.Sighted(book.at, book.boot, (SourceReport("gemini", True, "", (seen,)),))
+    (tree,) = page(book, burn).trees()
+    assert tree.tree.spent_usd == 0.07 and tree.tree.unpriced is not is_known
 
 
 def test_wall_time_ends_by_itself_and_a_tree_that_ended_ends_nothing() -> None:
