@@ -588,7 +588,9 @@ def test_each_kill_has_a_paragraph_newest_first_and_hostile_words_are_seen(make_
     ] == "and 5 earlier kills"
     assert all("\\u202e\\x0a<b>x</b>" in words for words in said[:-1])
     qtbot.waitUntil(lambda: [t.y() for t in (asked.killed, *asked.earlier)] == sorted({t.y() for t in (asked.killed, *asked.earlier)}))
-    assert all(text.height() >= text.heightForWidth(text.width()) for text in (asked.killed, *asked.earlier)), "none is cut"
+    qtbot.waitUntil(
+        lambda: all(text.height() >= text.heightForWidth(text.width()) for text in (asked.killed, *asked.earlier))
+    )  # none is cut
 
 
 def test_an_instance_that_appears_later_is_found(tmp_path: object, qtbot: QtBot, places: Places, make_house: Make) -> None:
@@ -759,8 +761,9 @@ def test_pages_are_made_when_they_are_first_opened_and_the_rest_by_themselves(
 ) -> None:
     monkeypatch.setattr("console.gui.window.pages.REST_MS", 10**6)
     make_house()
-    first = open_window("fleet")
-    assert list(first.pages.there) == ["fleet", "approvals", "budgets"], "the first one, and those whose badge must not be missed"
+    first = open_window("fleet", wait=False)
+    assert list(first.pages.there) == ["fleet"], "nothing else is waited for before the window is on the screen"
+    qtbot.waitUntil(lambda: list(first.pages.there) == ["fleet", "approvals", "budgets"])  # whose badges must not be missed
     first.goto("audit", "")
     assert list(first.pages.there)[3:] == ["audit"]
     qtbot.waitUntil(lambda: first.pages["audit"].is_ready())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QStackedWidget
@@ -12,9 +12,9 @@ from console.gui.timers import once
 from console.gui.window.sync import Sync
 
 SOON = ("approvals", "budgets")
-"""Pages whose badge a person must not miss: made with the first one."""
+"""Pages whose badge a person must not miss: made as soon as the first one is on the screen."""
 REST_MS, PAUSE_MS = 1500, 100
-"""When the others begin to be made after the start, for their badges, and how long the window is left alone between two."""
+"""When the others begin to be made after these, for their badges, and how long the window is left alone between two."""
 
 
 class Pages(QObject):
@@ -56,11 +56,8 @@ class Pages(QObject):
 
     def begin(self) -> None:
         """The window begins to talk; the first page was made."""
-        for name in SOON:
-            if name in self.kinds:
-                self[name]
         self._begun = True
-        self._rest.start()
+        self._rest.start(PAUSE_MS if self._left(SOON) else REST_MS)
 
     def close(self) -> None:
         """The window closes."""
@@ -69,6 +66,10 @@ class Pages(QObject):
             page.on_close()
 
     def _make_next(self) -> None:
-        if left := [name for name in self.kinds if name not in self.there]:
-            self[left[0]]
-            self._rest.start(PAUSE_MS)
+        soon = self._left(SOON)
+        for name in (soon or self._left(self.kinds))[:1]:
+            self[name]
+            self._rest.start(REST_MS if len(soon) == 1 else PAUSE_MS)
+
+    def _left(self, names: Iterable[str]) -> list[str]:
+        return [name for name in names if name in self.kinds and name not in self.there]
