@@ -171,7 +171,7 @@ class ShellJudge:
 
     def _plainer(self, text: str, place: Place) -> Judgement | None:
         """The same text in simple commands that are judged, where there are such. They are executed only where they mean the same."""
-        plain = self._work.plainer(text) if place.depth <= DEPTH else None
+        plain = self._work.plainer(text, place.cwd) if place.depth <= DEPTH else None
         if plain is None:
             return None
         deeper = replace(place, depth=place.depth + 1)

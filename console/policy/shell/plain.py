@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from console.policy.dangers import ELSEWHERE
-from console.policy.shell.arithmetic import are_numbers, computed
 from console.policy.shell.lines import is_built_of
-from console.policy.shell.substituted import Substituted
+from console.policy.shell.substituted import Substituted, are_numbers, computed
 from console.policy.shell.tokens import (
     CHOSEN,
     CLOSES,
@@ -64,7 +63,7 @@ _HARMLESS = re.compile(
     r"(?:\w[\w+@-]*(?:[./:,]\w[\w+@-]*)*)?|GIT_(?:PAGER=cat|(?:SEQUENCE_)?EDITOR=(?:true|:|cat))"
     r"|(?:PG(?:USER|PASSWORD|DATABASE|PORT)|MYSQL_PWD|REDISCLI_AUTH)=[\w.-]*|PGHOST=(?:localhost|127\.0\.0\.1)"
     r"|(?:VERSION|BRANCH|COMMIT|SHA|HASH|FILES?|OUT|OUTPUT|RESULTS?|COUNT|TAG|NAME|DATE|NUM|TOTAL|LINE|STATUS|CODE|START|END|MSG|MESSAGE|TEXT"
-    r"|SIZE|SRC|DEST|DST|TARGET|LOG|(?:[A-Z]+_)?PID|(?:[A-Z]+_)?EXIT(?:_CODE)?|RC|TMP|WORK|PKG)=.*",
+    r"|SIZE|SRC|DEST|DST|TARGET|LOG|DIR|ROOT|BASE|REPO|URL|KEY|VALUE|ITEM|INPUT|DATA|ARGS|FOLDER|PROJECT|APP|(?:[A-Z]+_)?PID|(?:[A-Z]+_)?EXIT(?:_CODE)?|RC|TMP|WORK|PKG)=.*",
     re.ASCII | re.DOTALL,
 )
 """Variables that name no file, program or host to the programs that are described (environ(7) and their manuals)."""
@@ -77,6 +76,7 @@ _OWN_JOB = re.compile(r"%[\d%+-]?|\$!|\"\$!\"")
 """What the shell itself started in the background (bash(1), JOB CONTROL)."""
 _SHOWING = frozenset({"echo", "printf", "test", "[", "[["})
 _MOVES = frozenset({"cd", "pushd", "popd", "chdir"})
+_TOP = "$(git rev-parse --show-toplevel)"
 _UNKNOWN = "${99}"
 """What stands for a name with blanks in it, perhaps: it may be shown, and in all other places it asks. No text can set this variable."""
 
@@ -110,15 +110,17 @@ class Plain:
         return not (rest and self.changes) and (not self.changed or (rest <= self.same and not rest & self.changed))
 
 
-def plainer(text: str) -> Plain | None:
-    """Rewrites a text; None: it holds something else."""
+def plainer(text: str, top: str = "") -> Plain | None:
+    """Rewrites a text; None: it holds something else. ``top``: the folder of the repository that it begins in."""
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text):
         return None
     if found := _LITERAL.match(text):
         if found["end"] in found["text"]:  # it may end there, as one of the versions of bash reads it
             return None
         return Plain(f"{found['before']}{shlex.quote(found['text'].rstrip(chr(10)))}{found['after']}", is_literal=True)
-    substituted, counted = Substituted(cut_tokens), computed(_NUMBER.sub("1", text), _UNKNOWN)
+    is_moved = re.search(r"\b(?:cd|pushd)\b.*[;&|\n].*\$\(git rev-parse --show", text, re.DOTALL) is not None
+    given = text if is_moved or not _PLAIN.match(top) else text.replace(_TOP, top)
+    substituted, counted = Substituted(cut_tokens), computed(_NUMBER.sub("1", given), _UNKNOWN)
     tokens = substituted.tokens(counted[0]) if counted is not None and is_built_of(counted[0], _NODES) else None
     if tokens is None or counted is None or not are_numbers(counted[1], tokens, _UNKNOWN):
         return None
@@ -421,6 +423,8 @@ class _Statements:
 def _simple(words: list[str]) -> list[str] | None:
     """What is left of a command without variables, as ``_kept`` says."""
     name = words[0] if words else ""
+    if (name == ":" and len(words) > 1) or re.search(r"[<>]\Z|>\|\Z", name):
+        return ["true", *words[name == ":" :]]  # it makes or empties a file
     if name in ("pushd", "popd"):
         return ["cd", *words[1:]] if name == "pushd" and len(words) == 2 else ["cd", "-"] if words == ["popd"] else None
     if name in _OWN:  # they show, or bound what this shell alone starts: a history is empty where no person types
@@ -436,13 +440,19 @@ def _simple(words: list[str]) -> list[str] | None:
     if name in _BUILTINS:
         known = r"[-+][aeuxo]+|pipefail|errexit|nounset|xtrace" if name == "set" else r"-?\d+|%[\d%+-]?|\"?\$!\"?|-[lnrp]+"
         return [] if all(re.fullmatch(known, word) for word in words[1:]) else None
-    if name in ("[", "[["):
-        is_test = len(words) > 2 and words[-1] == {"[": "]", "[[": "]]"}[name]
-        if name == "[[" and len(words) == 5 and words[2] in ("=", "==", "!="):  # what stands behind it is a pattern that is compared
-            return ["test", words[1], "=", "x"] if is_test and CHOSEN.fullmatch(words[3]) else None
-        simple = name == "[" or (len(words) == 4 and words[1][:1] == "-")
-        return ["test", *("0" if word == "$?" else word for word in words[1:-1])] if is_test and simple else None
-    return words
+    return _test(words) if name in ("[", "[[") else words
+
+
+def _test(words: list[str]) -> list[str] | None:
+    """``[ ... ]`` and ``[[ ... ]]`` as ``test ...``; None: that would mean something else."""
+    is_double, tested = words[0] == "[[", [("0" if word == "$?" else word) for word in words[1:-1]]
+    if not tested or words[-1] != ("]]" if is_double else "]"):
+        return None
+    if is_double and len(tested) == 1 and (tested[0][:1] == '"' or CHOSEN.fullmatch(tested[0])):
+        return ["test", "-n", *tested]
+    if is_double and len(tested) == 3 and tested[1] in ("=", "==", "!="):  # what stands behind it is a pattern that is compared
+        return ["test", tested[0], "=", "x"] if CHOSEN.fullmatch(tested[2]) else None
+    return ["test", *tested] if not is_double or (len(tested) == 2 and tested[0][:1] == "-") else None
 
 
 def _written(words: list[str]) -> str:

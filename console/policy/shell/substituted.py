@@ -1,4 +1,4 @@
-"""Take what the shell would put in place of words out of a text: ``$(COMMAND)``, ``<(COMMAND)``, names that a command lists.
+"""Take what the shell would put in place of words out of a text: ``$(COMMAND)``, ``<(COMMAND)``, ``$((N))``, names that a command lists.
 
 Each command that runs for its output stands before the one that gets it. What gets it is judged only where the output does not matter.
 """
@@ -6,12 +6,12 @@ Each command that runs for its output stands before the one that gets it. What g
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from console.policy.shell import listed
 from console.policy.shell.lines import substitutions
-from console.policy.shell.tokens import bare, may_show
+from console.policy.shell.tokens import CLOSES, bare, begun_at, is_end, may_show
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """No text that is read holds these; a number between them stands for a substitution."""
@@ -30,13 +30,16 @@ _PLAIN = re.compile(
     r"|log -1 --(?:format|pretty)=[\"']?(?:format:)?%[hH][\"']?))\Z"
 )
 """Commands that print one word, which is no path upwards and no option: a date, a name of this machine, or a revision."""
-_ENDS = frozenset({"&&", "||", "|&", ";", "|", "&", "\n"})
 _BEFORE = frozenset({"&&", "||", ";", "&", "\n", "(", "{", "then", "do", "else", "elif", "if", "while", "until", "!"})
 _COUNTS = re.compile(r"\$\(seq \d{1,4}(?: \d{1,4})?\)")
 """Numbers to go over, which are read with the loop."""
 _PIECE = re.compile(r"'[^']*'|\\.|[^'\"\\`()$]+|\$(?!\(\()", re.DOTALL)
 _MOVES, _READS = frozenset({"cd", "pushd", "popd", "chdir"}), frozenset({".", "source", "exit"})
 _OPENS = frozenset({"if", "for", "while", "until", "case", "{", "(", "function"})
+_COMPUTES = re.compile(r"\$\(\((?:[\s\d+*/%<>=!&|?:()~^,-]|\$?[A-Za-z_]\w*|\$\{[A-Za-z_]\w*\})*\)\)", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NUMBERED = frozenset({"RANDOM", "SECONDS", "LINENO", "EPOCHSECONDS"})
+"""Variables that the shell itself keeps numbers in."""
 
 
 @dataclass(slots=True)
@@ -97,7 +100,7 @@ class Substituted:
             if loop:
                 at = loop
                 continue
-            end = next((n for n in range(at, len(tokens)) if tokens[n] in _ENDS or (tokens[n] in ("(", ")"))), len(tokens))
+            end = next((n for n in range(at, len(tokens)) if is_end(tokens[n]) or (tokens[n] in ("(", ")"))), len(tokens))
             command = self._command(tokens[at:end], made)
             if command is None:
                 return None
@@ -136,10 +139,10 @@ class Substituted:
         name = "|".join(names)
         variable = re.compile(rf"\$(?:(?:{name})(?!\w)|\{{(?:{name})\}})")
         made, command = list[str](), list[str]()
-        for token in [*tokens, *([] if tokens and tokens[-1] in _ENDS else [";"])]:
+        for token in [*tokens, *([] if tokens and is_end(tokens[-1]) else [";"])]:
             if token in _OPENS or token in ("(", ")") or re.match(rf"(?:{name})(?:\Z|\+?=|\[)", bare(token)):
                 return None
-            if token not in _ENDS:
+            if not is_end(token):
                 command.append(token)
                 continue
             if any(variable.search(word) for word in command):
@@ -262,7 +265,7 @@ def _end_of_string(text: str, at: int) -> int:
 
 
 def _commands(tokens: Sequence[str]) -> list[str]:
-    return [bare(token) for before, token in zip(["", *tokens], tokens, strict=False) if not before or before in _ENDS | _BEFORE]
+    return [bare(token) for before, token in zip(["", *tokens], tokens, strict=False) if not before or is_end(before) or before in _BEFORE]
 
 
 def _start(made: Sequence[str]) -> int:
@@ -293,3 +296,42 @@ def _whole(command: Sequence[str], variable: re.Pattern[str]) -> list[str] | Non
     """A command with ``{}`` for the variable, where that is a whole word wherever it stands."""
     words = ["{}" if variable.fullmatch(bare(word)) and "'" not in word else word for word in command]
     return None if any(variable.search(word) for word in words) else words
+
+
+def computed(text: str, mark: str) -> tuple[str, frozenset[str]] | None:
+    """Puts ``mark`` in place of each ``$((...))``; with the names in them. None: one of them may do more than compute.
+
+    A variable is evaluated as an expression of its own, and what stands in brackets there may run a command (bash(1), ARITHMETIC).
+    """
+    made, last, names = list[str](), 0, set[str]()
+    for start, end in substitutions(text, ("arithmetic_expansion",)) if "$((" in text else ():
+        if _COMPUTES.fullmatch(text, start, end) is None:
+            return None
+        names |= set(_VARIABLE.findall(text, start, end))
+        made += [text[last:start], mark]
+        last = end
+    return "".join([*made, text[last:]]), frozenset(names - _NUMBERED)
+
+
+def are_numbers(names: Collection[str], tokens: Sequence[str], mark: str) -> bool:
+    """Whether a text sets each of these names, to numbers or what it computed, and gives it to no builtin that might set it."""
+    return all(_is_number(name, tokens, mark) for name in names)
+
+
+def _is_number(name: str, tokens: Sequence[str], mark: str) -> bool:
+    is_set, begun = False, begun_at(list(tokens))
+    for at, token in enumerate(tokens):
+        bare = re.sub(r"['\"\\]", "", token)
+        if bare == name and tokens[at - 1 : at] == ["for"]:
+            items = tokens[at + 2 : next((end for end in range(at, len(tokens)) if tokens[end] == "do"), at)]
+            if not items or not all(re.fullmatch(r"\d+|[;\n]|\{\d+\.\.\d+\}|\$\(seq [\d ]+\)", item) for item in items):
+                return False
+            is_set = True
+        elif bare == name or re.match(rf"{name}(?:\+=|\[)|.*\$\{{{name}[^}}]", bare, re.DOTALL):
+            return False
+        elif bare.startswith(f"{name}="):
+            if bare != f"{name}={mark}" and re.fullmatch(r"-?\d+", bare.partition("=")[2]) is None:
+                return False
+            is_alone = all(is_end(one) or one in CLOSES for one in tokens[at + 1 : at + 2])  # for a command alone it is not set here
+            is_set = is_set or (is_alone and (begun[at] or tokens[at - 1 : at] == ["export"]))
+    return is_set

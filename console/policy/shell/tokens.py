@@ -59,7 +59,20 @@ def cut_tokens(text: str) -> list[str] | None:
                     return None
                 at = body.end()
             ends = []
-    return _without_cases(found) if not ends and len(found) <= TOKENS_MAX else None
+    return _without_cases(_tested(found) if "[[" in found else found) if not ends and len(found) <= TOKENS_MAX else None
+
+
+def _tested(tokens: list[str]) -> list[str]:
+    """The same with ``[[ A ]] && [[ B ]]`` for ``[[ A && B ]]`` (bash(1), Compound Commands)."""
+    made, is_inside = list[str](), False
+    for at, token in enumerate(tokens):
+        begins = token == "[[" and begun_at([*made, token])[-1]
+        end = tokens.index("]]", at) if begins and "]]" in tokens[at:] else at
+        is_inside = (
+            (is_inside or not {"(", ")", "|", "&", ";", "\n", ";;"} & set(tokens[at:end])) if begins else is_inside and token != "]]"
+        )
+        made += ["]]", token, "[["] if is_inside and token in ("&&", "||") else [token]
+    return made
 
 
 def _without_cases(tokens: list[str]) -> list[str] | None:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 
 from console.domain.calls.permission import Verdict
 from console.policy.files.paths import FileRules, Files, absolute
+from console.policy.git.repository import repository_of
 from console.policy.rules.profiles import PATTERN, Profile
 from console.policy.rules.verdicts import SCRATCH, Part
 from console.policy.shell.commands import Program
@@ -148,9 +149,10 @@ class WorkspacePrograms:
         is_named = any(word.rstrip("/") in {place.rstrip("/") for place in reading.places} for inner in reading.inners for word in inner)
         return replace(reading, inners=inners, exact=True, way=WHOLE if is_named else reading.way)
 
-    def plainer(self, text: str) -> Plain | None:
+    def plainer(self, text: str, cwd: str) -> Plain | None:
         """A refused text in simple commands that stand for it; None: it is not certain what it does."""
-        return plainer(text) if self.programs else None
+        found = repository_of(cwd, self._files) if "--show-toplevel" in text and self.programs else None
+        return plainer(text, found.folder if found is not None else "") if self.programs else None
 
     def _holds(self, name: str, cwd: str) -> bool:
         """Whether a program that would else be fetched by its name is a known one, or is installed in the workspace."""

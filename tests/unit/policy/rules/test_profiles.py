@@ -51,7 +51,7 @@ READ_BY_CODING = {
     *("exit", "break", "( grep x a.txt )", "! grep x a.txt", "[ a = a ]", "cat <<< x", "echo ${PATH}", "echo $HOME/x", "type curl"),
     *("ls *.py", "ls ?", "ls [a-z]", "echo a$'b'", "echo $!", "cat {a,b}.txt", "echo a{b,c}d", "echo {a,b}"),
     *("find data -exec cat {} \\;", "find data -exec grep -l x {} +"),
-    *("echo $((1+1))", "[[ a = a ]]", "disown", "ulimit -n 1"),
+    *("echo $((1+1))", "[[ a = a ]]", "disown", "ulimit -n 1", "> a.txt", "< a.txt"),
     *("cd data && ls\ncat x", "cd data && ls || cat x", "cd data || cat x", "cd data; cat x.csv", "true || cd data && cat x"),
 }  # fmt: skip
 """Rows that other rules deny because they are not static, and that *coding* reads: each command of them is judged, and none does harm."""

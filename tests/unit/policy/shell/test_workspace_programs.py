@@ -32,8 +32,8 @@ def test_a_program_of_the_list_or_in_the_workspace_runs_what_the_agent_writes() 
 
 
 def test_a_text_is_rewritten_only_where_a_profile_allows_programs_of_the_workspace() -> None:
-    plain = made().plainer("A=1 make")
-    assert plain is not None and plain.text == "make" and made(None).plainer("A=1 make") is None
+    plain = made().plainer("A=1 make", "/workspace")
+    assert plain is not None and plain.text == "make" and made(None).plainer("A=1 make", "/workspace") is None
 
 
 def test_the_script_of_a_shell() -> None:
