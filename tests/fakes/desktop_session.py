@@ -22,11 +22,14 @@ _DUNST = DBusAddress("/org/freedesktop/Notifications", bus_name="org.freedesktop
 
 
 class DesktopSession:
-    """``with DesktopSession(folder) as it:``; ``it.address`` is the bus. ``daemon`` False: nobody shows notifications."""
+    """``with DesktopSession(folder) as it:``; ``it.address`` is the bus. ``daemon`` False: nobody shows notifications.
 
-    def __init__(self, folder: Path, *, daemon: bool = True) -> None:
+    ``stays``: each stays on the screen until somebody acts on it, however slow this machine is; else as long as the console asks for.
+    """
+
+    def __init__(self, folder: Path, *, daemon: bool = True, stays: bool = True) -> None:
         folder.mkdir(mode=0o700)
-        self.folder, self._daemon = folder, daemon
+        self.folder, self._daemon, self._stays = folder, daemon, stays
         self.address = f"unix:path={folder / 'bus'}"
         self._programs: list[subprocess.Popen[bytes]] = []
 
@@ -45,7 +48,10 @@ class DesktopSession:
             menu = self.folder / "menu"  # dunst shows the choices of its notifications in a menu program: here a person who knows the label
             menu.write_text(f'#!/bin/sh\ntee -a {self.folder}/offered | grep -F -m1 "$(cat {self.folder}/label)"\n')
             menu.chmod(0o700)
-            rules.write_text(f'[global]\nmarkup = full\nformat = "<b>%s</b>\\n%b"\ndmenu = {menu}\n')
+            rules.write_text(
+                f'[global]\nmarkup = full\nformat = "<b>%s</b>\\n%b"\ndmenu = {menu}\n'
+                + ("[urgency_normal]\noverride_dbus_timeout = 3600\n" if self._stays else "")
+            )
             self._start({"DISPLAY": f":{display}", "HOME": str(self.folder)}, "dunst", "-config", str(rules))
             until(self._answers, words="dunst has its name on the bus")
         return self

@@ -53,7 +53,7 @@ def test_a_breach_a_question_and_a_kill_reach_a_real_daemon_and_hostile_words_st
 ) -> None:
     house = make_house("mockup")
     window = open_window("fleet")
-    with DesktopSession(tmp_path / "desktop") as session:
+    with DesktopSession(tmp_path / "desktop", stays=False) as session:
         outside = Outside(window, Desktop(session.address))
         outside.start()
         try:
