@@ -41,16 +41,16 @@ def count(value: float, billions: str = "G") -> str:
 
 
 def span(seconds: float) -> str:
-    """How long something lasts: ``9 s``, ``31m``, ``2h 14m``, ``3 d``."""
+    """How long something lasts, roughly: ``9 s``, ``31 min``, ``2 h 14 min``, ``3 d``."""
     if not math.isfinite(seconds):
         return "?"
     seconds = float(round(max(0.0, seconds)))
     if seconds < 60:
         return f"{seconds:.0f} s"
     if seconds < 3600:
-        return f"{seconds // 60:.0f}m"
+        return f"{seconds // 60:.0f} min"
     if seconds < 48 * 3600:
-        return f"{seconds // 3600:.0f}h {seconds % 3600 // 60:02.0f}m"
+        return long_span(seconds)
     return f"{seconds // 86400:.0f} d"
 
 

@@ -231,3 +231,18 @@ def test_beside_a_notice_no_key_is_painted_over_the_state_of_the_log(qtbot: QtBo
     wide = bar.grab().toImage()
     bar.show_keys(())
     assert bar.grab().toImage() != wide
+
+
+def test_what_a_desktop_lacks_takes_no_room_from_the_keys_where_it_cannot_be_read(qtbot: QtBot) -> None:
+    fonts.load_fonts()
+    bar = StatusBar()
+    qtbot.addWidget(bar)
+    bar.show_keys((("A", "activity"), ("?", "all keys")))
+    bar.show_seal("Audit log 39 records · log intact up to record 39, 29 s ago", False)
+    for width, changes in ((800, False), (1440, True)):
+        bar.resize(width, bar.height())
+        bar.show_lacks("")
+        before = bar.grab().toImage()
+        bar.show_lacks("No notifications: there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set).")
+        assert (bar.grab().toImage() != before) is changes
+        assert "session bus" in bar.accessibleDescription()

@@ -203,7 +203,7 @@ def test_each_path_says_how_it_was_proven_how_long_ago_and_why_it_is_amber(make_
     window = open_window("kill-switch")
     page = window.page
     assert isinstance(page, KillSwitchPage)
-    assert proof_words(local, 1060.0, 1000.0) == "proof 6m old" and proof_words(remote, 1001.0, 1000.0) == "5 s ago"
+    assert proof_words(local, 1060.0, 1000.0) == "proof 6 min old" and proof_words(remote, 1001.0, 1000.0) == "5 s ago"
     assert "tried every 60 s" in path_words(local) and "56 s were left" in path_words(remote)
     qtbot.waitUntil(lambda: page.cards["local"]._kind == "warn")
     assert "300 s ago" in page.cards["local"].accessibleName()

@@ -23,6 +23,9 @@ from console.panic.marks import draw_mark
 _SEAL = 330
 """Least room in which the status bar is worth showing beside a notice."""
 
+_LACKS = 200
+"""Least room in which what the desktop lacks says something."""
+
 
 class Brand(QWidget):
     """Mark, name and host; the host is what makes two consoles different."""
@@ -247,13 +250,14 @@ class StatusBar(QWidget):
         x = 16.0
         lacks = fonts.metrics(face).horizontalAdvance(self._lacks) + 22 if self._lacks else 0
         lacks = min(lacks, max(0, self.width() - seal - 420))
+        lacks = lacks if lacks >= _LACKS else 0  # words that cannot be read take no room from the keys
         for cap, words in self._fitting(self.width() - seal - lacks - 40):
             width = fonts.metrics(fonts.ui(11, fonts.MEDIUM)).horizontalAdvance(cap) + 12
             text = fonts.metrics(face).horizontalAdvance(words)
             paint_key(painter, int(x + width), self.height(), cap, colours)
             draw_text(painter, QRectF(x + width + 7, 0, text + 4, self.height()), words, face, colours.text2)
             x += width + text + 24
-        if lacks > 60:
+        if lacks:
             at = self.width() - seal - lacks - 28
             draw_mark(painter, "ring", QRectF(at, 11, 9, 9), colours.text3)
             draw_text(painter, QRectF(at + 15, 0, lacks - 18, self.height()), self._lacks, face, colours.text2)

@@ -21,7 +21,7 @@ def test_usd(value: float, words: str) -> None:
 
 
 def test_spans() -> None:
-    assert [span(s) for s in (4, 90, 8040, 200_000, math.nan)] == ["4 s", "1m", "2h 14m", "2 d", "?"]
+    assert [span(s) for s in (4, 90, 8040, 200_000, math.nan)] == ["4 s", "1 min", "2 h 14 min", "2 d", "?"]
     assert [long_span(s) for s in (4, 124, 16_860, -5)] == ["4 s", "2 min 04 s", "4 h 41 min", "0 s"]
     assert [took(ms) for ms in (0.4, 38.2, 610, None)] == ["0.4 ms", "38 ms", "0.61 s", "?"]
     assert age(None, 5) == "never" and clock(math.inf) == "?"

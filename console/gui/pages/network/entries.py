@@ -158,7 +158,7 @@ COLUMNS: tuple[Cell[EntryRow], ...] = (
     Cell(
         "may",
         "Data allowed",
-        116,
+        108,
         hide_below=620,
         words=lambda row: f"Most sensitive data allowed: {LEVELS.get(row.view.may_receive, row.view.may_receive)}",
         paint=_paint_pips,
@@ -169,7 +169,7 @@ COLUMNS: tuple[Cell[EntryRow], ...] = (
     Cell(
         "used",
         "Used",
-        58,
+        66,
         right=True,
         hide_below=520,
         words=lambda row: f"Last used {age(row.view.last_used, time.time())}",

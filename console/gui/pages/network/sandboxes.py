@@ -91,7 +91,7 @@ COLUMNS: tuple[Cell[Row], ...] = (
         "session",
         "Session",
         share=3,
-        hide_below=640,
+        hide_below=760,
         words=lambda row: f"{row.view.session}, {row.view.sensitivity}",
         text=lambda row: row.view.session or "—",
         role="text2",
@@ -112,7 +112,7 @@ COLUMNS: tuple[Cell[Row], ...] = (
     Cell(
         "since",
         "Since",
-        68,
+        76,
         right=True,
         hide_below=620,
         words=lambda row: f"since {day_clock(since(row))}",
