@@ -46,14 +46,17 @@ class WorkspacePrograms:
         if "/" not in program.called or program.in_search:
             return self._is_named(program.name)
         called = absolute(program.called, cwd)
-        if self._rules.judge("read", called, cwd, self._files).rule == SCRATCH:  # the agent made it
-            return True
         home = self._files.look(self._workspace).real.rstrip("/")
         target, folder = program.real or self._files.look(called).real, self._files.look(posixpath.dirname(called)).real
-        if not home or not f"{folder}/".startswith(f"{home}/"):
+        if not (home and f"{folder}/".startswith(f"{home}/")) and not self._is_scratch(f"{folder}/x", cwd):
             return False
         # The python of a virtual environment is a link to the system's.
-        return target.startswith(f"{home}/") or self._is_named(posixpath.basename(target))
+        is_own = (home and target.startswith(f"{home}/")) or self._is_scratch(target, cwd)
+        return bool(is_own) or self._is_named(posixpath.basename(target))
+
+    def _is_scratch(self, path: str, cwd: str) -> bool:
+        """Whether a path lies where an agent in a sandbox keeps what it needs for a moment."""
+        return self._rules.judge("read", path, cwd, self._files).rule == SCRATCH
 
     def started(self, argv: tuple[str, ...], program: Program, cwd: str) -> Started:
         """What a program starts by itself, where a profile allows such programs."""

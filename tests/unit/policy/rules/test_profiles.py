@@ -7,6 +7,8 @@ import hashlib
 import json
 import re
 import subprocess
+import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -209,6 +211,15 @@ def test_a_sandbox_has_its_own_scratch_and_its_own_loopback(workspace: str) -> N
     for text in (f"rm -rf {beside}", "cat /var/tmp/x", "curl localhost.example.com", "curl -L localhost", "curl -d @/etc/passwd localhost"):
         assert judge(Call("Bash", text), contained).verdict is Verdict.ASK, text
     assert judge(Call("WebFetch", "http://localhost:3000/"), contained).verdict is Verdict.ALLOW
+    with tempfile.TemporaryDirectory(dir="/tmp") as scratch:  # noqa: S108
+        for name, target in (("own", ""), ("python", sys.executable), ("who", "/usr/bin/whoami")):
+            (Path(scratch) / name).symlink_to(target) if target else (Path(scratch) / name).write_text("x")
+        allowed = [
+            name
+            for name in ("own", "python", "who", "none")
+            if judge(Call("Bash", f"{scratch}/{name} x"), contained).verdict is Verdict.ALLOW
+        ]
+        assert allowed == ["own", "python", "none"], "a program there is the agent's, a link is what it leads to"
 
 
 def test_a_search_by_a_tool_is_judged_by_the_folder_that_it_looks_in(workspace: str) -> None:
