@@ -21,6 +21,15 @@ _LOOKED_UP = re.compile(
 )
 """A host that is no plain address, in a filter of connections (lsof(8), -i; ss(8), FILTER)."""
 
+_HARMLESS = re.compile(
+    r"(?:(?:user|author|committer)\.(?:name|email)|color\.\w+|advice\.\w+|core\.(?:quotepath|autocrlf|abbrev|filemode)|init\.defaultbranch"
+    r"|log\.(?:date|decorate|abbrevcommit)|status\.(?:short|branch|showuntrackedfiles|relativepaths)|merge\.(?:conflictstyle|ff)"
+    r"|diff\.(?:renames|renamelimit|noprefix|mnemonicprefix|context|algorithm|colormoved)|pull\.(?:rebase|ff)|push\.default)(?:=.*)?"
+    r"|(?:commit|tag)\.gpgsign=false",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Settings of git that name no program and no file (git-config(1)): an identity for one commit, colours, how something is shown."""
+
 
 def read_argv(argv: tuple[str, ...], described: Description) -> Reading:
     """Reads ``argv[1:]``; never raises, what is unknown is a use that asks."""
@@ -205,6 +214,8 @@ def _used(kind: str, value: str, name: str) -> Use:
 
 def _meant(kind: str, value: str) -> tuple[str, str]:
     """A value that is a text, or a file behind an ``@``, as that which it is."""
+    if kind == "setting":
+        return ("text" if _HARMLESS.fullmatch(value) else "run"), value
     if kind == "data" and "%output{" in value:  # curl(1), --write-out: it writes a file
         return "ask", value
     return (kind, value) if kind != "data" else ("read", value[1:]) if value[:1] == "@" else ("text", value)

@@ -16,7 +16,8 @@ KINDS = frozenset(
     # a file it reads (a folder: all below it), looks at, reads through links too, writes, makes, removes; reads if it is there;
     # reads what a pattern of git's may mean; reads and removes; unsure: takes a value, and asks; pair: two texts;
     # patch: one whose targets are changed; data: a text, or a file behind an @; contained: what asks only outside of a sandbox;
-    # sql: a statement; database: a name, or an address; exec: a command up to a semicolon, run with each name that is found
+    # sql: a statement; database: a name, or an address; exec: a command up to a semicolon, run with each name that is found;
+    # setting: one of git, which may name a program
     [
         "text",
         "read",
@@ -42,6 +43,7 @@ KINDS = frozenset(
         "contained",
         "sql",
         "exec",
+        "setting",
         "database",
         "inner",
         "format",

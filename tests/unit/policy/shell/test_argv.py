@@ -112,6 +112,28 @@ def test_options_that_run_programs_say_so(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "runs"),
+    [
+        *((harmless, False) for harmless in ("user.name=a b", "user.email=a@b", "USER.Name=x", "color.ui=always", "core.quotePath=false")),
+        *((harmless, False) for harmless in ("advice.detachedHead=false", "init.defaultBranch=main", "commit.gpgsign=false", "user.name")),
+        *(
+            (program, True)
+            for program in ("core.pager=x", "core.fsmonitor=x", "alias.x=!sh", "diff.external=x", "color.x.y=1", "core.editor=x")
+        ),
+        *(
+            (program, True)
+            for program in ("commit.gpgsign=true", "log.showSignature=true", "include.path=x", "user.signingkey=x", "xuser.name=y")
+        ),
+    ],
+)
+def test_a_setting_of_git_runs_a_program_unless_it_is_known_to_name_none(setting: str, runs: bool) -> None:
+    git = catalogue().of("git")
+    assert git is not None
+    for argv in (("git", "-c", setting, "log"), ("git", f"-c{setting}", "log"), ("git", "-C", "src", "-c", setting, "commit", "-m", "x")):
+        assert any(use.kind == "run" for use in read_argv(argv, git).uses) is runs, argv
+
+
+@pytest.mark.parametrize(
     ("line", "inner", "exact"),
     [
         ("timeout -k 1 5 a b", ("a", "b"), True),
