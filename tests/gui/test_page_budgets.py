@@ -162,6 +162,14 @@ def test_nothing_of_one_node_is_left_beside_the_name_of_another(books: FakeBudge
     assert pane.name.text() == "other" and [part.accessibleName() for part in said] == [""] * 5
 
 
+def test_a_day_of_which_nothing_is_read_is_not_said_to_have_cost_nothing(qtbot: QtBot) -> None:
+    head = BudgetHead()
+    qtbot.addWidget(head)
+    for spent, note, words in ((0.0, "", "$0.00"), (0.0, "2 agents: spend unknown, in no sum", "unknown"), (1.5, "2 agents", "$1.50")):
+        head.say(b.BudgetTotals(spend_today_usd=spent), note)
+        assert f"spend today {words}," in head.accessibleName()
+
+
 def test_old_figures_are_never_green(qtbot: QtBot) -> None:
     head, totals = BudgetHead(), b.BudgetTotals(within=3)
     qtbot.addWidget(head)

@@ -79,7 +79,7 @@ class BudgetHead(QWidget):
         self._totals: BudgetTotals | None = None
         self._note = ""
         self._halted = 0
-        self._old = False
+        self._old = self._lacks = False
 
     def set_old(self, old: bool) -> None:
         """The data is stale: nothing is green."""
@@ -88,22 +88,26 @@ class BudgetHead(QWidget):
             self.update()
 
     def say(self, totals: BudgetTotals, note: str = "", halted: int = 0) -> None:
-        """Other figures; the same again cost nothing. ``halted``: agents that a limit halted today."""
+        """Other figures; the same again cost nothing. ``note``: whose spend is in no sum. ``halted``: agents that a limit halted today."""
         if (totals, note, halted, False) == (self._totals, self._note, self._halted, self._old):
             return
-        self._totals, self._note, self._halted, self._old = totals, note, halted, False
+        self._totals, self._note, self._halted, self._old, self._lacks = totals, note, halted, False, bool(note)
         spoken = [f"{word} {number}" for word, number, *_ in counts(totals, halted)]
         cap = f" of {cap_usd(totals.day_cap_usd)}" if totals.day_cap_usd is not None else ", no limit"
         forecast = usd(totals.forecast_usd) if totals.forecast_usd is not None else "not known"
         burn = f"{usd(totals.burn_usd_per_h)} an hour" if totals.burn_usd_per_h is not None else "not known"
         spoken += [
-            f"spend today {usd(totals.spend_today_usd)}{cap}",
+            f"spend today {self._spend(totals)}{cap}",
             f"forecast at 24:00 {forecast}, {passes_words(totals)}",
             f"burn {burn}",
         ]
         self.setAccessibleName(safe_text(". ".join(part for part in (*spoken, halted_words(halted), note) if part), 600))
         self.setToolTip(tooltip(halted_words(halted)))
         self.update()
+
+    def _spend(self, totals: BudgetTotals) -> str:
+        """Nothing spent is no zero while there are agents whose spend nothing reads, here as on the fleet page."""
+        return usd(totals.spend_today_usd if totals.spend_today_usd or not self._lacks else None)
 
     def fail(self, note: str) -> None:
         """The figures could not be read: they are old, or there are none."""
@@ -151,7 +155,7 @@ class BudgetHead(QWidget):
     def _paint_spend(self, painter: QPainter, box: QRectF, totals: BudgetTotals) -> None:
         cap = totals.day_cap_usd
         of = f"of ${whole_usd(cap)}" if cap is not None else "no limit"
-        _figure(painter, box, "Spend today", usd(totals.spend_today_usd), of, ink().text)
+        _figure(painter, box, "Spend today", self._spend(totals), of, ink().text)
         if cap is not None:
             share = totals.spend_today_usd / cap if cap > 0 else 1.0
             draw_gauge(painter, QRectF(box.x(), box.y() + 52, min(150.0, box.width()), 6), share, ink())
