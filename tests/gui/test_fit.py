@@ -246,3 +246,18 @@ def test_what_a_desktop_lacks_takes_no_room_from_the_keys_where_it_cannot_be_rea
         bar.show_lacks("No notifications: there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set).")
         assert (bar.grab().toImage() != before) is changes
         assert "session bus" in bar.accessibleDescription()
+
+
+def test_the_field_that_a_filter_key_leads_to_shows_that_key(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot
+) -> None:
+    make_house("1")
+    window = open_window("fleet")
+    for name, kind in window.pages.kinds.items():
+        if any(verb.id == f"{name}.filter" for verb in kind.verbs):
+            window.goto(name, "")
+            window.activateWindow()
+            window.do(f"{name}.filter")
+            qtbot.waitUntil(lambda: isinstance(window.focusWidget(), SearchField))
+            field = window.focusWidget()
+            assert isinstance(field, SearchField) and field.textMargins().right() > 8, f"{name}: no room for its key"

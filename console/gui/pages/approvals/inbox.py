@@ -116,7 +116,7 @@ class Inbox(Ground):
         self._open: set[str] = set()
         self.grants: list[GrantRow] = []
         self.head = Head(self)
-        self.search = SearchField("Filter", "", parent=self)  # not kept: an inbox opens with all that waits
+        self.search = SearchField("Filter", "/", parent=self)  # not kept: an inbox opens with all that waits
         self.tabs = Pills(TABS, self)
         self.model = RowModel(ITEM_COLUMNS, item_words, self)
         self.view = ManyRowView(self.model, item_painter(time.monotonic), lambda item: str(item.key), self, row_height=ITEM)

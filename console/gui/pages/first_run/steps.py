@@ -139,7 +139,7 @@ class FoundStep(Step):
 class ProfileStep(Step):
     """Strict or coding, for every kind of coding agent."""
 
-    title = "Which rules judge tool calls"
+    title = "Which rules decide tool calls"
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
