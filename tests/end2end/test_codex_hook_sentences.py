@@ -144,7 +144,6 @@ def judged(it: Instance, home: Path, model: ModelServer) -> None:
         denied = waiting(it, "touch denied.txt")
         assert (project / "approved.txt").exists()
         decide(it, denied, "deny", "leave it")
-        decide(it, waiting(it, "BELOW please"), "approve")
 
         # what a sub-agent asks is the sub-agent's.
         asked = waiting(it, "touch below.txt")

@@ -107,6 +107,8 @@ def test_others_as_well(text: str, name: str) -> None:
         "Run the docker image and explain why it goes down",
         "Use firebase to show push notifications when a user logs in",
         "",
+        "python3 -c 'import sys; print(1, flush=True)'",
+        "Use python to migrate the code that runs in production.",
     ],
 )
 def test_ordinary_words_are_left_alone(text: str) -> None:
