@@ -220,7 +220,7 @@ def test_a_kill_names_the_daemons_that_host_its_sessions_each_on_lines_of_its_ow
     said = [fact.left for fact in dialog.daemons._facts]
     assert " ".join(said).startswith("the Claude service, process 7: frozen until zero, then asked to drop it; other sessions in it: s2")
     assert len(said) == 2 and is_plain(dialog.daemons.accessibleName())
-    assert dialog.daemons.height() >= 5 * 16, "in as many lines as they need"
+    qtbot.waitUntil(lambda: dialog.daemons.height() >= 5 * 16)  # in as many lines as they need
     assert dialog.outside.isVisible() and dialog.outside.text().startswith("8 agents could give work")
     for label in dialog.findChildren(QLabel):
         assert "\\x0a" not in label.text(), "a line break of the window's own is no text of an agent"
