@@ -224,9 +224,9 @@ def test_raised_after_the_state_directory_was_moved_it_kills_the_agents_that_ran
         assert ticks is not None
         home.rename(moved)
         asked = [sys.executable, "-m", "console", "panic-button", "--state-dir", str(home)]
+        until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
         opened = subprocess.Popen(asked, cwd=ROOT, env=screen.environment)
         try:
-            until(lambda: list(moved_instance.found_for(home)), words="the guard records elsewhere")
             until(lambda: len(screen.windows(TITLE)) == 1, words="the window is shown")
             screen.hand("windowmove", "--sync", screen.windows(TITLE)[0], 300, 300)
             screen.hand("mousemove", *BUTTON, "click", 1, "sleep", 0.5)
