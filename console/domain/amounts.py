@@ -26,8 +26,8 @@ def fine_usd(value: float | None) -> str:
 
 def cap_usd(value: float) -> str:
     """A limit: ``$25.00``, ``$0.045``. A part of a cent is never rounded away, so nothing seems to be above it that is not."""
-    is_fine = abs(value) < 1e6 and abs(value * 100 - round(value * 100)) > 1e-6
-    return f"${value:,.6f}".rstrip("0") if is_fine else usd(value)
+    shown = f"{value:,.6f}".rstrip("0") if abs(value) < 1e6 else ""
+    return f"${shown}" if len(shown.partition(".")[2]) > 2 else usd(value)
 
 
 def count(value: float, billions: str = "G") -> str:

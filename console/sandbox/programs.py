@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -180,6 +181,16 @@ def _ask(path: Path, uid: int, gid: int) -> str:
         return _asked(path, home, (uid, gid) if is_root else (None, None))
 
 
+@contextlib.contextmanager
+def _shown_nowhere(pid: int) -> Iterator[None]:
+    """What we run for a moment is no agent. Its number may be an agent's afterwards, so it is forgotten whatever goes wrong."""
+    ASKED.add(pid)
+    try:
+        yield
+    finally:
+        ASKED.discard(pid)
+
+
 def _asked(path: Path, home: str, whose: tuple[int | None, int | None]) -> str:
     try:
         program = subprocess.Popen(
@@ -196,8 +207,7 @@ def _asked(path: Path, home: str, whose: tuple[int | None, int | None]) -> str:
         )
     except OSError:
         return "unknown"
-    ASKED.add(program.pid)
-    with program:
+    with program, _shown_nowhere(program.pid):
         said, until, waiting = b"", time.monotonic() + VERSION_S, select.poll()
         waiting.register(out := program.stdout.fileno() if program.stdout else -1, select.POLLIN)
         while len(said) < _SAID_MAX and waiting.poll(max(0.0, until - time.monotonic()) * 1000):
@@ -206,6 +216,5 @@ def _asked(path: Path, home: str, whose: tuple[int | None, int | None]) -> str:
             said += more
         # The whole group: what the program started would otherwise stay behind.
         os.killpg(program.pid, signal.SIGKILL)  # not reaped yet, so that the number is its own
-    ASKED.discard(program.pid)
     told = _VERSION.search(said.decode("utf-8", "replace"))
     return told[0] if told else "unknown"

@@ -178,7 +178,7 @@ def _unzip(parted: Parted, made: Reading) -> None:
     if not parted.seen & {"-l", "-v", "-t", "-Z", "-p"}:
         folder = dict(parted.values).get("-d", ".")
         made.uses += [Use("make", posixpath.join(folder, name), "unpacked") for name in (*parted.operands[1:], ".")]
-        made.uses.append(Use("contained", "", "what the archive holds is not seen before it is there"))
+        made.ask("what the archive holds is not seen before it is there")
 
 
 def _zip(parted: Parted, made: Reading) -> None:

@@ -11,7 +11,7 @@ def test_a_spend_below_a_cent_is_never_zero() -> None:
 
 
 def test_a_limit_keeps_its_parts_of_a_cent() -> None:
-    shown = [cap_usd(value) for value in (0.045, 0.0606, 25.0, 2.5, 0.0, 1e7, float("inf"))]
-    assert shown == ["$0.045", "$0.0606", "$25.00", "$2.50", "$0.00", "$10.0 M", "$?"]
+    shown = [cap_usd(value) for value in (0.045, 0.0606, 25.0, 2.5, 0.0, 1e7, float("inf"), 1e-7, 12.0000001, float("nan"))]
+    assert shown == ["$0.045", "$0.0606", "$25.00", "$2.50", "$0.00", "$10.0 M", "$?", "<$0.01", "$12.00", "$?"]
     assert with_limits("agent limit cost_usd: 0.0505 of 0.045.") == "cost $0.0505 of $0.045 (agent limit)."
     assert with_limits("agent limit cost_usd: 1.1 of 1") == "cost $1.10 of $1.00 (agent limit)"

@@ -43,7 +43,6 @@ RUNS_ITS_OWN = {
     *("make", "make -f x", "make all", "npm run x", "node -e x", "node -e 1", "python3 -c x", "python3 run.py", "python3 -c 'import os'"),
     *("perl -e x", "perl -e 'system(1)'", "env python3 -c 1", ". ./run.sh", ". run.sh", "env"),
     *("source run.sh", "source ./activate", "cat a.txt & cat b.txt", "grep x a.txt &"),
-    *("tar xf b.txt", "tar -xf a.txt", "tar xf a.txt", "tail -f a.txt"),  # what they do there is the sandbox's own
     "docker ps",  # it looks at the engine of this host, as a program of the workspace may
 }  # fmt: skip
 """Rows that do no more than run a program of the workspace: these are what *coding* allows in a sandbox, and asks about elsewhere."""

@@ -8,12 +8,10 @@ from tests.unit.policy.shell.test_argv import read, uses
 
 
 def test_what_an_archive_is_unpacked_to_is_a_folder_and_names_in_it() -> None:
-    assert uses("tar -xzf a.tgz -C out x/y") == [
-        ("contained", "-x"), ("read", "a.tgz"), ("list", "out"), ("make", "out/x/y"), ("make", "out/."),
-    ]  # fmt: skip
-    assert uses("tar xf a -C b") == [("contained", "-x"), ("read", "a"), ("list", "b"), ("make", "b/.")]
+    for text in ("tar -xf a.tgz -C out x/y", "unzip -q a.zip x/y -d out"):
+        made = uses(text)
+        assert {("make", "out/x/y"), ("make", "out/.")} <= set(made) and "ask" in dict(made), text
     assert ("make", ".") in uses("tar xf a") and ("ask", "") in uses("tar -xf a -C b -C c")
-    assert uses("unzip -q a.zip b -d out") == [("make", "out"), ("read", "a.zip"), ("make", "out/b"), ("make", "out/."), ("contained", "")]
     assert uses("unzip a.zip -l") == [("read", "a.zip")] and ("make", "./.") in uses("unzip a.zip")
     assert uses("gunzip a.gz") == [("move", "a.gz"), ("write", "a.gz"), ("write", "a")] and uses("gzip -dc a.gz") == [("read", "a.gz")]
 
