@@ -365,9 +365,15 @@ class EgressRecord:
     """``entry e3``, or why it was blocked."""
 
 
+EVERYTHING = "*"
+"""As ``Narrowing.only``: all of the allowlist is left."""
+MODEL = "model"
+"""Id of the entries that ``Narrowing.own`` adds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """The destinations that are left of the allowlist for one agent."""
+    """The destinations of one agent: what is left of the allowlist, and the address of its model."""
 
     only: tuple[str, ...] = ()
     """Hosts, or ``*.`` patterns; nothing else is left. Empty: nothing at all."""
@@ -377,10 +383,18 @@ class Narrowing:
     """(host, regular expression of a path) refused on port 80, where a path can be seen."""
     most_bytes: int = 0
     """Most bytes that one connection may carry in one direction; 0: not bounded."""
+    own: tuple[str, ...] = ()
+    """Hosts at which the model of a program answers, over TLS: an operator started it, so that it may ask its model. No others get them."""
+
+    def models(self) -> list[AllowlistEntry]:
+        """Entries for ``own``."""
+        return [AllowlistEntry(MODEL, host, TLS_PORT, reason="the model of the program", owner="who started it") for host in self.own]
 
 
 def covers(pattern: str, host: str) -> bool:
     """Whether a host, or everything that a ``*.`` pattern means, lies within ``pattern``."""
+    if pattern == EVERYTHING:
+        return True
     if pattern.startswith("*."):
         return host.removeprefix("*").endswith(pattern[1:]) and host != pattern[2:]
     return host == pattern
@@ -388,7 +402,8 @@ def covers(pattern: str, host: str) -> bool:
 
 def narrow(allowlist: Allowlist, by: Narrowing | None, level: Sensitivity = Sensitivity.PUBLIC) -> Allowlist:
     """The list as it is for one agent, in whose session there is data of ``level``; None: its type takes nothing away."""
-    may = [entry for entry in allowlist.entries if entry.may_receive.level >= level.level]
+    all_of_it = (*allowlist.entries, *(by.models() if by is not None else ()))
+    may = [entry for entry in all_of_it if entry.may_receive.level >= level.level]
     if by is None:
         return allowlist if len(may) == len(allowlist.entries) else Allowlist(allowlist.version, tuple(may))
     left = [kept for entry in may for kept in _narrowed(entry, by)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from console.domain.network import Allowlist, EgressRecord
+from console.domain.network import MODEL, Allowlist, EgressRecord
 from console.egress.url_test import judge_request
 
 _POLL_S, _QUIET_POLL_S, _QUIET_S = 0.1, 0.5, 5.0
@@ -77,7 +77,7 @@ def _verdict(line: dict[str, Any], gate: dict[str, Any] | None, allowlist: Allow
     """(status, allowed, rule). A tunnel the gate closed is refused though Envoy had answered 200 to the CONNECT."""
     route, details, code = str(line.get("route") or ""), str(line.get("details") or ""), _number(line.get("code"))
     method, authority, path = asked
-    entry = f"entry {route}"
+    entry = f"entry {route}" if route != MODEL else "its model's address"
     if details.startswith("rbac_access_denied"):
         return code, False, f"{entry}: the name leads to a private, own or metadata address it may not reach"
     if route in ("", "-") or route == "none" or route.startswith("outside:"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from console.domain.errors import ConsoleError, Unavailable
-from console.domain.network import Allowlist, Narrowing, Sensitivity, narrow
+from console.domain.network import Allowlist, AllowlistEntry, Narrowing, Sensitivity, narrow
 from console.egress.envoy.admin import Admin, Taken
 from console.egress.envoy.config import clusters, listeners, route_config
 from console.egress.envoy.files import Files
@@ -34,8 +35,9 @@ class Written:
 class LiveConfig:
     """What Envoy runs now: the list and one slot per sandbox. Not thread-safe: the service holds a lock."""
 
-    def __init__(self, files: Files, admin: Admin) -> None:
-        self._files, self._admin = files, admin
+    def __init__(self, files: Files, admin: Admin, answer_for: Callable[[Sequence[AllowlistEntry]], None]) -> None:
+        """``answer_for``: tells the name server whose names it answers from now on."""
+        self._files, self._admin, self._answer_for = files, admin, answer_for
         self.allowlist = Allowlist()
         self.around = Surroundings()
         self.slots: dict[str, Slot] = {}
@@ -47,17 +49,27 @@ class LiveConfig:
     def put(self, allowlist: Allowlist, around: Surroundings) -> None:
         """Makes a list the live one in every sandbox. Raises Refused or Unavailable; then the old files are back."""
         old, old_around = self.allowlist, self.around
-        marks = self._marks()
-        self.allowlist, self.around = allowlist, around
+        # Both lists until Envoy has confirmed: it resolves names of either one while the change is on its way.
+        self._names(*old.entries, *allowlist.entries)
         try:
-            self._write()
-            self._confirm(marks)
-        except (ConsoleError, OSError):
-            self.allowlist, self.around = old, old_around
-            with contextlib.suppress(ConsoleError, OSError):  # the reason of the refusal is what the person needs
+            marks = self._marks()
+            self.allowlist, self.around = allowlist, around
+            try:
                 self._write()
-                self._confirm(self._marks())
-            raise
+                self._confirm(marks)
+            except (ConsoleError, OSError):
+                self.allowlist, self.around = old, old_around
+                with contextlib.suppress(ConsoleError, OSError):  # the reason of the refusal is what the person needs
+                    self._write()
+                    self._confirm(self._marks())
+                raise
+        finally:
+            self._names(*self.allowlist.entries)
+
+    def _names(self, *listed: AllowlistEntry) -> None:
+        """The name server answers for these, and for the models of the sandboxes that have one of their own."""
+        own = {entry.host: entry for slot in self.slots.values() if slot.narrowing is not None for entry in slot.narrowing.models()}
+        self._answer_for((*listed, *own.values()))
 
     def add(self, agent_id: str, narrowing: Narrowing | None = None, level: Sensitivity = Sensitivity.PUBLIC) -> Slot:
         """A listener, a gate, routes and clusters for one more sandbox. Raises Refused or Unavailable; then it is not there."""
@@ -66,6 +78,8 @@ class LiveConfig:
         # Never used twice: a name that comes back could meet log lines or connections of the sandbox that had it before.
         self._next_slot += 1
         self.slots[agent_id] = slot
+        if narrowing is not None and narrowing.own:
+            self._names(*self.allowlist.entries)
         try:
             self._write()
             self._confirm(marks)
@@ -93,6 +107,8 @@ class LiveConfig:
             with contextlib.suppress(OSError):  # a full disk: nobody reaches it any more, and the next write takes it out
                 self._write()
                 self._files.remove_routes(slot)
+            if slot.narrowing is not None and slot.narrowing.own:
+                self._names(*self.allowlist.entries)
 
     def _write(self) -> None:
         """Brings the files to the present state. Those that say so already stay: an edit changes routes, hardly ever a listener."""

@@ -71,7 +71,7 @@ class Egress(Portals):
         servers = [resolver] if resolver else ([] if netns else system_servers())
         self._resolver = ResolverProcess(relay, netns, dict(hosts or {}), servers)
         self._valid: tuple[tuple[AllowlistEntry, ...], Surroundings] | None = None
-        self._live = LiveConfig(self._files, self._envoy.admin)
+        self._live = LiveConfig(self._files, self._envoy.admin, self._resolver.allow)
         self._log = AccessLog(self._files.access_log, on_record, lambda: self._live.allowlist, self._envoy.admin.reopen_logs)
         self._relays = Relays(relay, dir, relay_cgroup, self._forget, on_relay_death, on_words)
 
@@ -140,7 +140,7 @@ class Egress(Portals):
             said = Validation(True, "", 0.0) if is_known else self.validate(allowlist)
             words = said.words
             if said.ok:
-                words = self._put(old, allowlist)
+                words = self._put(allowlist)
             sandboxes = len(self._live.slots)
             if words:
                 return Applied(old.version, (time.monotonic() - began) * 1000, 0, False, words)
@@ -150,20 +150,14 @@ class Egress(Portals):
         ended = f", {cut} connections cut" if cut else ""
         return Applied(allowlist.version, ms, sandboxes, True, f"Live in {sandboxes} sandboxes after {ms:.0f} ms{ended}.")
 
-    def _put(self, old: Allowlist, new: Allowlist) -> str:
+    def _put(self, new: Allowlist) -> str:
         """Why it did not work, or empty."""
         if not self._started:
             return "Envoy was not started."
-        # Both lists until Envoy has confirmed: it resolves names of either one while the change is on its way.
-        self._resolver.allow((*old.entries, *new.entries))
-        live = old
         try:
             self._live.put(new, _surroundings(self._resolver))
-            live = new
         except (ConsoleError, OSError) as error:
             return str(error)
-        finally:
-            self._resolver.allow(live.entries)
         return ""
 
     def config_text(self) -> str:

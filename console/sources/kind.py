@@ -124,8 +124,10 @@ class Start:
     """The same below a home."""
     addresses: tuple[str, ...]
     """Variables in which it reads the address of its model's API."""
-    keys: tuple[str, ...]
-    """Variables in which it reads a key for it; one is enough."""
+    models: Mapping[str, str]
+    """Variables in which it reads a key for it, and the host at which a model answers that takes this key; one is enough."""
+    keyless: str = ""
+    """The host at which a model answers without a key, where the program may choose such a one itself."""
     servers: Callable[[Servers], str] = lambda _servers: ""
     """Another line that names MCP servers, where they have one of their own."""
     files: Callable[[HookCommand | None], Mapping[str, bytes]] = lambda _command: {}

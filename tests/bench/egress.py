@@ -243,7 +243,7 @@ def _edit(it: Stage, box: Box, base: tuple[Any, ...], count: int) -> tuple[list[
             began = time.monotonic()
             assert egress.validate(following).ok
             validated.append((time.monotonic() - began) * 1e3)
-            assert not egress._put(egress._live.allowlist, following)
+            assert not egress._put(following)
             done = time.monotonic_ns()
             if number % 2:
                 egress._relays.cut_all()

@@ -215,11 +215,12 @@ def test_its_budget_halts_it_in_the_middle_and_what_left_its_session_is_proven_g
 
 
 def test_one_that_is_asked_once_in_a_sandbox_sees_only_its_own_and_ends_with_its_answer(it: Instance, verb: Verb) -> None:
-    code, out, err = verb("run", "--agent", "claude-code", "--once", "--wait", "--sandbox", "bubblewrap", "--", "ONCETASK please")
+    code, out, err = verb("run", "--agent", "claude-code", "--once", "--wait", "--", "ONCETASK please")
     assert code == 0, err
     assert "That was all." in out and "cannot access '/root'" in out
-    (agent,) = [a for a in it.api.fleet().agents if a.sandbox == "bubblewrap"]
-    assert agent.state == "ended"
+    assert "sandbox bubblewrap, with the network FULL, because its model answers at http://127.0.0.1:" in err
+    agent = it.agent(err.partition("agent ")[2].partition(" runs")[0])
+    assert agent.state == "ended" and agent.sandbox == "bubblewrap"
     has_cost(it, agent.id, 2)
     code, _, err = verb("say", agent.id, "more")
     assert code == 4 and "ended" in err
@@ -359,9 +360,11 @@ def allowlisted(folder: Path, *options: str) -> Iterator[Instance]:
 @pytest.mark.envoy
 def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path: Path) -> None:
     with allowlisted(tmp_path) as it:
-        item = ProgramItem(agent="claude-code", prompt="ONCETASK go", sandbox="bubblewrap", network_mode="PROXIED", once=True)
+        item = ProgramItem(agent="claude-code", prompt="ONCETASK go", once=True)
         (one,) = it.api.start_programs(ProgramsBody(items=[item])).items
-        assert one.network_enforced and any("model.test" in line.words for line in one.reach)
+        assert (one.control_level, one.network_mode, one.network_enforced) == ("contained", "PROXIED", True), "without being asked"
+        assert any("model.test" in line.words for line in one.reach) and not [line for line in one.reach if line.what == "sandbox"]
+        assert it.agent(one.id).profile_note == ""
         it.state_becomes(one.id, "ended", "failed")
         it.says(one.id, "That was all.")
 

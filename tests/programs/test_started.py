@@ -240,6 +240,45 @@ def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(state_di
         world.stop()
 
 
+@pytest.mark.envoy
+@pytest.mark.parametrize(
+    ("program", "key", "host"),
+    [
+        ("claude-code", "ANTHROPIC_API_KEY", "api.anthropic.com"),
+        ("codex", "OPENAI_API_KEY", "api.openai.com"),
+        ("gemini", "GEMINI_API_KEY", "generativelanguage.googleapis.com"),
+        ("opencode", "ANTHROPIC_API_KEY", "api.anthropic.com"),
+    ],
+)
+def test_a_start_that_names_no_sandbox_is_contained_and_has_its_own_way_to_its_model(
+    state_dir: Path, tmp_path: Path, program: str, key: str, host: str
+) -> None:
+    world = World(tmp_path)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for known in STARTS.values():
+                for name in (*known.models, *known.addresses):
+                    patch.delenv(name, raising=False)
+            patch.setenv(key, KEY)
+            named = {f"programs.{program.replace('-', '_')}": str(BIN / program.partition("-")[0])}
+            models = {"programs.models": {"opencode": "anthropic/claude-sonnet-4-5"}}
+            settings(state_dir, OPENCODE, **named, **models, **{"egress.netns": str(world.netns), "egress.hosts": {host: ["11.0.0.1"]}})
+            with Instance(state_dir) as it:
+                until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
+                (one,) = it.api.start_programs(ProgramsBody(items=[ProgramItem.read({"agent": program, "prompt": "Hello"})])).items
+                assert (one.control_level, one.network_mode, one.network_enforced) == ("contained", "PROXIED", True), one
+                assert next(line.words for line in one.reach if line.what == "hosts").startswith(f"PROXIED: its model at {host}")
+                until(
+                    lambda: any((e.host, e.rule) == (host, "its model's address") for e in it.api.egress().egress if e.allowed),
+                    words=lambda: f"it asks its model: {it.api.egress().egress}",
+                )
+                assert ("::ffff:11.0.0.1", 443) in world.seen
+                assert not [e for e in it.api.egress().egress if e.allowed and e.host != host], "and reaches nobody else"
+                assert it.api.kill(one.id, reason="the test").verified_zero
+    finally:
+        world.stop()
+
+
 def test_every_call_is_blocked_where_our_plug_in_does_not_load(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     scene = Scene("BROKEN", runs("touch unjudged.txt"), Reply("Done.", used=USED))

@@ -19,6 +19,8 @@ class ProgramItem(StartBody, kw_only=True):
 
     agent: ProgramName
     prompt: Annotated[str, Meta(min_length=1, max_length=MOST_MESSAGE)]
+    sandbox: Literal["auto", "none", "bubblewrap", "docker", "gvisor"] = "auto"  # type: ignore[assignment]
+    """``auto``: bubblewrap where it works here, PROXIED where its model is reached so; the answer's line ``sandbox`` says why not."""
     model: Model = ""
     """Empty: the setting programs.models, else the program's own choice."""
     project: Annotated[str, Meta(max_length=200)] = ""
@@ -38,7 +40,7 @@ class ReachView(View, kw_only=True):
     """One line of what it could do at worst."""
 
     what: str
-    """``files hosts scopes data cost program memory``."""
+    """``files hosts scopes data cost program memory sandbox``."""
     words: str
     amber: bool = False
     """Wider than a person may expect."""

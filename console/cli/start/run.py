@@ -37,7 +37,10 @@ def run(
     again: Annotated[str | None, Option(metavar="AGENT", help="Start this agent of before a kill again, as it was.")] = None,
     parent: Annotated[str | None, Option(metavar="ID", help="The agent that spawns it; without: a root agent.")] = None,
     context: Annotated[str | None, Option("--session", metavar="ID", help="Session to run in; without: a new one.")] = None,
-    sandbox: Annotated[str, Option(metavar="KIND", help="none, bubblewrap, docker or gvisor.")] = "none",
+    sandbox: Annotated[
+        str | None,
+        Option(metavar="KIND", help="none, bubblewrap, docker or gvisor; without: none, but with --agent bubblewrap where it works."),
+    ] = None,
     sensitivity: Annotated[str, Option(metavar="LEVEL", help="PUBLIC, INTERNAL, CONFIDENTIAL or SECRET.")] = "PUBLIC",
     network: Annotated[str | None, Option(metavar="MODE", help="FULL, PROXIED or NONE, if stricter than LEVEL asks.")] = None,
     limit: Annotated[list[str] | None, Option(metavar="NAME=VALUE", help="A limit of the agent, e.g. cost=2.50; repeatable.")] = None,
@@ -70,14 +73,14 @@ def run(
     if agent is not None or batch is not None:
         if parent is not None:
             raise UsageProblem("--parent does not go with --agent: a program is started as a root.", "Leave it out.")
-        given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox, "sensitivity": sensitivity.upper()}
+        given: dict[str, Any] = {"name": name, "context_id": context, "sandbox": sandbox or "auto", "sensitivity": sensitivity.upper()}
         given |= {"agent_type": agent_type, "network_mode": None if network is None else network.upper(), "model": model, "once": once}
         given |= {"limits": parse_limits(limit or ()), "tree_limits": parse_limits(tree_limit or ()), "project": project}
         given |= {"scopes": None if scope is None else [name.upper() for name in scope], "dry_run": in_dry_run, "unmeasured": unmeasured}
         return _program(agent, batch, argv, given, (state_dir, dangerous_ok), dry_run=dry_run, as_json=as_json, wait=wait)
     if model or once:
         raise UsageProblem("--model and --once go with --agent or --batch.", f"Name a program: --agent {EXAMPLE}.")
-    typed_as = argv
+    typed_as, sandbox = argv, sandbox or "none"
     argv = as_installed(argv) if sandbox in ("none", "bubblewrap") else argv
     LaunchRequest(
         argv,

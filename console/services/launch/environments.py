@@ -57,7 +57,7 @@ def wanted_of(options: Options, agent_type: str, program: str) -> EnvironmentOpt
     if agent_type in options.environment or not program:
         return options.environment.get(agent_type)
     start = STARTS[program]
-    return EnvironmentOptions(names=list(start.addresses), secrets=list(start.keys))
+    return EnvironmentOptions(names=list(start.addresses), secrets=list(start.models))
 
 
 class Environments:

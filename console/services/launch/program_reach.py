@@ -13,6 +13,7 @@ from console.domain.words import counted
 from console.ledger.store import Ledger
 from console.sandbox.programs import Found
 from console.services.fleet.core import Core
+from console.services.launch.containing import own_hosts
 from console.services.launch.environments import wanted_of
 from console.settings.options import Options
 from console.settings.places import Places
@@ -44,11 +45,12 @@ class Outlooks:
     places: Places
     options: Options
 
-    def of_program(self, request: LaunchRequest, found: Found, told: str, model: str) -> Outlook:
-        """Of one program. Blocks for a moment."""
+    def of_program(self, request: LaunchRequest, found: Found, told: str, model: str, why_open: str = "") -> Outlook:
+        """Of one program. ``why_open``: why it is not contained, though no person chose that. Blocks for a moment."""
         seen = self.of(request, _program(found, told, model, _doubt(request, told), judged=self.options.programs.hooks))
         servers = self.options.programs.mcp.get(found.program, {})
-        return replace(seen, reach=[*seen.reach, self._secrets(request, found.program), *_servers(servers)])
+        held = [ReachView(what="sandbox", words=why_open, amber=True)] if why_open else []
+        return replace(seen, reach=[*seen.reach[:1], *held, *seen.reach[1:], self._secrets(request, found.program), *_servers(servers)])
 
     def of(self, request: LaunchRequest, program: ReachView) -> Outlook:
         """Of any command; ``program``: the line that says which. Blocks for a moment."""
@@ -61,7 +63,7 @@ class Outlooks:
         reach = [
             program,
             self._files(request),
-            self._hosts(mode, enforced=enforced),
+            self._hosts(mode, own_hosts(request, self.options), enforced=enforced),
             self._scopes(request),
             _data(level, context_level),
             _cost(request),
@@ -86,15 +88,16 @@ class Outlooks:
             case _:
                 return ReachView(what="files", words=f"{own}; reads its image and the program itself; nothing else")
 
-    def _hosts(self, mode: NetworkMode, *, enforced: bool) -> ReachView:
+    def _hosts(self, mode: NetworkMode, own: tuple[str, ...], *, enforced: bool) -> ReachView:
         if mode.is_closed and enforced:
             return ReachView(what="hosts", words="NONE: no host, and so no model either: it cannot answer", amber=True)
         if mode.has_portal and enforced:
             names = [f"{entry.host}:{entry.port}" for entry in self.ledger.allowlist().entries]
             listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-            nothing = ", so no host and no model: watchfloor allowlist add HOST --owner NAME --reason WHY"
-            words = f"PROXIED: {counted(len(names), 'allowlist entry', 'allowlist entries')}" + (f": {listed}" if names else nothing)
-            return ReachView(what="hosts", words=words, amber=not names)
+            nothing = "" if own else ", so no host and no model: watchfloor allowlist add HOST --owner NAME --reason WHY"
+            words = f"{counted(len(names), 'allowlist entry', 'allowlist entries')}" + (f": {listed}" if names else nothing)
+            model = f"its model at {', '.join(own)}, and " if own else ""
+            return ReachView(what="hosts", words=f"PROXIED: {model}{words}", amber=not names and not own)
         asked = "" if not mode.is_restricted else f"{mode} was asked for and cannot be enforced here; "
         return ReachView(what="hosts", words=f"{asked}FULL: every host that this machine reaches, its own services included", amber=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from console.api.agents import programs as pm
@@ -13,11 +13,13 @@ from console.domain.agent import AgentId, ContextId, LaunchRequest, SandboxKind
 from console.domain.conversation import Program, checked_model, checked_text, command_line
 from console.domain.errors import Conflict, ConsoleError, Unavailable, UsageProblem
 from console.domain.network import NetworkMode, Sensitivity
+from console.egress.answers import Availability
 from console.sandbox.interface import Sandbox
 from console.sandbox.programs import Found, version
 from console.services.budgets import measurable
 from console.services.conversation.messaging import Conversations
 from console.services.conversation.program_files import agents_user, find_program
+from console.services.launch.containing import AUTO, held
 from console.services.launch.environments import wanted_of
 from console.services.launch.program_reach import Outlook, Outlooks
 from console.services.policy.dangerous_operations import DangerDesk
@@ -43,14 +45,20 @@ class Plan:
 class Programs:
     """The operator's side of starting programs."""
 
-    __slots__ = ("_core", "_options", "_places", "_outlooks", "_sandboxes", "_dangers", "_talk", "_said")
+    __slots__ = ("_core", "_options", "_places", "_outlooks", "_sandboxes", "_proxy", "_dangers", "_talk", "_said")
 
     def __init__(
-        self, outlooks: Outlooks, sandboxes: Mapping[SandboxKind, Sandbox], dangers: DangerDesk, talk: Conversations, words: Words
+        self,
+        outlooks: Outlooks,
+        sandboxes: Mapping[SandboxKind, Sandbox],
+        proxy: Callable[[], Availability],
+        dangers: DangerDesk,
+        talk: Conversations,
+        words: Words,
     ) -> None:
-        """``words``: what a launch came to."""
+        """``proxy``: whether a PROXIED network works here; ``words``: what a launch came to."""
         self._core, self._options, self._places, self._outlooks = outlooks.core, outlooks.options, outlooks.places, outlooks
-        self._sandboxes, self._dangers, self._talk, self._said = sandboxes, dangers, talk, words
+        self._sandboxes, self._proxy, self._dangers, self._talk, self._said = sandboxes, proxy, dangers, talk, words
 
     async def preview(self, body: pm.ProgramsBody) -> pm.ProgramPreviews:
         """What each item would start, or why it would be refused; nothing is started."""
@@ -113,13 +121,8 @@ class Programs:
         limits, tree_limits = limits_from(item.limits), limits_from(item.tree_limits)
         uid, gid = agents_user(self._options)
         found = await asyncio.to_thread(find_program, self._options, self._places, program, uid, gid)
-        sandbox = SandboxKind(item.sandbox)
-        if sandbox is SandboxKind.GVISOR and not item.once:
-            why = "its sandbox does not show it a FIFO of this host"
-            raise Unavailable(f"Talking to a program in gvisor is not available, because {why}.", "Use --once, or --sandbox docker.")
-        available = await asyncio.to_thread(self._sandboxes[sandbox].available)
-        if not available.ok:
-            raise Unavailable(f"Sandbox {sandbox} is not available, because {available.reason}.", available.remedy)
+        if item.sandbox != AUTO:
+            await self._check_sandbox(SandboxKind(item.sandbox), once=item.once)
         await asyncio.to_thread(self._check_memory, together)
         kind, why = item.agent_type or item.agent, STARTS[program.value].no_servers
         if why and self._options.programs.mcp.get(program.value):
@@ -128,7 +131,7 @@ class Programs:
             argv=command_line(program, prompt, str(found.path), self._words(program, model, kind, once=item.once), talks=not item.once),
             name=item.name or item.agent,
             context_id=ContextId(item.context_id) if item.context_id else None,
-            sandbox=sandbox,
+            sandbox=SandboxKind.NONE if item.sandbox == AUTO else SandboxKind(item.sandbox),
             sensitivity=Sensitivity(item.sensitivity),
             network_mode=NetworkMode(item.network_mode) if item.network_mode else None,
             limits=limits,
@@ -141,11 +144,27 @@ class Programs:
             dry_run=item.dry_run,
             unmeasured=item.unmeasured,
         )
+        doubt = ""
+        if item.sandbox == AUTO:
+            known = await asyncio.to_thread(
+                held, request, self._options, self._sandboxes[SandboxKind.BUBBLEWRAP], self._proxy, self._outlooks.ledger.allowlist
+            )
+            request, doubt = replace(request, sandbox=known.sandbox, network_mode=known.mode), known.doubt
         request.check()
         measurable.check(request, await asyncio.to_thread(measurable.why_unpriced, request, program.value, model))
         shaped = core.admitted(request)
         told = await asyncio.to_thread(version, found, uid, gid, may_ask=not core.state.killed)
-        return Plan(request, found, told, model, await asyncio.to_thread(self._outlooks.of_program, shaped, found, told, model))
+        outlook = await asyncio.to_thread(self._outlooks.of_program, shaped, found, told, model, doubt)
+        return Plan(request, found, told, model, outlook)
+
+    async def _check_sandbox(self, sandbox: SandboxKind, *, once: bool) -> None:
+        """Raises Unavailable where a program cannot run in it here, or cannot be talked to."""
+        if sandbox is SandboxKind.GVISOR and not once:
+            why = "its sandbox does not show it a FIFO of this host"
+            raise Unavailable(f"Talking to a program in gvisor is not available, because {why}.", "Use --once, or --sandbox docker.")
+        available = await asyncio.to_thread(self._sandboxes[sandbox].available)
+        if not available.ok:
+            raise Unavailable(f"Sandbox {sandbox} is not available, because {available.reason}.", available.remedy)
 
     def _words(self, program: Program, model: str, kind: str, *, once: bool) -> tuple[str, ...]:
         named = wanted_of(self._options, kind, program.value)
@@ -207,7 +226,7 @@ def memory_free_mib(meminfo: Path = MEMINFO) -> int | None:
 TEMPLATES = (
     pm.TemplateView(
         name="careful",
-        words="In a sandbox of its own: reaches its workspace and the allowlist, a dollar at most.",
+        words="In a sandbox of its own: reaches its workspace, its model and the allowlist, a dollar at most.",
         sandbox="bubblewrap",
         sensitivity="INTERNAL",
         network_mode="PROXIED",
@@ -215,7 +234,7 @@ TEMPLATES = (
     ),
     pm.TemplateView(
         name="container",
-        words="In a container: the image's files, the allowlist, five dollars and four hours at most.",
+        words="In a container: the image's files, its model and the allowlist, five dollars and four hours at most.",
         sandbox="docker",
         sensitivity="INTERNAL",
         network_mode="PROXIED",

@@ -205,7 +205,8 @@ def _read(text: str) -> Narrowing | None:
         if data is None:
             return None
         paths = tuple((str(host), str(path)) for host, path in data["blocked_paths"])
-        return Narrowing(tuple(map(str, data["only"])), tuple(map(str, data["never"])), paths, int(data["most_bytes"]))
+        own = tuple(map(str, data.get("own", ())))
+        return Narrowing(tuple(map(str, data["only"])), tuple(map(str, data["never"])), paths, int(data["most_bytes"]), own)
     except (ValueError, KeyError, TypeError):
         return Narrowing()
 

@@ -66,7 +66,7 @@ CLAUDE_CODE = Kind(
         program.USUAL,
         program.IN_HOME,
         addresses=("ANTHROPIC_BASE_URL",),
-        keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        models=dict.fromkeys(("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"), "api.anthropic.com"),
         servers=_servers,
         says_cost=True,
     ),

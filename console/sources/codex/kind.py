@@ -96,7 +96,7 @@ CODEX = Kind(
         program.USUAL,
         program.IN_HOME,
         addresses=("OPENAI_BASE_URL",),
-        keys=("OPENAI_API_KEY", "CODEX_API_KEY"),
+        models=dict.fromkeys(("OPENAI_API_KEY", "CODEX_API_KEY"), "api.openai.com"),
         servers=_servers,
         doubt=_doubt,
         native=program.native,

@@ -79,7 +79,7 @@ _START = Start(
     ("/usr/local/bin/gemini", "/usr/bin/gemini"),
     (".local/bin/gemini",),
     addresses=("GOOGLE_GEMINI_BASE_URL",),
-    keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    models=dict.fromkeys(("GEMINI_API_KEY", "GOOGLE_API_KEY"), "generativelanguage.googleapis.com"),
     files=_files,
     needs=_needs,
     no_servers="Gemini CLI's question before a call of an MCP server names neither the server nor all arguments",

@@ -89,7 +89,13 @@ _START = Start(
     ("/usr/local/bin/opencode", "/usr/bin/opencode", "/opt/opencode/bin/opencode"),
     (".local/bin/opencode", ".opencode/bin/opencode"),
     addresses=("ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"),
-    keys=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"),
+    models={
+        "ANTHROPIC_API_KEY": "api.anthropic.com",
+        "OPENAI_API_KEY": "api.openai.com",
+        "GEMINI_API_KEY": "generativelanguage.googleapis.com",
+        "OPENROUTER_API_KEY": "openrouter.ai",
+    },
+    keyless="opencode.ai",
     files=lambda command: {PLUGIN: started_plugin(command)} if command is not None else {},
     native=_native,
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.domain.network import Allowlist, AllowlistEntry, Narrowing, Sensitivity, covers, narrow
+from console.domain.network import EVERYTHING, MODEL, Allowlist, AllowlistEntry, Narrowing, Sensitivity, covers, narrow
 
 HOSTS = ("a.test", "b.test", "*.test", "*.a.test", "x.a.test", "*.x.a.test", "test", "ba.test")
 
@@ -57,3 +57,28 @@ def test_what_may_not_receive_the_data_of_a_session_is_no_destination_of_it(by: 
         assert [e.may_receive for e in found.entries] == [one for one in Sensitivity if one.level >= level.level]
         assert found.version == 3
     assert narrow(allowlist, None) is allowlist
+
+
+@pytest.mark.parametrize(
+    ("only", "never", "wanted"),
+    [
+        ((EVERYTHING,), (), ["a.test", "m.test"]),
+        (("a.test",), (), ["a.test"]),
+        (("m.test",), (), ["m.test"]),
+        ((), (), []),
+        ((EVERYTHING,), ("m.test",), ["a.test"]),
+        ((EVERYTHING,), ("*.test",), []),
+    ],
+)
+def test_the_way_to_its_model_is_one_more_entry_which_its_type_may_take_away(
+    only: tuple[str, ...], never: tuple[str, ...], wanted: list[str]
+) -> None:
+    allowlist = Allowlist(1, (AllowlistEntry("e1", "a.test", 443),))
+    found = narrow(allowlist, Narrowing(only, never, own=("m.test",)))
+    assert [e.host for e in found.entries] == wanted
+    assert all((e.entry_id, e.port) == (MODEL, 443) for e in found.entries if e.host == "m.test")
+
+
+def test_its_model_gets_no_data_of_a_class_that_no_operator_allowed() -> None:
+    by = Narrowing((EVERYTHING,), own=("m.test",))
+    assert [len(narrow(Allowlist(), by, level).entries) for level in Sensitivity] == [1, 1, 0, 0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.domain.network import Allowlist, AllowlistEntry
+from console.domain.network import EVERYTHING, Allowlist, AllowlistEntry, Narrowing
 from console.egress.envoy.admin import Taken
 from console.egress.envoy.fragments import Slot, Surroundings
 from console.egress.live import LiveConfig, shrank
@@ -59,7 +59,7 @@ class Envoy:
 
 def test_an_edit_writes_what_it_changes_and_no_more() -> None:
     envoy: Any = Envoy()
-    live, around = LiveConfig(envoy, envoy), Surroundings()
+    live, around = LiveConfig(envoy, envoy, lambda _entries: None), Surroundings()
     live.add("a1")
     live.add("a2")
     assert envoy.writes == [{"cds", "lds", "s1"}, {"cds", "lds", "s2"}]
@@ -78,7 +78,7 @@ def test_an_edit_writes_what_it_changes_and_no_more() -> None:
 
 def test_after_a_write_that_failed_nothing_is_taken_for_written() -> None:
     envoy: Any = Envoy()
-    live, around = LiveConfig(envoy, envoy), Surroundings()
+    live, around = LiveConfig(envoy, envoy, lambda _entries: None), Surroundings()
     live.add("a1")
     envoy.breaks = True
     with pytest.raises(OSError, match="no space"):
@@ -87,3 +87,22 @@ def test_after_a_write_that_failed_nothing_is_taken_for_written() -> None:
     envoy.breaks = False
     live.put(Allowlist(1, (TWO,)), around)
     assert envoy.writes[-1] == {"cds", "lds", "s1"}
+
+
+def test_the_name_server_answers_for_a_model_as_long_as_a_sandbox_has_it_and_for_both_lists_of_a_change() -> None:
+    envoy: Any = Envoy()
+    told: list[list[str]] = []
+    live = LiveConfig(envoy, envoy, lambda entries: told.append([entry.host for entry in entries]))
+    other = replace(TWO, host="other.test")
+    live.put(Allowlist(1, (TWO,)), Surroundings())
+    live.add("a1", Narrowing(only=(EVERYTHING,), own=("model.test",)))
+    assert told[-1] == [TWO.host, "model.test"]
+    live.put(Allowlist(2, (other,)), Surroundings())
+    assert told[-2:] == [[TWO.host, "other.test", "model.test"], ["other.test", "model.test"]]
+    envoy.breaks = True
+    with pytest.raises(OSError, match="no space"):
+        live.put(Allowlist(3, (TWO,)), Surroundings())
+    assert told[-1] == ["other.test", "model.test"], "the list that stayed"
+    envoy.breaks = False
+    live.remove("a1")
+    assert told[-1] == ["other.test"]

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from console.domain.conversation import Program
+from console.egress.answers import Availability
 from console.services.launch.command_reach import preview_command
 from console.services.launch.program_ending import Endings
 from console.services.launch.program_routes import program_routes
@@ -21,7 +22,7 @@ from tests.fakes.program_stage import Stage
 def client(tmp_path: Path) -> TestClient:
     stage = Stage(tmp_path)
     it, dangers, talk = stage.parts, DangerDesk(stage.parts.places, stage.parts.scribe, stage.parts.notice), stage.talk()
-    programs = Programs(stage.outlooks(), it.sandboxes, dangers, talk, lambda _agent: ("", ""))
+    programs = Programs(stage.outlooks(), it.sandboxes, lambda: Availability(True, "a test"), dangers, talk, lambda _agent: ("", ""))
     endings = Endings(it.core, SimpleNamespace(), it.scribe, it.notice, talk)  # type: ignore[arg-type]
     routes = program_routes(programs, endings, lambda body: preview_command(stage.outlooks(), it.sandboxes, body, dangers))
     app = Starlette(routes=routed(routes), exception_handlers=refusals())

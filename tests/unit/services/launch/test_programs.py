@@ -11,6 +11,7 @@ from console.api.agents.programs import ProgramItem, ProgramsBody
 from console.domain.agent import AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.errors import Conflict, ConsoleError, Denied, Unavailable, UsageProblem
+from console.egress.answers import Availability
 from console.services.launch import programs
 from console.services.launch.programs import Programs, memory_free_mib
 from console.services.policy.dangerous_operations import DangerDesk
@@ -31,7 +32,9 @@ def desk(stage: Stage) -> tuple[Programs, list[LaunchRequest]]:
         return ID
 
     patch(stage.core, ask_launch=ask_launch)
-    return Programs(stage.outlooks(), stage.parts.sandboxes, dangers, stage.talk(), lambda _agent: ("", "a note")), asked
+    return Programs(
+        stage.outlooks(), stage.parts.sandboxes, lambda: Availability(True, "a test"), dangers, stage.talk(), lambda _agent: ("", "a note")
+    ), asked
 
 
 def item(agent: Any = "claude-code", prompt: str = "do it", **more: Any) -> ProgramItem:
