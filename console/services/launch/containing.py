@@ -1,6 +1,7 @@
 """How a program is held whose start does not say it: where this host can, in a sandbox that hides secrets and whose network is not FULL.
 
-Its way to the model is its own: an operator who starts a program wants it to ask its model. The allowlist, which holds for all, stays as it is.
+Its way to the model is its own: an operator who starts a program wants it to ask its model. The allowlist
+holds for all, and stays as it is.
 """
 
 from __future__ import annotations
