@@ -29,7 +29,7 @@ def list_entries(state_dir: StateDir = None, as_json: Json = False) -> int:
         return 0
     out.say(f"version {seen.version}, Envoy {seen.envoy}{f' ({plain(seen.envoy_detail, 300)})' if seen.envoy_detail else ''}")
     if not seen.entries:
-        out.say("No entries: nothing can be reached in PROXIED mode.")
+        out.say("No entries: in PROXIED mode a started program reaches its model, and others reach nothing.")
         return 0
     table = new_table("ENTRY", "HOST", "METHODS", "PATHS", "PRIVATE", "MAY RECEIVE", "OWNER", "LAST USED", "7 D", "REASON")
     for e in seen.entries:

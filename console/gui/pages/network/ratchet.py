@@ -28,7 +28,7 @@ FOR_GOOD = (
 Mode = Literal["PROXIED", "NONE"]
 TITLES: dict[Mode, str] = {"PROXIED": "Proxied", "NONE": "No network"}
 HAPPENS: dict[Mode, str] = {
-    "PROXIED": "Only destinations of the allowlist can be reached, through the portal inside each sandbox. All else is cut.",
+    "PROXIED": "Only the allowlist and the model of a started program can be reached, through the portal. All else is cut.",
     "NONE": "No destination can be reached. Portals are closed and open connections are reset.",
 }
 KEEPS: dict[Mode, str] = {

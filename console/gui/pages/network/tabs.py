@@ -143,7 +143,7 @@ class ConfigView(PlainView):
         self.say(view.text or _NONE_YET)
 
 
-_EMPTY = "The allowlist is empty: an agent in PROXIED mode reaches nothing. Press N, or “Allow this…” on a blocked request below."
+_EMPTY = "The allowlist is empty: in PROXIED mode a started program reaches its model, others nothing. Press N, or “Allow this…” below."
 _FILTERED = ("list", "marked", "sandboxes")
 
 
