@@ -386,6 +386,11 @@ class Narrowing:
     own: tuple[str, ...] = ()
     """Hosts at which the model of a program answers, over TLS: an operator started it, so that it may ask its model. No others get them."""
 
+    @property
+    def takes_away(self) -> bool:
+        """Whether anything of the allowlist is not left."""
+        return replace(self, own=()) != Narrowing(only=(EVERYTHING,))
+
     def models(self) -> list[AllowlistEntry]:
         """Entries for ``own``."""
         return [AllowlistEntry(MODEL, host, TLS_PORT, reason="the model of the program", owner="who started it") for host in self.own]

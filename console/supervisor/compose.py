@@ -337,7 +337,7 @@ class Supervisor:
 
     def _program_routes(self) -> Handlers:
         it, launcher = self.machinery, self.launcher
-        outlooks = Outlooks(self.core, self.machinery.ledger, self.places, self.options)
+        outlooks = Outlooks(self.core, self.machinery.ledger, self.places, self.options, self.types)
         programs = Programs(outlooks, it.sandboxes, it.egress.available, launcher.dangers, launcher.talk, launcher.words)
         endings = Endings(self.core, it.guard, it.scribe, it.notice, launcher.talk)
         return program_routes(programs, endings, lambda body: preview_command(outlooks, it.sandboxes, body, launcher.dangers))

@@ -21,6 +21,7 @@ from console.services.conversation.messaging import Conversations
 from console.services.conversation.output_dispatch import Freeze, Listener
 from console.services.fleet.core import Core
 from console.services.launch.program_reach import Outlooks
+from console.services.launch.type_sources import TypeSources
 from console.settings.options import Options, merged
 from tests.fakes.core_ports import NoServices
 
@@ -104,7 +105,8 @@ class Stage:
 
     def outlooks(self) -> Outlooks:
         """What a launch could do here."""
-        return Outlooks(self.core, self.scribe.ledger, self.parts.places, self.parts.options)  # type: ignore[arg-type]
+        ledger, places, options = self.scribe.ledger, self.parts.places, self.parts.options
+        return Outlooks(self.core, ledger, places, options, TypeSources(ledger, places, options))  # type: ignore[arg-type]
 
     def listen(self) -> None:
         """On the running loop from now on."""

@@ -131,7 +131,7 @@ def test_lists_of_any_length(number: int, rooms: FakeRooms, open_window: Opener,
     page = page_of(open_window("network"))
     assert len(page.tabs.model.rows) == number and len(page.tabs.log.model.rows) == number
     assert page.tabs.empty.isVisible() == (number == 0) and page.tabs.log.empty.isVisible() == (number == 0)
-    assert number or page.tabs.empty.text().endswith("Press N, or “Allow this…” on a blocked request below.")
+    assert number or page.tabs.empty.text().endswith("Press N, or “Allow this…” below.")
     qtbot.waitUntil(lambda: page.header.facts.envoy[0] == "Healthy" and page.header.modes["FULL"] == 1)
     assert page.badge() is None, "the whole network alone is no alarm"
     row = next(row for row in page.desk.fleet.rows.values() if "full" in row.tags)

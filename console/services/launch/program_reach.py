@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from console.api.agents.programs import ReachView
 from console.domain.agent import LaunchRequest, SandboxKind
 from console.domain.conversation import started_as
-from console.domain.network import LOOSEST, NetworkMode, Sensitivity, higher, stricter_mode
+from console.domain.network import LOOSEST, MODEL, NetworkMode, Sensitivity, higher, narrow, stricter_mode
 from console.domain.words import counted
 from console.ledger.store import Ledger
 from console.sandbox.programs import Found
 from console.services.fleet.core import Core
-from console.services.launch.containing import own_hosts
 from console.services.launch.environments import wanted_of
+from console.services.launch.type_sources import TypeSources
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.kind import Servers
@@ -44,6 +44,7 @@ class Outlooks:
     ledger: Ledger
     places: Places
     options: Options
+    sources: TypeSources
 
     def of_program(self, request: LaunchRequest, found: Found, told: str, model: str, why_open: str = "") -> Outlook:
         """Of one program. ``why_open``: why it is not contained, though no person chose that. Blocks for a moment."""
@@ -63,7 +64,7 @@ class Outlooks:
         reach = [
             program,
             self._files(request),
-            self._hosts(mode, own_hosts(request, self.options), enforced=enforced),
+            self._hosts(mode, request, level, enforced=enforced),
             self._scopes(request),
             _data(level, context_level),
             _cost(request),
@@ -88,11 +89,13 @@ class Outlooks:
             case _:
                 return ReachView(what="files", words=f"{own}; reads its image and the program itself; nothing else")
 
-    def _hosts(self, mode: NetworkMode, own: tuple[str, ...], *, enforced: bool) -> ReachView:
+    def _hosts(self, mode: NetworkMode, request: LaunchRequest, level: Sensitivity, *, enforced: bool) -> ReachView:
         if mode.is_closed and enforced:
             return ReachView(what="hosts", words="NONE: no host, and so no model either: it cannot answer", amber=True)
         if mode.has_portal and enforced:
-            names = [f"{entry.host}:{entry.port}" for entry in self.ledger.allowlist().entries]
+            reached = narrow(self.ledger.allowlist(), self.sources.destinations(request), level).entries
+            own = [entry.host for entry in reached if entry.entry_id == MODEL]
+            names = [f"{entry.host}:{entry.port}" for entry in reached if entry.entry_id != MODEL]
             listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
             nothing = "" if own else ", so no host and no model: watchfloor allowlist add HOST --owner NAME --reason WHY"
             words = f"{counted(len(names), 'allowlist entry', 'allowlist entries')}" + (f": {listed}" if names else nothing)

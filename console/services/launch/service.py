@@ -17,7 +17,7 @@ from console.domain.engine import command as c
 from console.domain.engine import event as e
 from console.domain.errors import Conflict, ConsoleError, Killed, Unavailable
 from console.domain.ids import ControlLevel
-from console.domain.network import EVERYTHING, Narrowing, Sensitivity
+from console.domain.network import Sensitivity
 from console.domain.process.failpoints import failpoint
 from console.domain.words import counted
 from console.egress.service import Egress
@@ -32,7 +32,6 @@ from console.services.conversation.messaging import Conversations
 from console.services.fleet.core import Core, now
 from console.services.hooks.service import HookDesk
 from console.services.launch.command_reach import as_command
-from console.services.launch.containing import own_hosts
 from console.services.launch.effective_limits import Bounding
 from console.services.launch.environments import Environments
 from console.services.launch.tool_offers import offer_tools, withdraw_tools
@@ -303,9 +302,7 @@ class Launcher:
         own |= sources.variables() if sources is not None else {}
         if sources is not None and sources.package_managers.pip.enabled:
             own["PATH"] = on_path(own["PATH"], workspace)
-        narrowing = sources.narrowing() if sources is not None else None
-        if own_names := own_hosts(command.request, self._options):
-            narrowing = replace(narrowing or Narrowing(only=(EVERYTHING,)), own=own_names)
+        narrowing = await asyncio.to_thread(self.sources.destinations, command.request)
         if narrowing is not None:
             self.cutter.narrowings[agent.agent_id] = narrowing
         if narrowing is not None or command.request.agent_type or agent.parent_id is not None:

@@ -15,10 +15,11 @@ from console.domain.agent import Agent, AgentId, LaunchRequest
 from console.domain.conversation import started_as
 from console.domain.errors import ConsoleError, Unavailable
 from console.domain.ids import ControlLevel
-from console.domain.network import LOOSEST, STRICTEST, Narrowing, NetworkMode, stricter_mode
+from console.domain.network import EVERYTHING, LOOSEST, STRICTEST, Narrowing, NetworkMode, stricter_mode
 from console.domain.process.environment import check_agent_type
 from console.ledger.store import Ledger
 from console.policy.rules.declared import Declared
+from console.services.launch.containing import own_hosts
 from console.services.launch.environments import is_damaged, stored
 from console.settings.options import Options
 from console.settings.places import Places
@@ -43,11 +44,11 @@ def memory_of(options: Options, sources: AgentSources | None) -> int:
 class TypeSources:
     """Read the files again for every launch, so that an edit holds for the next agent. A broken file refuses the launch."""
 
-    __slots__ = ("_ledger", "_own_sandbox", "_folder", "known", "_declared")
+    __slots__ = ("_ledger", "_options", "_folder", "known", "_declared")
 
     def __init__(self, ledger: Ledger, places: Places, options: Options) -> None:
         self._ledger = ledger
-        self._own_sandbox = frozenset(options.agents.own_sandbox)
+        self._options = options
         self._folder = places.state_dir / "sources"
         self.known: dict[AgentId, str] = {}
         """Types of agents, as far as they were looked up."""
@@ -57,10 +58,16 @@ class TypeSources:
         """For a launch; None: its type has no file, or it has no type. Raises ConsoleError that names file, place and remedy."""
         parent, kind = request.parent_id, self.type_for(request)
         found = load_sources(self._folder, kind) if kind else None
-        if parent is not None and found is None and self._kept(parent) is not None:
+        if parent is not None and found is None and self._is_narrowed(parent):
             file = self._folder / f"{kind}.json"
             raise Unavailable(f"{file} is gone, and {parent}, of that type, is narrowed by it: it starts nothing.", "Put the file back.")
         return found
+
+    def destinations(self, request: LaunchRequest) -> Narrowing | None:
+        """What a launch reaches of the allowlist, and its own model; None: all of the list, and no more. Raises as ``of``."""
+        sources, own = self.of(request), own_hosts(request, self._options)
+        narrowing = sources.narrowing() if sources is not None else None
+        return replace(narrowing or Narrowing(only=(EVERYTHING,)), own=own) if own else narrowing
 
     def type_for(self, request: LaunchRequest) -> str:
         """The type that a launch gets: what an agent starts has its parent's. Raises ConsoleError when that cannot be read."""
@@ -72,7 +79,7 @@ class TypeSources:
         if request.parent_id is None:
             program = started_as(request.argv)
             names |= {program.program.value if program is not None else Path(request.argv[0]).name}
-        return not names.isdisjoint(self._own_sandbox)
+        return not names.isdisjoint(self._options.agents.own_sandbox)
 
     def keep(self, agent_id: AgentId, narrowing: Narrowing | None, kind: str = "") -> None:
         """On disk before it runs: what its type takes away from it holds for its whole life. Blocks. Raises NotRecorded."""
@@ -80,10 +87,11 @@ class TypeSources:
         if kind:
             _room(self.known)[agent_id] = kind
 
-    def _kept(self, agent_id: AgentId) -> Narrowing | None:
-        """As it was started; what cannot be read leaves it nothing. None: nothing narrows it, or nothing was kept."""
+    def _is_narrowed(self, agent_id: AgentId) -> bool:
+        """Whether its type took anything from it when it was started; what cannot be read leaves it nothing."""
         text = self._ledger.kv_get(_key(agent_id))
-        return _read(text) if text is not None else None
+        kept = _read(text) if text is not None else None
+        return kept is not None and kept.takes_away
 
     def _type_of(self, agent_id: AgentId) -> str:
         """What an agent starts has its own type."""
@@ -157,7 +165,7 @@ class TypeSources:
             return ""
         if self._ledger.kv_get(_key(agent_id)) is None:
             return f"{agent_id} reaches nothing: what narrowed agents of type {kind} when it was started is not known"
-        return f"sources/{kind}.json is gone; {agent_id} keeps the destinations it was started with" if self._kept(agent_id) else ""
+        return f"sources/{kind}.json is gone; {agent_id} keeps the destinations it was started with" if self._is_narrowed(agent_id) else ""
 
     def view(self) -> SourcesView:
         """Every file: what it gives, or what is wrong with it."""

@@ -63,6 +63,20 @@ def test_behind_the_allowlist_its_hosts_are_named_and_an_empty_one_is_said(tmp_p
     )
 
 
+def test_the_way_to_its_model_is_said_and_not_where_the_data_of_its_session_keeps_it_from_it(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    argv = command_line(Program.CODEX, "do it", str(stage.program), (), talks=True)
+
+    def hosts(level: Sensitivity) -> tuple[str, bool]:
+        asked = LaunchRequest(argv, sandbox=SandboxKind.BUBBLEWRAP, network_mode=NetworkMode.PROXIED, sensitivity=level)
+        given = stage.outlooks().of_program(asked, Found(Program.CODEX, stage.program, ""), "0.169.3", "gpt")
+        return next((line.words, line.amber) for line in given.reach if line.what == "hosts")
+
+    assert hosts(Sensitivity.INTERNAL) == ("PROXIED: its model at api.openai.com, and 0 allowlist entries", False)
+    words, amber = hosts(Sensitivity.CONFIDENTIAL)
+    assert amber and "0 allowlist entries, so no host and no model" in words
+
+
 @pytest.mark.parametrize(
     ("told", "talks", "hooks", "doubt"),
     [

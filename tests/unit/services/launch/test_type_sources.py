@@ -100,6 +100,20 @@ def test_a_narrowed_agent_whose_file_is_gone_starts_nothing_that_is_not(room: Ro
     assert room.sources.of(child) is None
 
 
+def test_a_program_that_has_a_way_to_its_model_of_its_own_is_not_narrowed_by_a_type(room: Room) -> None:
+    room.typed(ID, "claude-code")
+    program = LaunchRequest(command_line(Program.CLAUDE_CODE, "hi", "/opt/claude", (), talks=True), agent_type="claude-code")
+    found = room.sources.destinations(program)
+    assert found is not None and found.own and not found.takes_away
+    room.sources.keep(ID, found)
+    assert room.sources.narrowing_of(ID) == found and room.sources.doubts(ID) == ""
+    child = LaunchRequest(("true",), parent_id=ID)
+    assert room.sources.of(child) is None and room.sources.destinations(child) is None, "it may start others, and they have no such way"
+    room.file.with_name("claude-code.json").write_text(FILE.replace("coder", "claude-code"))
+    found = room.sources.destinations(program)
+    assert found is not None and found.takes_away and found.only == ("file.example",) and found.own
+
+
 def test_what_a_type_declares_is_read_anew_when_its_file_changed_and_only_then(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = Playbook().run(ID).agent(ID)
     assert room.sources.declared_of(agent) is None and room.sources.type_of(agent) == ""
