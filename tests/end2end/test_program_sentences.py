@@ -217,7 +217,8 @@ def test_its_budget_halts_it_in_the_middle_and_what_left_its_session_is_proven_g
 def test_one_that_is_asked_once_in_a_sandbox_sees_only_its_own_and_ends_with_its_answer(it: Instance, verb: Verb) -> None:
     code, out, err = verb("run", "--agent", "claude-code", "--once", "--wait", "--", "ONCETASK please")
     assert code == 0, err
-    assert "That was all." in out and "cannot access '/root'" in out
+    assert out == "That was all.\n", "the answer alone, for scripts"
+    assert "cannot access '/root'" in err and "tool call Bash" in err and '{"type"' not in err and "ended with exit code 0" in err
     assert "sandbox bubblewrap, with the network FULL, because its model answers at http://127.0.0.1:" in err
     agent = it.agent(err.partition("agent ")[2].partition(" runs")[0])
     assert agent.state == "ended" and agent.sandbox == "bubblewrap"

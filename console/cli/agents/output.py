@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from console.api.messages import OutputView
 
 LOOK_S = 0.2
-_END = 10**14
+END = 10**14
 """An offset behind the end of every output: the answer says how long it is."""
 _KEPT = 512 * 1024
 """Bytes before the end in which the last lines are looked for."""
@@ -46,7 +46,7 @@ def output(
 
 def last_lines(client: ApiClient, agent: str, rows: int) -> tuple[str, OutputView]:
     """(the last lines, the answer that they end with). Raises NotFound."""
-    start = max(0, client.output(agent, _END).total - _KEPT)
+    start = max(0, client.output(agent, END).total - _KEPT)
     seen, parts = client.output(agent, start), list[str]()
     while seen.text:
         parts.append(seen.text)

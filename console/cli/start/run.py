@@ -1,4 +1,4 @@
-"""``watchfloor run``: starts an agent, and with --wait streams what it writes and ends with its exit code."""
+"""``watchfloor run``: starts an agent, and with --wait shows what it does and ends with its exit code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from console.api.client.api_client import ApiClient
 from console.api.endpoints import LAUNCH_S, START_S
-from console.api.messages import LaunchBody, LaunchedView
+from console.api.messages import AgentView, LaunchBody, LaunchedView, OutputView
+from console.cli.agents.activity import follow_answers
 from console.cli.agents.output import follow_on
 from console.cli.embedded import ensure_supervisor
 from console.cli.link import build
@@ -20,7 +21,7 @@ from console.cli.terminal.plain import plain
 from console.cli.terminal.waiting import said_while
 from console.domain.agent import AgentId, ContextId, LaunchRequest
 from console.domain.budget import parse_limits
-from console.domain.errors import ExitCode, NotFound, UsageProblem
+from console.domain.errors import ExitCode, NotFound, Unavailable, UsageProblem
 from console.domain.process.account import named_here
 from console.domain.process.environment import PATH
 from console.wording.agent_kinds import EXAMPLE, STARTABLE
@@ -50,7 +51,7 @@ def run(
     agent_type: Annotated[str, Option("--type", metavar="TYPE", help="What kind of agent: settings per type apply to it.")] = "",
     project: Annotated[str, Option(metavar="NAME", help="A project whose budget is charged too, in addition to its session's.")] = "",
     scope: Annotated[list[str] | None, Option(metavar="NAME", help="Grant only such effects, e.g. READ_FS; repeatable.")] = None,
-    wait: Annotated[bool, Option("--wait", help="Stream its output; end with its exit code.")] = False,
+    wait: Annotated[bool, Option("--wait", help="Stream its output, or a program's answer; end with its exit code.")] = False,
     agent: Annotated[str | None, Option(metavar="PROGRAM", help=f"{_PROGRAMS}: start it; behind -- stands its prompt.")] = None,
     model: Annotated[str, Option(metavar="NAME", help="With --agent: the model it uses.")] = "",
     once: Annotated[bool, Option("--once", help="With --agent: it answers the prompt and ends. It takes no messages.")] = False,
@@ -181,7 +182,7 @@ def _program(
     )
     with ApiClient(ensure_supervisor(instance[0])) as client:
         with said_while("the supervisor to look and start", f"after {START_S:.0f} s"):
-            code, started = run_program.start(items, client, dangerous_ok=instance[1], dry_run=dry_run, as_json=as_json)
+            code, started = run_program.start(items, client, dangerous_ok=instance[1], dry_run=dry_run, as_json=as_json, wait=wait)
         return _follow(client, started) if wait and started else code
 
 
@@ -225,23 +226,38 @@ def _begun(launched: LaunchedView) -> int:
 
 
 def _follow(client: ApiClient, agent_id: str) -> int:
-    """Stream the output until the agent has ended. Ctrl-C stops the stream only: a line tells that the agent still runs."""
+    """Show what it does until the agent has ended. Ctrl-C ends the view only: a line tells that the agent still runs."""
+    is_program = bool(_agent(client, agent_id).program)
     try:
-        last = follow_on(client, agent_id)
+        last = _answers(client, agent_id) if is_program else follow_on(client, agent_id)
     except KeyboardInterrupt:
         out.note(f"\nagent {agent_id} still runs; stop it with: watchfloor kill {agent_id}")
         raise
-    return 1 if last is None else _ended(client, agent_id, last.exit_code)
+    return 1 if last is None else _ended(client, agent_id, last.exit_code, is_program=is_program)
 
 
-def _ended(client: ApiClient, agent_id: str, code: int | None) -> int:
+def _answers(client: ApiClient, agent_id: str) -> OutputView | None:
+    """What a program does, in lines for a person. Its raw output where no activity is kept."""
     try:
-        agent = client.agent(agent_id).agent
-    except NotFound:
-        return 1 if code is None else code
-    if agent.state not in ("ended", "failed"):
+        return follow_answers(client, agent_id)
+    except Unavailable as error:
+        out.note(f"{plain(error.what, 300)} What it writes follows as it is.")
+        return follow_on(client, agent_id)
+
+
+def _agent(client: ApiClient, agent_id: str) -> AgentView:
+    try:
+        return client.agent(agent_id).agent
+    except NotFound:  # it has ended and was forgotten
+        return AgentView(id=agent_id, state="")
+
+
+def _ended(client: ApiClient, agent_id: str, code: int | None, *, is_program: bool) -> int:
+    agent = _agent(client, agent_id)
+    shown = 1 if code is None else 128 - code if code < 0 else code
+    if agent.state not in ("", "ended", "failed"):
         why = f": {plain(with_limits(named_here(agent.state_reason)), 500)}" if agent.state_reason else ""
         out.note(f"agent {agent_id}: {agent.state.replace('_', ' ')}{why}")
-    if code is None:
-        return 1
-    return 128 - code if code < 0 else code
+    elif is_program:
+        out.note(f"agent {agent_id} ended with exit code {shown}; its raw output: watchfloor agent output {agent_id}")
+    return shown

@@ -84,14 +84,16 @@ def _json(file: str, number: int, line: str) -> Any:
         raise UsageProblem(f"Item {number} of {file} is not JSON.", "One JSON object a line.") from error
 
 
-def start(items: list[pm.ProgramItem], client: ApiClient, *, dangerous_ok: str = "", dry_run: bool, as_json: bool) -> tuple[int, str]:
-    """Shows or starts them. (exit code, id of the only one or empty)."""
+def start(
+    items: list[pm.ProgramItem], client: ApiClient, *, dangerous_ok: str = "", dry_run: bool, as_json: bool, wait: bool = False
+) -> tuple[int, str]:
+    """Shows or starts them. (exit code, id of the only one or empty). ``wait``: stdout is kept for what the program answers."""
     hint(client)
     body = pm.ProgramsBody(items=items, dangerous_ok=dangerous_ok)
     if dry_run:
         return _shown(client.preview_programs(body), as_json, is_confirmed=bool(dangerous_ok.strip())), ""
     started = client.start_programs(body)
-    return _told(started, as_json), started.items[0].id if len(items) == 1 else ""
+    return _told(started, as_json=as_json, wait=wait), started.items[0].id if len(items) == 1 else ""
 
 
 def _shown(seen: pm.ProgramPreviews, as_json: bool, *, is_confirmed: bool) -> int:
@@ -131,7 +133,7 @@ def _refusal(item: pm.ProgramPreview, is_confirmed: bool) -> int:
     return int(ExitCode.DENIED) if item.dangers and not is_confirmed else int(ExitCode.DONE)
 
 
-def _told(started: pm.ProgramsStarted, as_json: bool) -> int:
+def _told(started: pm.ProgramsStarted, *, as_json: bool, wait: bool) -> int:
     """Exit 0 when all run, else the code of the first that does not."""
     code = next((item.exit_code for item in started.items if item.error), int(ExitCode.DONE))
     if as_json:
@@ -144,6 +146,8 @@ def _told(started: pm.ProgramsStarted, as_json: bool) -> int:
             out.note(f"note: {plain(words, 500)}")
         if item.error:
             out.note(f"item {number} was not started: {plain(item.error, 1000)} {plain(item.remedy, 500)}".rstrip())
+        elif wait:
+            out.note(f"agent {plain(item.id)} runs")
         else:
             out.say(plain(item.id))
     return code

@@ -105,6 +105,65 @@ def test_what_did_not_start_is_said_and_ends_with_its_code(watchfloor: Watchfloo
     )
 
 
+def told(seq: int, kind: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"seq": seq, "kind": kind, "text": text, "size": len(text), "at": 1.8e9, **more}
+
+
+def does(api: CannedApi, *pages: list[dict[str, Any]], code: int | None = 0, state: str = "ended") -> None:
+    """What the program of ``STARTED`` does, page by page, and how it ends with the last."""
+    newest = 0
+    answers, outputs = list[Any](), list[Any]()
+    for number, rows in enumerate((*pages, []), 1):
+        newest = max([newest, *(row["seq"] for row in rows)])
+        answers.append((200, json.dumps({"agent_id": "a-1", "rows": rows, "count": newest, "newest": newest}).encode()))
+        live = number < len(pages)
+        outputs.append((200, json.dumps({"text": '{"type": "raw"}\n', "live": live, "exit_code": None if live else code}).encode()))
+    api.say("POST /api/programs", {"items": [STARTED]})
+    api.say("GET /api/agents/a-1", {"agent": {"id": "a-1", "name": "x", "state": state, "program": "claude-code"}})
+    api.answers |= {"GET /api/agents/a-1/activity": answers, "GET /api/agents/a-1/output": outputs}
+
+
+ENDED = told(90, "note", "agent.ended: a-1 ended: exit code 0", who="supervisor", audit=9)
+
+
+def test_one_that_is_waited_for_shows_lines_for_a_person_and_its_answer_alone_on_stdout(
+    watchfloor: Watchfloor, ready: CannedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.cli.agents.activity._LOOK_S", 0.01)
+    long = "the answer\x1b[2J\n" + "\n".join(f"line {n}" for n in range(40))
+    first = [
+        told(1, "message", "I will look.", who="assistant"),
+        told(2, "tool_call", "command: ls", tool="Bash"),
+        told(3, "tool_result", "a.txt"),
+        told(4, "message", "A child's word", who="assistant (sub-agent)"),
+    ]
+    last = [told(5, "message", long[:20], who="assistant", size=len(long)), told(6, "spend", "7 tokens", cost_usd=0.5)]
+    does(ready, first, last, [told(7, "note", f"turn ended: {long[:9]}", who="program"), ENDED])
+    ready.say("GET /api/agents/a-1/activity/5", {"row": told(5, "message", long, who="assistant")})
+    said = watchfloor("run", "--agent", "claude-code", "--once", "--wait", "--", "p")
+    assert said.code == 0 and said.out == long.replace("\x1b", "\\e") + "\n"
+    for words in ("message assistant  I will look.", "tool call Bash  command: ls", "tool result  a.txt", "A child's word", "$0.5"):
+        assert words in said.err, said.err
+    assert "raw" not in said.err.replace("raw output", "") and "the answer" not in said.err and "\x1b" not in said.err
+    assert said.err.endswith("agent a-1 ended with exit code 0; its raw output: watchfloor agent output a-1\n")
+
+
+def test_a_program_that_fails_or_is_killed_while_it_is_waited_for_ends_with_its_code_and_why(
+    watchfloor: Watchfloor, ready: CannedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.cli.agents.activity._LOOK_S", 0.01)
+    monkeypatch.setattr("console.cli.agents.activity._LATE_S", 0.05)
+    does(ready, [told(1, "error", "turn failed: no credit", who="program", failed=True), ENDED], code=3, state="failed")
+    said = watchfloor("run", "--agent", "claude-code", "--once", "--wait", "--", "p")
+    assert (said.code, said.out) == (3, "") and "no credit" in said.err and "ended with exit code 3" in said.err
+    does(ready, [told(1, "message", "so far", who="assistant")], code=None, state="killed")
+    said = watchfloor("run", "--agent", "claude-code", "--wait", "--", "p")
+    assert (said.code, said.out) == (1, "so far\n") and "agent a-1: killed" in said.err
+    ready.refuse("GET /api/agents/a-1/activity", 501, "Activity is not available.")
+    said = watchfloor("run", "--agent", "claude-code", "--wait", "--", "p")
+    assert "Activity is not available. What it writes follows as it is." in said.err and "raw" in said.out
+
+
 WRONG = [
     ("--agent", "bash", "--", "x"), ("--agent", "", "--", "x"), ("--batch", ""), ("--agent", "codex"),
     ("--agent", "codex", "--parent", "a", "--", "x"), ("--model", "m", "--", "x"),
