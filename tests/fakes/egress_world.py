@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,8 +54,9 @@ DNS_PORT = 5353
 class World:
     """Starts the program below in a fresh network namespace, and stops it."""
 
-    def __init__(self, folder: Path) -> None:
-        _make_certificate(folder)
+    def __init__(self, folder: Path, *more: str) -> None:
+        """``more``: further names that its certificate, signed by ``ca.pem`` in the folder, is for."""
+        _make_certificate(folder, (*NAMES, *more))
         command = ["unshare", "-n", sys.executable, "-I", str(Path(__file__)), str(folder)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
@@ -77,6 +79,12 @@ class World:
             else:
                 self.seen.append((rest[0], rest[1]))
 
+    def lead(self, name: str, address: str, port: int) -> None:
+        """What comes over TLS to this name goes on to another server of the network, in the clear."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([name, address, port]) + "\n")
+        self.process.stdin.flush()
+
     def stop(self) -> None:
         self.process.kill()
         self.process.wait()
@@ -86,11 +94,15 @@ class World:
                 pipe.close()
 
 
-def _make_certificate(folder: Path) -> None:
-    names = ",".join(f"DNS:{n}" for n in NAMES)
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-    files = ["-subj", "/CN=good.test", "-addext", f"subjectAltName={names}", "-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem"]
-    subprocess.run([*command, *files], check=True, capture_output=True)
+def _make_certificate(folder: Path, known: Iterable[str]) -> None:
+    """``cert.pem`` and ``key.pem``, signed by ``ca.pem``: some clients take no certificate of an authority for a server's."""
+    names = ",".join(f"DNS:{n}" for n in known)
+    new = ("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+    authority = ("-subj", "/CN=authority of the tests", "-keyout", f"{folder}/ca.key", "-out", f"{folder}/ca.pem")
+    signed = ("-CA", f"{folder}/ca.pem", "-CAkey", f"{folder}/ca.key", "-addext", "basicConstraints=critical,CA:FALSE")
+    server = ("-subj", "/CN=good.test", "-addext", f"subjectAltName={names}", "-keyout", f"{folder}/key.pem", "-out", f"{folder}/cert.pem")
+    for words in ((*new, *authority), (*new, *signed, *server)):
+        subprocess.run(words, check=True, capture_output=True)
 
 
 def tell(*what: object) -> None:
@@ -137,6 +149,11 @@ class Site(socketserver.BaseRequestHandler):
             if sock.getsockname()[1] == 443:
                 sock = self.server.tls.wrap_socket(sock, server_side=True)  # type: ignore[attr-defined]
                 name = "tls "
+                if (asked := getattr(sock, "asked", "")) in LED:
+                    with socket.create_connection(LED[asked]) as behind:
+                        threading.Thread(target=pass_on, args=(behind, sock), daemon=True).start()
+                        pass_on(sock, behind)
+                    return
             while data := sock.recv(65536):
                 if b"slow" in data.split(b"\r\n")[0]:
                     sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
@@ -147,6 +164,21 @@ class Site(socketserver.BaseRequestHandler):
                 tell("http", data.decode("latin1"))
                 body = name.encode() + b"hello from upstream\n" + head
                 sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+LED: dict[str, tuple[str, int]] = {}
+
+
+def pass_on(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+def remember_name(sock: ssl.SSLObject, name: str, _context: ssl.SSLContext) -> None:
+    sock.asked = name  # type: ignore[attr-defined]
 
 
 class Server(socketserver.ThreadingTCPServer):
@@ -168,13 +200,16 @@ def main(folder: str) -> None:
         subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
+    context.sni_callback = remember_name
     threading.Thread(target=serve_names, daemon=True).start()
     for port in (80, 8080, 443):
         server = Server(("::", port), Site)
         server.tls = context  # type: ignore[attr-defined]
         threading.Thread(target=server.serve_forever, daemon=True).start()
     os.write(1, b"ready\n")
-    sys.stdin.read()  # the test ended
+    for line in sys.stdin:  # its end: the test ended
+        name, address, port = json.loads(line)
+        LED[name] = (address, port)
 
 
 if __name__ == "__main__":

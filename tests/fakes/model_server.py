@@ -215,7 +215,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._whole(200, {})
 
     def do_GET(self) -> None:
-        self.server_of.refuse(f"GET {self.path}")
+        # A vendor's own address is asked for what is kept of an organisation, and for a web socket; there is neither here.
+        if not self.path.startswith("/api/claude_code/") and self.headers.get("Upgrade") != "websocket":
+            self.server_of.refuse(f"GET {self.path}")
         self._whole(404, _error("not_found_error", "there is no such page"))
 
     def do_POST(self) -> None:

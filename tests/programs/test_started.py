@@ -242,39 +242,52 @@ def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(state_di
 
 @pytest.mark.envoy
 @pytest.mark.parametrize(
-    ("program", "key", "host"),
+    ("program", "key", "host", "trusts", "model_name"),
     [
-        ("claude-code", "ANTHROPIC_API_KEY", "api.anthropic.com"),
-        ("codex", "OPENAI_API_KEY", "api.openai.com"),
-        ("gemini", "GEMINI_API_KEY", "generativelanguage.googleapis.com"),
-        ("opencode", "ANTHROPIC_API_KEY", "api.anthropic.com"),
+        ("claude-code", "ANTHROPIC_API_KEY", "api.anthropic.com", "NODE_EXTRA_CA_CERTS", ""),
+        ("codex", "OPENAI_API_KEY", "api.openai.com", "SSL_CERT_FILE", "gpt-5.1-codex"),
+        ("gemini", "GEMINI_API_KEY", "generativelanguage.googleapis.com", "NODE_EXTRA_CA_CERTS", GEMINI.model),
+        ("opencode", "ANTHROPIC_API_KEY", "api.anthropic.com", "NODE_EXTRA_CA_CERTS", OPENCODE.model),
     ],
 )
 def test_a_start_that_names_no_sandbox_is_contained_and_has_its_own_way_to_its_model(
-    state_dir: Path, tmp_path: Path, program: str, key: str, host: str
+    state_dir: Path, tmp_path: Path, program: str, key: str, host: str, trusts: str, model_name: str
 ) -> None:
-    world = World(tmp_path)
+    """The vendor's own address, over TLS with a certificate that the program trusts; no entry is in the allowlist."""
+    trusted = state_dir / "workspaces" / CONTEXT / "ca.pem"
+    world = World(tmp_path, host)
     try:
-        with pytest.MonkeyPatch.context() as patch:
+        trusted.parent.mkdir(parents=True)
+        trusted.write_bytes((tmp_path / "ca.pem").read_bytes())
+        scene = Scene("ALONE", Reply("That was all.", used=USED), forever=True)
+        with ModelServer(scene, host="10.99.0.2", netns=world.netns) as model, pytest.MonkeyPatch.context() as patch:
+            world.lead(host, "10.99.0.2", model.port)
             for known in STARTS.values():
                 for name in (*known.models, *known.addresses):
                     patch.delenv(name, raising=False)
             patch.setenv(key, KEY)
-            named = {f"programs.{program.replace('-', '_')}": str(BIN / program.partition("-")[0])}
-            models = {"programs.models": {"opencode": "anthropic/claude-sonnet-4-5"}}
-            settings(state_dir, OPENCODE, **named, **models, **{"egress.netns": str(world.netns), "egress.hosts": {host: ["11.0.0.1"]}})
+            patch.setenv(trusts, str(trusted))
+            more = {
+                f"programs.{program.replace('-', '_')}": str(BIN / program.partition("-")[0]),
+                "programs.models": {program: model_name} if model_name else {},
+                "environment": {program: {"secrets": [key, trusts]}},
+                "egress.netns": str(world.netns),
+                "egress.hosts": {host: ["11.0.0.1"]},
+            }
+            settings(state_dir, OPENCODE, **more)
             with Instance(state_dir) as it:
                 until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
-                (one,) = it.api.start_programs(ProgramsBody(items=[ProgramItem.read({"agent": program, "prompt": "Hello"})])).items
+                item = ProgramItem.read({"agent": program, "prompt": "ALONE please", "context_id": CONTEXT})
+                (one,) = it.api.start_programs(ProgramsBody(items=[item])).items
                 assert (one.control_level, one.network_mode, one.network_enforced) == ("contained", "PROXIED", True), one
                 assert next(line.words for line in one.reach if line.what == "hosts").startswith(f"PROXIED: its model at {host}")
-                until(
-                    lambda: any((e.host, e.rule) == (host, "its model's address") for e in it.api.egress().egress if e.allowed),
-                    words=lambda: f"it asks its model: {it.api.egress().egress}",
-                )
-                assert ("::ffff:11.0.0.1", 443) in world.seen
-                assert not [e for e in it.api.egress().egress if e.allowed and e.host != host], "and reaches nobody else"
+                heard(it, one.id, "assistant: That was all.")
+                assert it.agent(one.id).profile_note == ""
                 assert it.api.kill(one.id, reason="the test").verified_zero
+                until(lambda: [e for e in it.api.egress().egress if e.allowed], words="its requests are told of")
+                passed = {(e.host, e.rule) for e in it.api.egress().egress if e.allowed}
+                assert passed == {(host, "its model's address")}, "and it reached nobody else"
+        model.check()
     finally:
         world.stop()
 
