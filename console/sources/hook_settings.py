@@ -6,6 +6,7 @@ Everything else in such a file is the user's own: it is kept, in its order, and 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,8 +23,8 @@ ANSWER_S = 20
 """The program waits so much longer than the hook: it is the hook that ends first, with a block. A hook that the program gives up
 on lets the call through."""
 _NO_ANSWER = (
-    "Watchfloor: no call without an allow. Unless a reason stands before this, the hook did not answer. If Watchfloor is gone, take its "
-    "hook out of the settings here."
+    "Watchfloor: no call without an allow. Unless a reason stands before this, the hook did not answer or cannot run: watchfloor doctor "
+    "tells why, watchfloor install-hook installs it again. If Watchfloor is gone, take its hook out of the settings here."
 )
 BLOCKED = f"/bin/sh -c 'echo \"{_NO_ANSWER}\" >&2; exit 2'"
 """A program may go on after an exit 2 without words on standard error. In a shell of its own: the user's may be one with other words."""
@@ -47,6 +48,18 @@ class HookCommand:
     def line(self) -> str:
         """For a shell, any: a hook that is killed, or an interpreter that is gone, blocks as well, and never without a word."""
         return f"{shlex.join(self.words())} || {BLOCKED} || exit 2"
+
+
+def cannot_run(command: str) -> str:
+    """Why nothing runs when a program runs our hook's command, so that each call is blocked; empty: both of its files are there."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return ""
+    python, file = (*words[:1], *words[3:4]) if words[1:3] == ["-I", "-S"] and len(words) > 3 else ("", "")
+    if python and not os.access(python, os.X_OK):
+        return f"every call is blocked, because the Python of its command is gone: {python}"
+    return f"every call is blocked, because its own file is gone: {file}" if file and not Path(file).is_file() else ""
 
 
 def read_file(data: bytes, name: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from console.services.routes.responses import Handlers, answer
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.home_dirs import read_foreign
+from console.sources.hook_settings import cannot_run
 from console.sources.interface import ONLY_OURS
 from console.sources.kind import Lacks
 from console.sources.kinds import HOOKS, KINDS
@@ -139,7 +140,7 @@ def hook_look(program: str, home: Path, heard: ProgramHook | None) -> SourceView
         available=state == "heard",
         state=state,
         reason="asks before each tool call",
-        watching=f"{calls:,} {'call' if calls == 1 else 'calls'}" if calls else why or NEVER,
+        watching=f"{calls:,} {'call' if calls == 1 else 'calls'}" if calls and state != "broken" else why or NEVER,
         looks_in=[_shown(file)],
         can_see="Each tool call before it happens.",
         can_stop="A call that no rule allows; watchfloor install-hook shows the diff first.",
@@ -154,8 +155,11 @@ def _hook_state(program: str, file: Path) -> tuple[str, str]:
         if not found.whole:
             return "unreadable", f"{_shown(file)} is larger than {SHOWN_MAX} bytes"
         hook = HOOKS[program]
-        if not hook.installed(found.data, str(file)):
+        command = hook.installed(found.data, str(file))
+        if not command:
             return "not_installed", ""
+        if broken := cannot_run(command):
+            return "broken", f"{broken}; install it again"
         skipped = hook.why_skipped(found.data, file)
     except FileNotFoundError:
         return ("not_installed", "") if file.parent.is_dir() else ("no_program", f"{_shown(file.parent)} is not there")

@@ -24,6 +24,7 @@ SHOWN_MAX = 256 * 1024
 """Largest settings file that the supervisor reads for a look or a preview, in bytes: who may write it may be an agent."""
 LINES_MAX = 4000
 """Most lines it compares."""
+_LINKS_MAX = 40
 GRACE_S = 10
 """The hook waits so much longer than a request is kept for a human."""
 
@@ -44,7 +45,18 @@ def preview(places: Places, program: str) -> HookPreview:
 def command_for(places: Places, program: str) -> HookCommand:
     """What the program is told to run: an interpreter and a file that no agent can change, and this instance's socket."""
     wait = int(in_force(places).options.approvals.ttl_s) + GRACE_S
-    return HookCommand(sys.executable, places.hooks_dir / HOOK_FILE, program, places.hooks_sock, wait)
+    return HookCommand(_interpreter(), places.hooks_dir / HOOK_FILE, program, places.hooks_sock, wait)
+
+
+def _interpreter() -> str:
+    """The Python that the virtual environment was made of: the hook needs no package, and goes on when the environment is moved."""
+    path = own = Path(sys.executable)
+    for _ in range(_LINKS_MAX):
+        if not path.is_relative_to(sys.prefix) or not path.is_symlink():
+            break
+        path = Path(os.path.normpath(path.parent / path.readlink()))
+    is_outside = not path.is_relative_to(sys.prefix) and os.access(path, os.X_OK) and path.samefile(own)
+    return str(path if is_outside else own)
 
 
 def put_hook(places: Places) -> Path:

@@ -7,6 +7,7 @@ and throws on everything but an allow. Nothing of the user's is in the file: ins
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +32,8 @@ const ask = (payload) =>
     made.stdout.on("data", (data) => { out += data })
     made.stderr.on("data", (data) => { err += data })
     made.stdin.on("error", () => {})
-    made.on("error", (error) => done({ code: null, out: "", err: String(error) }))
+    const why = "Watchfloor: its hook cannot run. To install it again: watchfloor install-hook opencode"
+    made.on("error", (error) => done({ code: null, out: "", err: `${why} (${error})` }))
     made.on("close", (code) => done({ code, out, err }))
     made.stdin.end(JSON.stringify(payload))
   })
@@ -124,7 +126,7 @@ class PluginHook:
             raise UsageProblem(f"{name} is not Watchfloor's.", "Move it, or name another file: --settings FILE. It is left as it is.")
         said = next((line.removeprefix(_COMMAND) for line in lines if line.startswith(_COMMAND)), "[]")
         try:
-            return " ".join(str(word) for word in json.loads(said))
+            return shlex.join(str(word) for word in json.loads(said))
         except (ValueError, TypeError, RecursionError):
             return said
 

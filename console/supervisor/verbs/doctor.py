@@ -20,7 +20,7 @@ from console.sandbox.rungs import find_pid_namespaces
 from console.settings.options import Options
 from console.settings.places import Places
 from console.sources.home_dirs import read_foreign
-from console.sources.hook_settings import FILE_MAX
+from console.sources.hook_settings import FILE_MAX, cannot_run
 from console.sources.kinds import HOOKS
 from console.supervisor.adapters import sandboxes_of, sources_of
 from console.supervisor.installing import GAINS, services
@@ -123,9 +123,10 @@ def _hooks() -> dict[str, str]:
         why = f"it is not installed (watchfloor install-hook {program})"
         try:
             data = read_foreign(file, FILE_MAX).data
-            if hook.installed(data, str(file)):
-                skipped = hook.why_skipped(data, file)
+            if command := hook.installed(data, str(file)):
+                skipped, broken = hook.why_skipped(data, file), cannot_run(command)
                 why = f"{program} skips it: {skipped}" if skipped else ""
+                why = f"{broken} (watchfloor install-hook {program} installs it again)" if broken else why
         except FileNotFoundError:
             pass
         except (ConsoleError, OSError) as error:

@@ -14,6 +14,7 @@ from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
 from console.domain.process.durable import make_folder, replace_file
 from console.services.hooks.installation import command_for, diff_of, put_hook_or_refuse, settings_of
 from console.settings.places import Places
+from console.sources.hook_settings import cannot_run
 from console.sources.kind import Hook
 from console.sources.kinds import HOOKS
 from console.supervisor.verbs.printing import show
@@ -48,6 +49,8 @@ def install_hook(places: Places | None, given: argparse.Namespace) -> int:
     diff = diff_of(file, before, after)
     told: dict[str, Any] = {"program": given.program, "file": str(file), "changed": before != after, "diff": diff}
     if before == after:
+        if not (given.undo or given.dry_run):
+            put_hook_or_refuse(places)  # the settings may be as they should be, and the file that they name gone
         show(given, told, [f"{file} is as it should be already."])
         return 0
     if given.dry_run:
@@ -69,9 +72,11 @@ def _check(given: argparse.Namespace, hook: Hook, file: Path, data: bytes) -> in
     words = [f"installed in {file}: {command}"] if command else [f"{file} has no hook of Watchfloor's"]
     skipped = hook.why_skipped(data, file) if command else ""
     words += [f"{given.program} skips it: {skipped}"] if skipped else []
+    broken = cannot_run(command)
+    words += [f"{broken}. Install it again: watchfloor install-hook {given.program}"] if broken else []
     told = {"program": given.program, "file": str(file), "installed": bool(command), "command": command, "skipped": skipped}
-    show(given, told, words)
-    return 0 if command and not skipped else 1
+    show(given, told | {"broken": broken}, words)
+    return 0 if command and not skipped and not broken else 1
 
 
 def _confirm(given: argparse.Namespace, diff: list[str]) -> None:

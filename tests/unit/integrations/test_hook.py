@@ -171,6 +171,7 @@ def test_without_an_interpreter_it_blocks_with_a_word(server: Server) -> None:
     command = HookCommand("/nonexistent/python3", HOOK, "codex", server.path, 120).line()
     done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, timeout=60, check=False)
     assert done.returncode == 2 and b"no call without an allow" in done.stderr
+    assert b"cannot run: watchfloor doctor tells why, watchfloor install-hook installs it again" in done.stderr
     assert b"If Watchfloor is gone, take its hook out" in done.stderr and done.stderr.count(b"Watchfloor: ") == 1
 
 

@@ -25,7 +25,8 @@ def test_it_goes_in_front_and_the_program_waits_longer_than_the_hook() -> None:
     assert first["matcher"] == "*" and first["hooks"][0]["timeout"] == 610 + ANSWER_S
     assert first["hooks"][0]["command"] == (
         "/usr/bin/python3 -I -S '/state dir/hooks/watchfloor-hook.py' claude-code /run/hooks.sock 610"
-        """ || /bin/sh -c 'echo "Watchfloor: no call without an allow. Unless a reason stands before this, the hook did not answer. """
+        """ || /bin/sh -c 'echo "Watchfloor: no call without an allow. Unless a reason stands before this, the hook did not answer or """
+        """cannot run: watchfloor doctor tells why, watchfloor install-hook installs it again. """
         """If Watchfloor is gone, take its hook out of the settings here." >&2; exit 2' || exit 2"""
     )
 

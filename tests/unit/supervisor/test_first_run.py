@@ -13,7 +13,7 @@ from console.api.policy import policy_data
 from console.api.policy.hooks import HooksView, ProgramHook
 from console.domain.errors import NotFound, UsageProblem
 from console.policy.rules.last_good import Kept
-from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview
+from console.services.hooks.installation import LINES_MAX, SHOWN_MAX, command_for, preview, put_hook
 from console.services.policy.service import PolicyDesk
 from console.settings.options import Options
 from console.settings.places import Places
@@ -41,6 +41,9 @@ def test_a_hook_is_ticked_only_once_it_was_heard(places: Places, home: Path) -> 
     assert hook_look("claude-code", home, heard(4)).state == "not_installed"
     file = home / ".claude" / "settings.json"
     file.write_text(json.dumps(with_hook({}, command_for(places, "claude-code"), "x")))
+    broken = hook_look("claude-code", home, heard(4))
+    assert (broken.state, broken.available) == ("broken", False) and "its own file is gone" in broken.watching
+    put_hook(places)
     silent = hook_look("claude-code", home, None)
     assert (silent.state, silent.available, silent.watching) == ("installed", False, NEVER)
     loud = hook_look("claude-code", home, heard(1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,7 +20,7 @@ HOOK = PluginHook()
 
 def test_it_is_made_whole_found_again_and_taken_away() -> None:
     made = HOOK.added(b"", COMMAND, "f")
-    assert HOOK.installed(b"", "f") == "" and HOOK.installed(made, "f") == " ".join(COMMAND.words())
+    assert HOOK.installed(b"", "f") == "" and HOOK.installed(made, "f") == shlex.join(COMMAND.words())
     assert HOOK.added(made, COMMAND, "f") == made and HOOK.removed(made, "f") == b""
     other = HookCommand("/py", COMMAND.hook, "opencode", COMMAND.socket, 20)
     assert HOOK.added(made, other, "f") == HOOK.added(b"", other, "f") != made
@@ -96,6 +97,11 @@ def test_in_node_it_lets_through_an_allow_and_nothing_else(tmp_path: Path) -> No
         check=True,
         timeout=60,
     )
+    lines[1] = 'const COMMAND = ["/nonexistent/python3"]'
+    (tmp_path / "broken.mjs").write_text("\n".join(lines))
+    words = [node, str(tmp_path / "driver.mjs"), str(tmp_path / "broken.mjs"), json.dumps(calls[:1])]
+    broken = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert "its hook cannot run. To install it again: watchfloor install-hook opencode" in json.loads(broken.stdout)["blocked"]
     said = [json.loads(line) for line in done.stdout.splitlines()]
     assert said[:2] == [{"allowed": "done"}, {"allowed": "done\na notice"}]
     assert [one["blocked"] for one in said[2:5]] == [

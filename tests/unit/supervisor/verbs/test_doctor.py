@@ -40,6 +40,10 @@ def test_what_no_hook_can_hold_is_said_of_an_installed_one(tmp_path: Path, monke
     command = HookCommand("/usr/bin/python3", tmp_path / "hooks" / "watchfloor-hook.py", "claude-code", tmp_path / "hooks.sock", 600)
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "settings.json").write_bytes(written(with_hook({}, command, "f")))
+    gone = f"not available, because every call is blocked, because its own file is gone: {command.hook}"
+    assert doctor._hooks()["hook claude-code"].startswith(gone)
+    command.hook.parent.mkdir()
+    command.hook.touch()
     said = doctor._hooks()
     assert "the program goes on: not enforced in that case, because" in said["hook claude-code"]
     assert said["hook codex"].startswith("not available")

@@ -6,6 +6,7 @@ import argparse
 import io
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,44 @@ def test_in_and_out_again_to_the_byte(places: Places, file: Path, capsys: pytest
     told = capsys.readouterr().out
     assert "+" in told and "the program goes on: not enforced in that case, because" in told
     assert run(places, file, "--undo", "--yes") == 0 and file.read_bytes() == OWN
+
+
+@pytest.mark.parametrize(("program", "name"), [("claude-code", "settings.json"), ("opencode", "plugin/watchfloor.js")])
+def test_a_hook_whose_files_are_gone_is_told_and_installed_again(
+    places: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, program: str, name: str
+) -> None:
+    file, gone = tmp_path / "home of mine" / name, tmp_path / "old venv" / "bin" / "python"
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", str(gone))
+        assert run(places, file, "--yes", program=program) == 0
+    capsys.readouterr()
+    assert run(places, file, "--check", program=program) == 1
+    said = capsys.readouterr().out
+    assert f"every call is blocked, because the Python of its command is gone: {gone}" in said
+    assert f"Install it again: watchfloor install-hook {program}" in said
+    assert run(places, file, "--yes", program=program) == 0 and run(places, file, "--check", program=program) == 0
+    (places.hooks_dir / HOOK_FILE).unlink()
+    capsys.readouterr()
+    assert run(places, file, "--check", program=program) == 1 and "its own file is gone" in capsys.readouterr().out
+    assert run(places, file, "--yes", program=program) == 0 and run(places, file, "--check", program=program) == 0
+
+
+def test_a_hook_goes_on_when_the_virtual_environment_is_moved(
+    places: Places, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = tmp_path / "venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python3").symlink_to(os.path.relpath(os.path.realpath(sys.executable), venv / "bin"))
+    (venv / "bin" / "python").symlink_to("python3")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "prefix", str(venv))
+        patch.setattr(sys, "executable", str(venv / "bin" / "python"))
+        run(places, file, "--yes")
+    venv.rename(tmp_path / "moved")
+    command = installed(json.loads(file.read_bytes()), "f")
+    done = subprocess.run(["sh", "-c", command], input=b"{}", capture_output=True, timeout=60, check=False)
+    assert done.returncode == 2 and done.stderr.startswith(b"Watchfloor: "), "the hook itself has judged it"
+    assert run(places, file, "--check") == 0
 
 
 def test_what_was_changed_since_is_kept_when_it_comes_out(places: Places, file: Path) -> None:
