@@ -6,7 +6,9 @@ holds for all, and stays as it is.
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,7 @@ from console.sources.kinds import STARTS
 
 AUTO = "auto"
 """As the sandbox of a start: this module chooses."""
+_VENDORS = frozenset(host for start in STARTS.values() for host in (*start.models.values(), start.keyless))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def _why_open(request: LaunchRequest, options: Options, proxy: Availability, all
     """Why a network that is not FULL would keep it from its model; empty: it would not."""
     if not proxy.ok:
         return f"Envoy is not available ({proxy.reason})"
-    wanted = [("its model", one) for one in _models(request, options) if not _own(one, options)]
+    wanted = [("its model", one) for one in _models(request, options) if not _own(one, options) or _is_inside(one, options)]
     servers = _servers(request, options).items()
     wanted += [(f"its MCP server {name[:60]}", _split(address(words))) for name, words in servers if address(words)]
     for what, one in wanted:
@@ -77,6 +80,18 @@ def _why_open(request: LaunchRequest, options: Options, proxy: Availability, all
             at = one._replace(netloc=one.netloc.rpartition("@")[2], query="", fragment="").geturl()[:200]
             return f"{what} answers at {at}, which is in no entry of the allowlist"
     return ""
+
+
+def _is_inside(url: SplitResult, options: Options) -> bool:
+    """Whether an address that an operator named leads into a private network, which only an entry of the allowlist opens. Blocks."""
+    host = url.hostname or ""
+    if host in _VENDORS:
+        return False
+    try:
+        found = options.egress.hosts.get(host) or [str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+        return not all(ipaddress.ip_address(one.partition("%")[0]).is_global for one in found)
+    except (OSError, ValueError):
+        return False  # it is not known here; the name server of the proxy has the word
 
 
 def _servers(request: LaunchRequest, options: Options) -> Servers:

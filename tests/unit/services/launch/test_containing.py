@@ -82,6 +82,17 @@ def test_a_model_that_the_allowlist_reaches_is_reached_through_it(monkeypatch: p
     assert chosen(asked(), entries=(AllowlistEntry("e1", "models.example.com", 80),)).mode is None
 
 
+def test_a_model_of_a_private_network_is_reached_by_an_entry_or_by_a_full_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://models.example.com")
+    hosts: dict[str, Any] = {"egress.hosts": {"models.example.com": ["10.1.2.3"]}}
+    given = chosen(asked(), **hosts)
+    assert given.mode is None and "its model answers at https://models.example.com, which is in no entry" in given.doubt
+    entry = AllowlistEntry("e1", "models.example.com", private_networks=("10.0.0.0/8",))
+    assert chosen(asked(), entries=(entry,), **hosts).mode is NetworkMode.PROXIED
+    hosts["egress.hosts"]["models.example.com"] = ["11.0.0.1"]
+    assert chosen(asked(), **hosts).mode is NetworkMode.PROXIED
+
+
 def test_without_envoy_its_network_is_full_and_that_is_said() -> None:
     given = chosen(asked(), proxy=False)
     assert (given.sandbox, given.mode) == (SandboxKind.BUBBLEWRAP, None) and "Envoy is not available (no Envoy)" in given.doubt
