@@ -27,6 +27,7 @@ from console.services.daemons.service import DaemonService
 from console.services.evidence.snapshot_cache import Witness
 from console.services.fleet.core import Core
 from console.services.fleet.views import egress_view
+from console.services.hooks.installation import wrote
 from console.services.notices.shown import Notices
 from console.services.observe.own_agents import OwnAgents
 from console.services.persistence.scan import Hunt
@@ -87,7 +88,7 @@ class Machinery:
         publish = lambda alert: core.hub.publish("alert", alert.as_data())  # noqa: E731
         self.alerts = Alerts(lambda: core.state, options.host(), places.instance_id, redact, (publish, self.webhook.take))
         self.daemons = DaemonService(lambda: asked_of(core.state), self.guard.call, partial(note_session, scribe), notice, self.alerts)
-        self.hunt = Hunt(places, options, lambda: core.state, scribe.record, notice, self.keyring.redactor.redact)
+        self.hunt = Hunt(places, options, lambda: core.state, scribe.record, notice, self.keyring.redactor.redact, partial(wrote, places))
         self.contexts = Contexts(places.workspaces_dir, options.workspaces, self.ledger, lambda: core.state, scribe.record_first, notice)
         self.witness = Witness(options.evidence.refresh_s, options.evidence.processes_max)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,8 @@ SHOWN_LINES = 12
 SHOWN = 800
 Hide = Callable[[str], str]
 """Takes the secrets out that this instance knows."""
+Wrote = Callable[[str, bytes], bool]
+"""Whether this instance itself makes these bytes of a file with that hash; an empty one: of no file."""
 
 
 def diff(before: Snapshot | None, now: Snapshot) -> Iterator[tuple[Change, Entry | None, Entry]]:
@@ -48,14 +51,20 @@ def report(
     doubts: tuple[str, ...] = (),
     not_looked: tuple[str, ...] = (),
     hide: Hide = str,
+    wrote: Wrote = lambda _before, _now: False,
 ) -> Report:
-    """One session's report; what lies outside its workspace comes first. ``hide`` sees every text of it before it is shown or kept."""
+    """One session's report; what lies outside its workspace comes first. ``hide`` sees every text of it before it is shown or kept.
+
+    What we ``wrote`` ourselves, a hook in a program's settings, is no finding.
+    """
     missing = () if before is not None or doubts else ("there is no baseline",)
     cut = tuple(f"{shown(r.label, 80)}: {r.why}" for r in now.roots if not r.whole)
     holes = (
         tuple(f"{shown(r.label, 80)}: the baseline did not see all of it ({r.why})" for r in before.roots if not r.whole) if before else ()
     )
-    found = sorted(diff(before, now), key=lambda d: (d[2].root.startswith("session:"), d[2].root, d[2].path))
+    found = sorted(
+        (d for d in diff(before, now) if not _is_ours(*d, wrote)), key=lambda d: (d[2].root.startswith("session:"), d[2].root, d[2].path)
+    )
     listed = (finding(change, was, it, who, now.path_of(it.root), hide) for change, was, it in found[:LISTED])
     return Report(
         context_id=context_id,
@@ -66,6 +75,15 @@ def report(
         left_out=max(0, len(found) - LISTED),
         not_looked=not_looked,
     )
+
+
+def _is_ours(change: Change, was: Entry | None, it: Entry, wrote: Wrote) -> bool:
+    """By all of its bytes: what is larger than the text that is kept, or differs in anything else, is a finding."""
+    if change is Change.REMOVED or it.root.startswith("session:") or (it.what, it.target, it.executable) != ("file", "", False):
+        return False
+    is_as_it_was = was is None or (was.what, was.target, was.executable) == ("file", "", False)
+    is_whole = hashlib.sha256(it.text).hexdigest() == it.digest
+    return is_as_it_was and is_whole and wrote(was.digest if was is not None else "", it.text)
 
 
 def bounded(reports: Iterable[Report], findings_max: int, bytes_max: int) -> list[Report]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
 import os
+import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import console
 from console.api.agents.first_run import HookPreview
@@ -88,6 +93,42 @@ def is_asked(places: Places) -> bool:
         except (ConsoleError, OSError):  # not there, or not a file of ours
             continue
     return False
+
+
+def records(places: Places) -> Iterator[dict[str, Any]]:
+    """What was kept before each change of a program's settings, the oldest first; one that cannot be read is passed over. Blocks."""
+    for kept in sorted(places.hooks_dir.glob("record-*.json")):
+        try:
+            found = json.loads(kept.read_bytes())
+            yield found | {"before": str(found["before"]).encode("utf-8", "surrogateescape")}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+
+
+def wrote(places: Places, before_sha256: str, data: bytes) -> bool:
+    """Return whether install-hook of this instance makes exactly these bytes of a file with that hash; empty: of no file. Blocks.
+
+    The bytes are made again and compared. So a forged record hides nothing but the installation itself.
+    """
+    befores = [r["before"] for r in records(places)] if before_sha256 else [b""]
+    befores = [b for b in befores if not before_sha256 or hashlib.sha256(b).hexdigest() == before_sha256]
+    for program, hook in HOOKS.items():
+        try:
+            command = _own(places, program, hook.installed(data, ""))
+            if command is not None and any(hook.added(before, command, "") == data for before in befores):
+                return True
+        except (UsageProblem, ValueError):  # the settings of another program
+            continue
+    return False
+
+
+def _own(places: Places, program: str, line: str) -> HookCommand | None:
+    """The command in a program's settings where it is one of this instance. Raises ValueError for an open quote."""
+    words = shlex.split(line.partition(" || ")[0])
+    if len(words) != 7 or words[0] not in (sys.executable, _interpreter()) or not (words[6].isascii() and words[6].isdigit()):
+        return None
+    command = HookCommand(words[0], places.hooks_dir / HOOK_FILE, program, places.hooks_sock, int(words[6][:9]))
+    return command if command.words() == words else None
 
 
 def settings_of(file: Path, most: int = FILE_MAX) -> bytes:

@@ -30,7 +30,7 @@ from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt, Step
 from console.enforcement.state import EngineState
 from console.rollback.persistence import baseline
-from console.rollback.persistence.differ import bounded, report
+from console.rollback.persistence.differ import Wrote, bounded, report
 from console.rollback.persistence.findings import QUARANTINE, Report, Root, Snapshot, Where, Writers
 from console.rollback.persistence.places import on_path
 from console.rollback.persistence.reader import Bounds, Reader
@@ -74,8 +74,8 @@ class Hunt:
     """Baselines and persistence checks of one instance. On the loop's thread; reads and writes run in threads."""
 
     __slots__ = (
-        "_hide", "_folder", "_begun", "_words", "_ended", "_settling", "_turn", "_thread", "reports", "_places", "_options", "_state",
-        "_record", "_notice"
+        "_hide", "_wrote", "_folder", "_begun", "_words", "_ended", "_settling", "_turn", "_thread", "reports", "_places", "_options",
+        "_state", "_record", "_notice"
     )  # fmt: skip
 
     def __init__(
@@ -86,9 +86,10 @@ class Hunt:
         record: Callable[[Record], None],
         notice: Callable[[str], None],
         hide: Callable[[str], str] = str,
+        wrote: Wrote = lambda _before, _now: False,
     ) -> None:
-        """``hide`` takes the secrets out that this instance knows; what looks like one is masked besides."""
-        self._hide = hide
+        """``hide`` takes the secrets out that this instance knows; what looks like one is masked besides. ``wrote`` knows our own files."""
+        self._hide, self._wrote = hide, wrote
         self._places, self._options, self._state = places, options, state
         self._record, self._notice = record, notice
         self._folder = places.state_dir / "baselines"
@@ -159,7 +160,7 @@ class Hunt:
             own = reader.take((session_root(self._places, context_id),))
             before, doubts = self._before(context_id)
             now = replace(own, roots=(*own.roots, *host.roots), entries=(*own.entries, *host.entries))
-            found.append(report(context_id, before, now, who, doubts, not_looked, self._hide))
+            found.append(report(context_id, before, now, who, doubts, not_looked, self._hide, self._wrote))
         return found
 
     def _before(self, context_id: str) -> tuple[Snapshot | None, tuple[str, ...]]:

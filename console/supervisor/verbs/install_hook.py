@@ -12,7 +12,7 @@ from typing import Any
 
 from console.domain.errors import Conflict, ConsoleError, NotFound, UsageProblem
 from console.domain.process.durable import make_folder, replace_file
-from console.services.hooks.installation import command_for, diff_of, put_hook_or_refuse, settings_of
+from console.services.hooks.installation import command_for, diff_of, put_hook_or_refuse, records, settings_of
 from console.settings.places import Places
 from console.sources.hook_settings import cannot_run
 from console.sources.kind import Hook
@@ -108,15 +108,9 @@ def keep_record(places: Places, file: Path, before: bytes, after: bytes) -> None
 
 def as_it_was(places: Places, hook: Hook, file: Path, now: bytes) -> bytes | None:
     """Return the file's bytes from before the hook, if it was not changed since; None: only our part is removed."""
-    newest: tuple[float, bytes] | None = None
-    for kept in sorted(places.hooks_dir.glob("record-*.json")):
-        try:
-            record = json.loads(kept.read_bytes())
-            if record["file"] == str(file) and record["after_sha256"] == hashlib.sha256(now).hexdigest():
-                newest = (float(record["at"]), str(record["before"]).encode("utf-8", "surrogateescape"))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-    return newest[1] if newest is not None and not hook.installed(newest[1], str(file)) else None
+    digest = hashlib.sha256(now).hexdigest()
+    kept = [r["before"] for r in records(places) if r.get("file") == str(file) and r.get("after_sha256") == digest]
+    return kept[-1] if kept and not hook.installed(kept[-1], str(file)) else None
 
 
 def write_settings(file: Path, before: bytes, after: bytes) -> None:

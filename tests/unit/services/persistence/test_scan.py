@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,13 @@ from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt, Step, StepName, StepStatus
 from console.enforcement.state import EngineState
 from console.rollback.persistence.findings import Report
+from console.services.hooks.installation import HOOK_FILE, command_for, wrote
 from console.services.persistence import scan as hunts
 from console.services.persistence.scan import Hunt, host_roots, words_of, writers_of
 from console.settings.options import Options, PersistenceOptions
 from console.settings.places import Places
+from console.sources.kinds import HOOKS
+from console.supervisor.verbs import install_hook
 
 
 def agent(name: str = "a-1", session: str = "c1", **more: Any) -> Agent:
@@ -38,7 +43,9 @@ class World:
         self.places = Places(folder, folder / "run", "0" * 8, False)
         self.options = Options(persistence=PersistenceOptions(**({"bound_s": 20.0} | persistence)))
         self.state, self.records, self.notices = EngineState(), list[Record](), list[str]()
-        self.hunt = Hunt(self.places, self.options, lambda: self.state, self.records.append, self.notices.append)
+        self.hunt = Hunt(
+            self.places, self.options, lambda: self.state, self.records.append, self.notices.append, wrote=partial(wrote, self.places)
+        )
         (self.places.workspaces_dir / "c1").mkdir(parents=True)
 
     def runs(self, one: Agent) -> Agent:
@@ -72,6 +79,58 @@ async def test_a_clean_session_is_ok_and_what_was_added_is_named(world: World) -
     assert step.status is StepStatus.OK and ".envrc (folder environment; runs: your next shell there)" in step.detail
     kept = json.loads((world.places.state_dir / "cases" / "k2" / "persistence.json").read_text())
     assert kept["sessions"][0]["findings"][0]["excerpt"] == "evil"
+
+
+def install(world: World, program: str, file: Path, *flags: str) -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--json", action="store_true")
+    install_hook.install_arguments(parser)
+    install_hook.install_hook(world.places, parser.parse_args([program, f"--settings={file}", "--yes", *flags]))
+
+
+async def test_our_own_hook_is_no_change_and_anything_else_in_its_file_is(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    claude, codex = home / ".claude" / "settings.json", home / ".codex" / "hooks.json"
+    claude.parent.mkdir(parents=True)
+    claude.write_text('{"model": "mine",   "hooks": {}}')
+    world = World(tmp_path / "s", home=str(home))
+
+    async def changes() -> set[str]:
+        (found,) = await world.hunt.look(["c1"])
+        return {one.path.rpartition("/")[2] for one in found.findings}
+
+    await world.hunt.begin(agent())
+    install(world, "claude-code", claude)
+    install(world, "codex", codex)
+    assert await changes() == set(), "both are as this instance writes them"
+    ours = claude.read_text()
+    for other in (ours.replace("mine", "yours"), ours.replace(str(world.places.hooks_sock), "/tmp/other.sock"), ours + " "):
+        claude.write_text(other)
+        assert await changes() == {"settings.json"}, other
+    claude.write_text(ours)
+    claude.chmod(0o700)
+    assert await changes() == {"settings.json"}, "it can be executed now"
+    claude.chmod(0o600)
+    assert await changes() == set()
+    install(world, "codex", codex, "--undo")
+    assert await changes() == set() and not codex.exists()
+    for record in world.places.hooks_dir.glob("record-*.json"):
+        record.write_text(json.dumps(json.loads(record.read_bytes()) | {"before": ours, "before_sha256": "", "after_sha256": ""}))
+    assert await changes() == {"settings.json"}, "a record that another wrote hides nothing"
+
+
+@pytest.mark.parametrize("change", ["interpreter", "words"])
+async def test_a_command_like_ours_is_a_change(tmp_path: Path, change: str) -> None:
+    home = tmp_path / "home"
+    file = home / ".codex" / "hooks.json"
+    file.parent.mkdir(parents=True)
+    world = World(tmp_path / "s", home=str(home))
+    await world.hunt.begin(agent())
+    command = command_for(world.places, "codex")
+    command = replace(command, python="/tmp/python3") if change == "interpreter" else replace(command, hook=tmp_path / "hooks" / HOOK_FILE)
+    file.write_bytes(HOOKS["codex"].added(b"", command, "f"))
+    (found,) = await world.hunt.look(["c1"])
+    assert [one.path for one in found.findings] == [str(file)]
 
 
 async def test_the_baseline_is_taken_once_and_recorded(world: World) -> None:
