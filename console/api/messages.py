@@ -430,7 +430,7 @@ class UrlTestView(View, kw_only=True):
 
 
 class EgressPage(View, kw_only=True):
-    """GET /api/egress?limit=N, newest first."""
+    """GET /api/egress?limit=N&agent=ID, newest first; without an agent those of all."""
 
     schema_version: int = SCHEMA_VERSION
     egress: list[EgressView] = []

@@ -107,6 +107,7 @@ PAGED = frozenset(
     (
         *("fleet", "activity", "cost", "status", "doctor", "logs", "agent show", "receipt list", "receipt show", "mcp list", "hooks list"),
         *("approval list", "approval show", "approval grants", "budget list", "budget history", "network sandboxes", "network history"),
+        "network requests",
         *("allowlist list", "allowlist history", "policy rules", "policy sequences", "policy lint", "audit tail", "config show"),
         *("rollback list", "rollback show", "session list", "session show", "agent output", "sandbox show"),
     )

@@ -206,7 +206,8 @@ class OperatorRoutes:
 
     async def _egress(self, request: Request) -> Response:
         await asyncio.to_thread(self.scribe.settle, 2.0)
-        records = await asyncio.to_thread(self.scribe.ledger.egress, number_in(request, "limit", 200, 1000))
+        whose = request.query_params.get("agent") or None
+        records = await asyncio.to_thread(self.scribe.ledger.egress, number_in(request, "limit", 200, 1000), whose)
         agents = self.core.state.agents
         rows = [egress_view(r.record, agents.get(AgentId(r.record.agent_id))).as_data() for r in records]
         return answer_data({"schema_version": SCHEMA_VERSION, "egress": rows})

@@ -24,6 +24,7 @@ MEANT = {
     "window": "open", "daemon": "supervisor", "serve": "supervisor", "server": "supervisor", "help": "--help", "version": "--version",
     "uninstall-hook": "hooks remove", "hook-remove": "hooks remove", "servers": "mcp list", "destinations": "allowlist",
     "domains": "allowlist", "hosts": "allowlist", "whitelist": "allowlist", "firewall": "network sandboxes", "example": "demo",
+    "egress": "network requests", "connections": "network requests",
     "panic --dry-run": "kill --all --dry-run",
     "budget clear": "budget remove", "budget delete": "budget remove", "budget unset": "budget remove",
 }  # fmt: skip

@@ -359,7 +359,7 @@ def allowlisted(folder: Path, *options: str) -> Iterator[Instance]:
 
 
 @pytest.mark.envoy
-def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path: Path) -> None:
+def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path: Path, run: Verb) -> None:
     with allowlisted(tmp_path) as it:
         item = ProgramItem(agent="claude-code", prompt="ONCETASK go", once=True)
         (one,) = it.api.start_programs(ProgramsBody(items=[item])).items
@@ -368,6 +368,12 @@ def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path
         assert it.agent(one.id).profile_note == ""
         it.state_becomes(one.id, "ended", "failed")
         it.says(one.id, "That was all.")
+        until(lambda: it.api.egress(agent_id=one.id).egress, words="a request is told of once it is over")
+        code, out, _ = run(it, "network", "requests", one.id)
+        assert code == 0 and "model.test:" in out and "entry e1" in out
+        code, out, _ = run(it, "network", "requests", one.id, "--blocked")
+        assert (code, out) == (0, f"No refused request of {one.id} is recorded.\n")
+        assert run(it, "network", "requests", "a-00000000")[0] == 3, "and none of one that there is not"
 
 
 @pytest.mark.envoy

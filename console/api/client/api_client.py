@@ -165,9 +165,9 @@ class _Pages(_Asking):
         """Changes of a session's network mode, newest first."""
         return self.ask(ep.MODES, context_id, query={"agent": agent_id or None})
 
-    def egress(self, limit: int = 200) -> m.EgressPage:
-        """Connections, newest first."""
-        return self.ask(ep.EGRESS, query={"limit": limit})
+    def egress(self, limit: int = 200, agent_id: str = "") -> m.EgressPage:
+        """Connections of one agent, or of all, newest first."""
+        return self.ask(ep.EGRESS, query={"limit": limit, "agent": agent_id or None})
 
     def allowlist_history(self, limit: int = 50) -> AllowlistHistoryView:
         """Versions of the allowlist, newest first."""

@@ -59,8 +59,9 @@ _watchfloor_has() {
     "budget set") words="-h --help --reason --limit --agent --tree --session --project --day --type -y --yes --state-dir --json" ;;
     "budget remove") words="-h --help --reason --agent --tree --session --project --day --type --state-dir --json" ;;
     "budget history") words="-h --help --agent --tree --session --project --day --type -n --rows --state-dir --json" ;;
-    "network") words="-h --help sandboxes tighten history" ;;
+    "network") words="-h --help sandboxes requests tighten history" ;;
     "network sandboxes") words="-h --help --columns --sort --no-headers --state-dir --json" ;;
+    "network requests") words="-h --help --blocked --limit --columns --sort --no-headers --state-dir --json" ;;
     "network tighten") words="-h --help --mode --reason --session --dry-run --state-dir --json" ;;
     "network history") words="-h --help --session --state-dir --json" ;;
     "allowlist") words="-h --help list add remove test backtest history revert export import" ;;

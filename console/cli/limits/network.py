@@ -1,4 +1,4 @@
-"""``watchfloor network sandboxes | tighten | history``: what agents may reach, made stricter for good, and how it came to be."""
+"""``watchfloor network sandboxes | requests | tighten | history``: what agents may reach and asked for, and stricter modes for good."""
 
 from __future__ import annotations
 
@@ -59,6 +59,44 @@ def why_words(agent: AgentView) -> str:
     if agent.network_enforced or agent.network_asked in ("", "FULL"):
         return named_here(agent.network_why)
     return f"{agent.network_asked} is not enforceable here: {agent.network_note or 'nothing holds it'} ({named_here(agent.network_why)})"
+
+
+@app.command("requests")
+@example("a-1b2c3d4e --blocked")
+def requests(
+    agent: Annotated[str, Argument(metavar="AGENT", help="Its id; without: those of all agents.", show_default=False)] = "",
+    blocked: Annotated[bool, Option("--blocked", help="Only those that were refused.")] = False,
+    limit: Annotated[int, Option("--limit", metavar="N", help="How many of the newest are looked at, 1000 at most.")] = 200,
+    shape: Shape = UNSHAPED,
+    state_dir: StateDir = None,
+    as_json: Json = False,
+) -> int:
+    """What agents in PROXIED mode asked for, newest first: host, whether it was let through, and by which entry."""
+    with connect(state_dir) as client:
+        if agent:
+            client.agent(agent)  # refuses one that there is not
+        seen = client.egress(limit, agent)
+    rows = [one for one in seen.egress if not (blocked and one.allowed)]
+    if as_json:
+        out.emit_view(seen.replaced(egress=rows))
+        return 0
+    if not rows:
+        out.say(f"No {'refused ' if blocked else ''}request{f' of {plain(agent, 70)}' if agent else ''} is recorded.")
+        return 0
+    table = new_table("WHEN", "AGENT", "METHOD", "HOST", "PATH", "PASSED", "WHY", "NAME")
+    for one in rows:
+        table.add_row(
+            moment(one.at, "seconds"),
+            out.words(one.agent_id, limit=70),
+            out.words(one.method, limit=20),
+            out.words(one.host, limit=260),
+            out.words(one.path, limit=200),
+            out.words("yes" if one.allowed else "no", "" if one.allowed else "yellow", 3),
+            out.words(one.rule, limit=300),
+            out.words(one.agent_name, limit=60),
+        )
+    out.show(shaped(table, shape))
+    return 0
 
 
 @app.command("tighten")
