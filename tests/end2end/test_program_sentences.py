@@ -114,7 +114,8 @@ def run(capsys: pytest.CaptureFixture[str]) -> Verb:
 
     def called(it: Instance, *argv: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        code = main([argv[0], "--state-dir", str(it.state_dir), *argv[1:]])
+        at = argv.index("--") if "--" in argv else len(argv)  # a noun takes no options, its verb does
+        code = main([*argv[:at], "--state-dir", str(it.state_dir), *argv[at:]])
         said = capsys.readouterr()
         return code, said.out, said.err
 
@@ -369,8 +370,8 @@ def test_behind_the_allowlist_it_reaches_its_model_and_asks_nobody_else(tmp_path
         it.state_becomes(one.id, "ended", "failed")
         it.says(one.id, "That was all.")
         until(lambda: it.api.egress(agent_id=one.id).egress, words="a request is told of once it is over")
-        code, out, _ = run(it, "network", "requests", one.id)
-        assert code == 0 and "model.test:" in out and "entry e1" in out
+        code, out, err = run(it, "network", "requests", one.id)
+        assert code == 0 and "model.test:" in out and "entry e1" in out, err
         code, out, _ = run(it, "network", "requests", one.id, "--blocked")
         assert (code, out) == (0, f"No refused request of {one.id} is recorded.\n")
         assert run(it, "network", "requests", "a-00000000")[0] == 3, "and none of one that there is not"
