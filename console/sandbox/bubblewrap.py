@@ -8,6 +8,8 @@ bwrap runs as the agent's uid, never as root: with root it would keep every capa
 from __future__ import annotations
 
 import contextlib
+import glob
+import itertools
 import os
 import shutil
 import tempfile
@@ -30,18 +32,38 @@ from console.sandbox.program_access import check_program
 PLACES = ("/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap")
 """Where bwrap may be; PATH is never asked."""
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# What programs need to resolve accounts, names and certificates; all else of /etc may hold the host's secrets.
+# What programs need to resolve accounts, names and certificates, and what packages put there for the programs of /usr: those of Java and
+# Maven do not run without it. All else of /etc may hold the host's secrets; Maven's settings.xml, say, has the passwords of servers.
 SYSTEM_FILES = (
     "/etc/alternatives",
     "/etc/ca-certificates",
+    "/etc/crypto-policies",
+    "/etc/fonts",
     "/etc/group",
     "/etc/hosts",
+    "/etc/java*",
     "/etc/ld.so.cache",
+    "/etc/ld.so.conf*",
     "/etc/localtime",
+    "/etc/lsb-release",
+    "/etc/maven/logging",
+    "/etc/maven/m2.conf",
+    "/etc/mime.types",
     "/etc/nsswitch.conf",
+    "/etc/os-release",
     "/etc/passwd",
-    "/etc/ssl/certs",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/cert*",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/protocols",
+    "/etc/python3*",
+    "/etc/services",
+    "/etc/ssl/cert*",
+    "/etc/ssl/openssl.cnf",
+    "/etc/timezone",
+    "/var/lib/ca-certificates",
 )
+"""With ``*`` as glob has it."""
 PYTHON_INSIDE = Path("/usr/bin/python3")
 LOOK_INSIDE = "/.watchfloor/look.py"
 """Where the shim puts look.py."""
@@ -70,7 +92,7 @@ def contained_options(spec: LaunchSpec) -> tuple[str, ...]:
             options += ["--symlink", str(folder.readlink()), str(folder)]
         elif folder.is_dir():
             options += ["--ro-bind", str(folder), str(folder)]
-    for file in SYSTEM_FILES:
+    for file in itertools.chain.from_iterable(map(glob.glob, SYSTEM_FILES)):
         options += ["--ro-bind-try", file, file]
     if not spec.network_mode.is_restricted:
         options += ["--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from console.domain.errors import UsageProblem
+from console.domain.process.durable import replace_file
 from console.domain.process.environment import PATH, Variable, checked_name, holds_secret, looks_secret
 
 FROM_LAUNCHER = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "TZ")
@@ -14,6 +17,10 @@ FROM_LAUNCHER = ("LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "TZ")
 _PLAIN = re.compile(r"^[A-Za-z0-9._:/@+-]{1,64}\Z")
 _ALWAYS = {"LANG": "C.UTF-8", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/sh", "PATH": PATH, "PYTHONUNBUFFERED": "1"}
 _OURS_SECRET = frozenset({"AGENT_AUTH_TOKEN"})
+GIT_SETTINGS = "gitconfig"
+"""Beside the socket of an agent: who its commits are by."""
+_HEAD = re.compile(r"\s*\[\s*([^\]]*?)\s*\]")
+_AUTHOR = re.compile(r"\s*(name|email)\s*=\s*(\S.{0,199})(?<!\\)", re.IGNORECASE)
 MAX_VALUE = 32_768
 MAX_EXTRA = 100
 
@@ -74,6 +81,35 @@ def passed_on(source_env: Mapping[str, str], names: Iterable[str], secrets: Iter
         else:
             found[checked_name(name)] = value
     return found, left
+
+
+def git_settings(source_env: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Put git's settings of an agent into its folder, and return the variable that leads git there. Blocks. Raises OSError.
+
+    Its commits are by the person whose environment this is, or by an agent: without a name git refuses to commit. git reads these
+    settings before those of the agent's home and of a repository (git-config(1), GIT_CONFIG_SYSTEM), so those still decide.
+    """
+    home = Path(source_env.get("HOME") or "/")
+    usual = (Path(source_env.get("XDG_CONFIG_HOME") or home / ".config") / "git" / "config", home / ".gitconfig")
+    given = source_env.get("GIT_CONFIG_GLOBAL")
+    who = {"name": "agent", "email": "agent@localhost"}
+    for file in (Path(given),) if given else usual:
+        who |= _author(file)
+    text = "[include]\n\tpath = /etc/gitconfig\n[user]\n" + "".join(f"\t{key} = {value}\n" for key, value in who.items())
+    replace_file(folder / GIT_SETTINGS, text.encode(), 0o644)
+    return {"GIT_CONFIG_SYSTEM": str(folder / GIT_SETTINGS)}
+
+
+def _author(file: Path) -> dict[str, str]:
+    """Name and address of commits, as a person's git settings quote them. git is never asked: it would run what it reads."""
+    found, in_section = {}, False
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in file.read_text().splitlines() if file.is_file() else ():
+            if head := _HEAD.match(line):
+                in_section = head[1].lower() == "user"
+            elif in_section and (said := _AUTHOR.fullmatch(line)):
+                found[said[1].lower()] = said[2]
+    return found
 
 
 def described(

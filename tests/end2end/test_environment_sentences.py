@@ -161,6 +161,33 @@ def test_a_secret_of_the_supervisors_is_nowhere_an_agent_can_look(alone: Path, c
         looks_in_vain(it, canary, "bubblewrap")
 
 
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "none"])
+def test_its_commits_are_by_the_operator_unless_its_home_or_its_repository_says_otherwise(
+    state_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: str
+) -> None:
+    (tmp_path / ".gitconfig").write_text('[user]\n\tname = "Bea \\"B\\" Bee"\n\temail = bea@example.org\n')
+    for name, value in (("HOME", str(tmp_path)), ("GIT_CONFIG_GLOBAL", str(tmp_path / ".gitconfig"))):
+        monkeypatch.setenv(name, value)
+    commit = "git commit -q --allow-empty -m x && git log -1 --format=%an,%ae,%cn"
+    other = "git config --global user.name Other && git config user.email other@example.org"
+    with Instance(state_dir) as it:
+        agent = it.launch("sh", "-c", f"git init -q repos/shop && cd repos/shop && {commit} && {other} && {commit}", sandbox=sandbox)
+        it.state_becomes(agent, "ended", "failed")
+        said = it.says(agent, "Other").splitlines()
+    assert [line for line in said if "@" in line] == ['Bea "B" Bee,bea@example.org,Bea "B" Bee', "Other,other@example.org,Other"]
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "none"])
+def test_where_no_settings_name_a_person_its_commits_are_an_agents(
+    state_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sandbox: str
+) -> None:
+    (tmp_path / ".gitconfig").write_text('[user]\n\tuseConfigOnly = true\n\tname = lost \\\n[user "x"]\n\tname = Not This\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / ".gitconfig"))
+    commit = "git init -q repos/shop && cd repos/shop && git commit -q --allow-empty -m x && git log -1 --format=%an,%ae"
+    with Instance(state_dir) as it:
+        assert "agent,agent@localhost" in it.says(it.launch("sh", "-c", commit, sandbox=sandbox), "@")
+
+
 @pytest.mark.engine
 def test_nor_in_a_container_its_description_its_image_or_the_images_history(planted: Path, canary: str, engine_socket: Path) -> None:
     with Instance(planted, "--engine-socket", str(engine_socket)) as it:

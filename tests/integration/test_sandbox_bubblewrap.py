@@ -65,6 +65,38 @@ def test_contained_agent_sees_only_its_own_and_can_do_nothing(
     assert seen["work"] == "done" and seen["talk"] == "done"
 
 
+ORDINARY = (
+    "import socket; print(socket.getservbyname('https', 'tcp'), socket.getprotobyname('tcp'))",
+    "import platform; print(platform.freedesktop_os_release()['ID'])",
+    "import subprocess; subprocess.run(['openssl', 'req', '-batch', '-new', '-newkey', 'rsa:1024', '-nodes', '-keyout', 'k'], check=True)",
+    "import ssl; assert ssl.create_default_context().get_ca_certs()",
+)
+"""What works on this host without a sandbox, and is no secret."""
+
+
+@pytest.mark.parametrize("code", ORDINARY)
+def test_what_programs_of_the_host_read_of_etc_is_there(world: World, bubblewrap: Bubblewrap, code: str) -> None:
+    if subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=world.state).returncode:
+        pytest.skip("not on this host")
+    code_inside, said, _ = run(bubblewrap, world.spec("plain", "/usr/bin/python3", "-c", code), world.ticket("plain"))
+    assert code_inside == 0, said
+
+
+def test_java_has_the_settings_that_its_package_keeps_in_etc(world: World, bubblewrap: Bubblewrap) -> None:
+    java = Path("/usr/bin/java")
+    if not java.exists():
+        pytest.skip("no Java here")
+    settings = java.resolve().parents[1] / "conf" / "security" / "java.security"
+    code, said, _ = run(bubblewrap, world.spec("java", "/bin/cat", str(settings)), world.ticket("java"))
+    assert code == 0 and "security.provider.1" in said, said
+
+
+def test_of_etc_it_sees_nothing_that_may_hold_a_secret(world: World, bubblewrap: Bubblewrap) -> None:
+    code, said, _ = run(bubblewrap, world.spec("etc", "/bin/sh", "-c", "ls /etc /etc/ssl /etc/maven"), world.ticket("etc"))
+    assert "passwd" in said.split(), code
+    assert not {"shadow", "gitconfig", "environment", "machine-id", "ssh", "private", "sudoers", "settings.xml"} & set(said.split()), said
+
+
 def test_the_gate_holds_and_the_leaf_has_everything(world: World, bubblewrap: Bubblewrap) -> None:
     spec, ticket = world.spec("gate", "/bin/sh", "-c", "echo ran > ran; exec sleep 300"), world.ticket("gate")
     prepared = bubblewrap.prepare(spec, ticket)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from console.domain.conversation import GATE, HOOKED, PLUGIN, POLICY, SERVERS, Started
 from console.domain.process.durable import replace_file
+from console.sandbox.environment import GIT_SETTINGS
 from console.services.hooks.installation import GRACE_S, HOOK_FILE, SOURCE
 from console.sources.hook_settings import HookCommand
 from console.sources.kind import Kind, Lacks, Servers
@@ -50,6 +51,6 @@ def furnish(started: Started, folder: Path, socket: Path, ttl_s: float, servers:
 
 def remove(folder: Path) -> None:
     """The agent has ended."""
-    for name in (HOOKED, SERVERS, HOOK_FILE, PLUGIN, GATE, POLICY):
+    for name in (HOOKED, SERVERS, HOOK_FILE, PLUGIN, GATE, POLICY, GIT_SETTINGS):
         with suppress(OSError):
             (folder / name).unlink()
