@@ -74,7 +74,7 @@ class BudgetRow(View, kw_only=True):
     """How far it had passed the limit of ``overshoot_limit`` when its end was confirmed; None: it was not halted."""
     overshoot_limit: str = ""
     note: str = ""
-    """What a person must know: ``observed: no limit stops it until you adopt it``, why it was halted."""
+    """What a person must know: ``observed: no limit stops it``, why it was halted."""
 
 
 class TreeBudget(View, kw_only=True):

@@ -16,8 +16,21 @@ from console.enforcement.state import EngineState
 NOTE = "adopted: it stays on the network it was started with"
 JUDGED = (AgentState.KILLED, AgentState.HALTED, AgentState.ALIVE_AFTER_KILL)
 """A kill came in between, and its receipt is here first: what that says stays."""
+NO_CGROUP = "there is no writable cgroup here (watchfloor doctor)"
 TICKS = 100
 """proc(5): start times count a hundred to the second."""
+
+
+def instead_of(state: EngineState, agent_id: AgentId, why_not: str = "") -> str:
+    """Return what stops an agent that is only observed where it cannot be adopted, for people; empty: adopt it.
+
+    ``why_not``: why the guard would refuse it, where that was asked.
+    """
+    why_not = why_not or ("" if state.can_adopt else NO_CGROUP)
+    if not why_not:
+        return ""
+    way = f"kill it (watchfloor kill {agent_id})" if agent_id in state.kill_observed else "end it where it was started"
+    return f"{way}; it cannot be adopted: {why_not}"
 
 
 def adopted(state: EngineState, event: e.Adopted) -> Iterator[c.Command]:

@@ -16,13 +16,12 @@ from console.domain.ids import ControlLevel
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.network import stricter_mode
 from console.domain.words import counted, notice
+from console.enforcement.adoption import instead_of
 from console.enforcement.state import NOT_CONFIRMED, EngineState, Seen
 
 SHARED = "it shares the host's network, so its own traffic cannot be cut: its requests are denied and what it starts has no network"
-SEEN = (
-    "Watchfloor did not start it: its process and every process below it are killed, but their end cannot be confirmed. "
-    "Adopt it first to have the kill confirmed"
-)
+SEEN = "Watchfloor did not start it: its process and every process below it are killed, but their end cannot be confirmed"
+ADOPT_FIRST = ". Adopt it first to have the kill confirmed"
 ONLY_SEEN = "it is only observed: Watchfloor did not start it"
 MISSING = "there is no such agent, or no agent in that session"
 NAMED = 200
@@ -61,6 +60,8 @@ class Plan:
     lines: tuple[Line, ...]
     missing: tuple[str, ...] = ()
     """Of several named: the ids of no agent, or of a session without one. They keep the others from nothing."""
+    instead: str = ""
+    """What to do about the one agent that it leaves alone because it is only observed; empty: there is no such agent."""
 
     @property
     def ids(self) -> list[AgentId]:
@@ -92,13 +93,16 @@ class Plan:
             return
         if len(self.lines) == 1:
             only = self.lines[0]
-            adopt = f"watchfloor adopt {only.agent.agent_id} takes it over first."
-            raise Conflict(
-                f"{self.rung} is not possible: {only.why}.", adopt if only.why == ONLY_SEEN else "watchfloor fleet shows its state."
-            )
+            raise Conflict(f"{self.rung} is not possible: {only.why}.", self.instead or "watchfloor fleet shows its state.")
         whys = Counter(line.why for line in self.lines)
         words = "; ".join(f"{counted(n, 'agent')}: {why}" for why, n in whys.most_common(3))
         raise Conflict(f"{self.rung} of {self.scope.words()} stops no agent ({words}).", "watchfloor fleet shows the states.")
+
+
+def takes_over(state: EngineState, agent_id: AgentId, why_not: str = "") -> str:
+    """Return how an agent that is only observed comes to be held, or what stops it where the guard would refuse that (``why_not``)."""
+    words = instead_of(state, agent_id, why_not).rstrip(".")
+    return f"{words[0].upper()}{words[1:]}." if words else f"watchfloor adopt {agent_id} takes it over first."
 
 
 def members(state: EngineState, scope: Scope) -> list[AgentId]:
@@ -169,7 +173,8 @@ def plan(state: EngineState, rung: Rung, scope: Scope, doubts: Mapping[str, str]
         raise NotFound(f"No agent lives here: there is nothing to {rung}.", "watchfloor fleet lists the agents.")
     lines = tuple(_line(state, rung, scope, state.agents[i], doubts or {}) for i in ids)
     missing = tuple(target for target in scope.targets if not _is_known(state, scope.reach, target)) if scope.others else ()
-    return Plan(rung, scope, lines, missing)
+    is_seen = len(lines) == 1 and lines[0].why == ONLY_SEEN
+    return Plan(rung, scope, lines, missing, takes_over(state, lines[0].agent.agent_id) if is_seen else "")
 
 
 def _is_known(state: EngineState, reach: Reach, target: str) -> bool:
@@ -182,7 +187,7 @@ def _line(state: EngineState, rung: Rung, scope: Scope, agent: Agent, doubts: Ma
     if rung is Rung.ISOLATE and _shares_network(agent):
         return Line(agent, Treatment.BEST_EFFORT, SHARED)
     if agent.control_level is ControlLevel.OBSERVED:
-        return Line(agent, Treatment.BEST_EFFORT, SEEN)
+        return Line(agent, Treatment.BEST_EFFORT, f"{SEEN}{ADOPT_FIRST if state.can_adopt else ''}")
     if agent.agent_id in state.open_ends:
         return Line(agent, Treatment.BEST_EFFORT, agent.state_reason)
     if rung in (Rung.KILL, Rung.FREEZE) and agent.agent_id in doubts:

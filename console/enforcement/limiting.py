@@ -24,13 +24,14 @@ from console.domain.engine import event as e
 from console.domain.ids import ControlLevel
 from console.domain.words import notice
 from console.enforcement import charging
+from console.enforcement.adoption import instead_of
 from console.enforcement.state import EngineState, Node
 
 # The higher mark first: a leap over both is told once, with the one that matters.
 MARKS = (90, 75)
 FULL = 100
-OBSERVED = "observed: no limit stops it until you adopt it"
-PASSED = "limit reached, this agent is only observed: adopt or kill it (watchfloor adopt {0}, or watchfloor kill {0})"
+OBSERVED = "observed: no limit stops it"
+PASSED = "limit reached, this agent is only observed"
 NAMED = 3
 """Agents that a warning of a shared limit names."""
 # A session may hold hundreds of agents, and each warning is a message that an agent reads and pays for.
@@ -162,20 +163,24 @@ def _only_seen(state: EngineState, agent_ids: list[AgentId], reason: str) -> Ite
     new = [i for i in agent_ids if i not in state.budget.observed_said]
     for agent_id in new:
         state.budget.observed_said.add(agent_id)
-        words = f"{reason}; {PASSED.format(agent_id)}"
+        words = f"{reason}; {PASSED}: {_way_out(state, agent_id)}"
         yield c.ShowAgent(state.agents[agent_id])
         yield c.NoteEvent(agent_id, "budget", words)
         yield c.Record("supervisor", "budget.over", f"{agent_id}: {words}", verdict="not_stopped", agent_id=agent_id, must=True)
     if len(new) == 1:
-        yield c.Announce(f"{new[0]} is over its budget and goes on: {reason}; {PASSED.format(new[0])}", "red")
+        yield c.Announce(f"{new[0]} is over its budget and goes on: {reason}; {PASSED}: {_way_out(state, new[0])}", "red")
     elif new:
         yield c.Announce(f"{len(new)} observed agents are over a limit and go on: {reason}. Each row says how to stop its agent.", "red")
+
+
+def _way_out(state: EngineState, agent_id: AgentId) -> str:
+    return instead_of(state, agent_id) or f"adopt or kill it (watchfloor adopt {agent_id}, or watchfloor kill {agent_id})"
 
 
 def passed_words(state: EngineState, agent: Agent) -> str:
     """What an operator reads of an agent that has reached a limit and goes on, because it is only observed; empty for any other."""
     goes_on = agent.state.is_live and agent.control_level is ControlLevel.OBSERVED and agent.agent_id in state.budget.observed_said
-    return PASSED.format(agent.agent_id) if goes_on else ""
+    return f"{PASSED}: {_way_out(state, agent.agent_id)}" if goes_on else ""
 
 
 def _mark(state: EngineState, node: Node, name: str, mark: int, event: e.Event) -> c.KeepBooks:

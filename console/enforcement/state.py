@@ -224,6 +224,8 @@ class EngineState:
     """Observed agents that a press of everything signals as well, as a best effort."""
     kill_observed: set[AgentId] = field(default_factory=set)
     """Observed agents that a kill signals when it names them, as a best effort."""
+    can_adopt: bool = True
+    """Whether the guard has a cgroup for an agent that is only seen, as of its last answer."""
     killed: bool = False
     kill_reason: str = ""
     latched: set[str] = field(default_factory=set)

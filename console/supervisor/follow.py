@@ -243,6 +243,7 @@ class Follower:
         status = await asyncio.to_thread(self._guard.call, "status")
         self.guard_status = self.gauges.guard = status
         self.gauges.guard_tick = time.monotonic()
+        self._core.state.can_adopt = bool((status.get("caps") or {"cgroup": "unknown"}).get("cgroup"))
         shown = {AgentId(i): tuple(causes) for i, causes in dict(status.get("frozen", {})).items()}
         is_short = int(status.get("frozen_n", len(shown))) > len(shown)
         causes = await asyncio.to_thread(self._all_frozen, shown) if is_short else shown

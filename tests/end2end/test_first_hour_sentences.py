@@ -16,6 +16,9 @@ def test_the_list_of_agents_starts_the_instance_which_sees_the_accounts_own_agen
     assert told["hook"][0] == told["run"][0] == 0, told
     assert told["seen"] == ["my session"]
     assert told["session"] is None, told["panic"]
+    assert "no writable cgroup" in told["adopt"][1] + told["adopt"][2], "an adoption is refused here, so nothing recommends it"
+    code, _, said = told["freeze"]
+    assert code == 1 and f"Kill it (watchfloor kill {told['other_id']}); it cannot be adopted: " in said and "watchfloor adopt" not in said
     status, agent = told["status"][1], told["run"][1].split()[0]
     now = f" (now of {agent})" if agent in told["unproven"] else ""  # bubblewrap, where it is installed, and user namespaces prove a kill
     assert f"kill of an agent without a sandbox: best effort{now}; then confirmed" in status, status

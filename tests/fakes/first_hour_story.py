@@ -53,6 +53,9 @@ def first_hour() -> dict[str, Any]:
     until(seen, f"the session is in the fleet: {out}")
     out["seen"] = seen()
     out["status"] = watchfloor("status")
+    (other,) = [a["id"] for a in json.loads(watchfloor("fleet", "--json")[1])["agents"] if a["control_level"] == "observed"]
+    until(lambda: "watchfloor kill" in watchfloor("freeze", other)[2], "its kill is prepared")
+    out |= {"other_id": other, "freeze": watchfloor("freeze", other), "adopt": watchfloor("adopt", other)}
     out["unproven"] = [a["id"] for a in json.loads(watchfloor("fleet", "--json")[1])["agents"] if a["best_effort"]]
     out["panic"] = watchfloor("panic", "--reason", "the story ends")
     out["session"] = session.poll()

@@ -14,16 +14,16 @@ from typing import Any
 
 from console.api import ladder as v
 from console.api import messages as m
-from console.domain.agent import Agent, AgentId, AgentState
+from console.domain.agent import Agent, AgentId, AgentState, ProcessIdentity
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
-from console.domain.errors import AlreadyEnded, ConsoleError, ExitCode, Killed, NotFound, NotRecorded
+from console.domain.errors import AlreadyEnded, Conflict, ConsoleError, ExitCode, Killed, NotFound, NotRecorded
 from console.domain.ids import ControlLevel
 from console.domain.kill import Receipt
 from console.domain.ladder import Reach, Rung, Scope
 from console.domain.words import NO_REASON, counted
 from console.egress.service import Egress
-from console.enforcement.ladder import MISSING, Line, Plan, Treatment, already_ended, lifted_sessions, plan, why_not
+from console.enforcement.ladder import MISSING, Line, Plan, Treatment, already_ended, lifted_sessions, plan, takes_over, why_not
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
 from console.killswitch.kill.targets import Aim
@@ -82,7 +82,7 @@ class LadderDesk:
         found = plan(self._core.state, rung, scope, doubts)
         refused = ""
         try:
-            found.refuse_if_idle()
+            await _refuse_if_idle(found, self._core.state, self._guard)
             self._refuse_if_stopped(rung)
         except ConsoleError as error:
             refused = str(error)
@@ -118,7 +118,7 @@ class LadderDesk:
         """Everything but the kill. Raises UsageProblem, NotFound, Conflict, Killed, NotRecorded."""
         self._refuse_if_stopped(rung)
         first = plan(self._core.state, rung, scope)
-        first.refuse_if_idle()
+        await _refuse_if_idle(first, self._core.state, self._guard)
         match rung:
             case Rung.FREEZE:
                 return await self._freeze(first, reason, by)
@@ -139,7 +139,7 @@ class LadderDesk:
         reason, ended = reason.strip() or NO_REASON, already_ended(state, scope)
         if len(ended) == len(scope.targets) and ended:
             return await self._kill_ended(ended, reason, by)
-        plan(state, Rung.KILL, scope).refuse_if_idle()  # nothing is waited for between this look and the mark of the stop
+        await _refuse_if_idle(plan(state, Rung.KILL, scope), state, self._guard)  # waits for nothing where the mark of the stop follows
         receipt = await self._stop.kill(lambda: alive_in(state, scope), reason, by, scope)
         with suppress(AlreadyEnded):
             receipt = together([receipt, await self._kill_ended(ended, reason, by)], []) if ended else receipt
@@ -409,6 +409,26 @@ class Outside:
         if self.reach:
             return f"{self.reach}: work that it gives to other programs is not covered"
         return "its sandbox allows no connection to other programs of this host"
+
+
+async def _refuse_if_idle(found: Plan, state: EngineState, guard: GuardClient) -> None:
+    """Raises Conflict where it would stop no agent. It names an adoption only where the guard would not refuse that."""
+    try:
+        found.refuse_if_idle()
+    except Conflict as error:
+        agent = found.lines[0].agent if found.instead else None
+        if agent is not None and agent.process is not None and state.can_adopt:
+            why = await asyncio.to_thread(_why_not_adopted, guard, agent.process)
+            raise Conflict(error.what, takes_over(state, agent.agent_id, why)) from error
+        raise
+
+
+def _why_not_adopted(guard: GuardClient, process: ProcessIdentity) -> str:
+    """Why the guard would refuse to adopt this process, or empty; a guard that does not answer refuses nothing yet. Blocks."""
+    with suppress(ConsoleError):
+        found = guard.call("adoptable", pid=process.pid, start_ticks=process.start_ticks, spare=[os.getpid()], around="")
+        return str(found["why_not"])
+    return ""
 
 
 def _outside(guard: GuardClient, rung: Rung) -> dict[str, Outside]:

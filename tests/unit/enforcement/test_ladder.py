@@ -115,6 +115,14 @@ class TestWhatIsSaidBefore:
         with pytest.raises(Conflict, match="only observed") as refused:
             plan(book.state, Rung.FREEZE, Scope(Reach.AGENT, ghost)).refuse_if_idle()
         assert refused.value.remedy == f"watchfloor adopt {ghost} takes it over first."
+        book.state.can_adopt = False
+        book.state.kill_observed = {AgentId(ghost)}
+        with pytest.raises(Conflict) as refused:
+            plan(book.state, Rung.FREEZE, Scope(Reach.AGENT, ghost)).refuse_if_idle()
+        assert refused.value.remedy.startswith(f"Kill it (watchfloor kill {ghost}); it cannot be adopted: there is no writable cgroup here")
+        (line,) = plan(book.state, Rung.KILL, Scope(Reach.AGENT, ghost)).lines
+        assert line.why.startswith("Watchfloor did not start it") and "Adopt" not in line.why
+        book.state.can_adopt, book.state.kill_observed = True, set()
         assert {line.agent.agent_id: line.why for line in found.lines if line.treatment is Treatment.BEST_EFFORT} == {
             "b1": "it may leave its cgroup"
         }

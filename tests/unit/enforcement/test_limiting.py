@@ -17,6 +17,8 @@ from tests.fakes.playbook import Playbook
 
 TODAY = "1970-01-01"
 
+WAYS = ": adopt or kill it (watchfloor adopt {0}, or watchfloor kill {0})"
+
 
 def warnings(book: Playbook) -> list[str]:
     return [r.what for r in book.all(c.Record) if r.kind == "budget.warned"]
@@ -72,12 +74,24 @@ def test_who_is_only_seen_is_warned_of_once_and_never_said_to_be_stopped() -> No
     assert (book << c.HaltAgents).agent_ids == ("m",)
     assert book.agent("o").state is AgentState.RUNNING
     said = [r.what for r in book.all(c.Record) if r.kind == "budget.over"]
-    assert said == ["o: session limit cost_usd: 1.5 of 1 (s); " + PASSED.format("o")]
+    assert said == ["o: session limit cost_usd: 1.5 of 1 (s); " + PASSED + WAYS.format("o")]
     book >> e.UsageReported(book.at, book.boot, AgentId("o"), cost_usd=1.0)
     assert not [r for r in book.all(c.Record) if r.kind == "budget.over"]
     change(book, "agent", "o", cost_usd=1.0)
     book.none(c.HaltAgents)
     assert [r for r in book.all(c.Record) if r.kind == "budget.over"]
+
+
+def test_an_adoption_that_would_be_refused_is_not_recommended() -> None:
+    book = Playbook().run("o", context_id=ContextId("s"))
+    seen_only(book, "o")
+    book.state.can_adopt = False
+    change(book, "session", "s", cost_usd=1.0)
+    book >> e.UsageReported(book.at, book.boot, AgentId("o"), cost_usd=1.5)
+    (said,) = [r.what for r in book.all(c.Record) if r.kind == "budget.over"]
+    assert "end it where it was started; it cannot be adopted: there is no writable cgroup here" in said and "watchfloor adopt" not in said
+    book.state.kill_observed = {AgentId("o")}
+    assert f"{PASSED}: kill it (watchfloor kill o); it cannot be adopted" in passed_words(book.state, book.agent("o"))
 
 
 def test_rows_of_those_that_are_only_seen_are_current_after_midnight_and_many_are_announced_once() -> None:
@@ -89,7 +103,7 @@ def test_rows_of_those_that_are_only_seen_are_current_after_midnight_and_many_ar
     assert [a.text for a in book.all(c.Announce) if a.level == "red"] == [
         "2 observed agents are over a limit and go on: day limit cost_usd: 1.5 of 1 (1970-01-01). Each row says how to stop its agent."
     ]
-    assert passed_words(book.state, book.agent("o2")) == PASSED.format("o2")
+    assert passed_words(book.state, book.agent("o2")) == PASSED + WAYS.format("o2")
     book.tick(86_400.0)
     assert {shown.agent.agent_id for shown in book.all(c.ShowAgent)} >= {"o1", "o2"}
     assert passed_words(book.state, book.agent("o2")) == ""

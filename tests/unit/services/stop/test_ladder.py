@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from console.domain.agent import AgentId, ContextId
+from console.domain.agent import AgentId, ContextId, ProcessIdentity
 from console.domain.engine import event as e
 from console.domain.engine.command import Record
 from console.domain.errors import Conflict, Killed, NotRecorded
+from console.domain.ids import ControlLevel
 from console.domain.ladder import Reach, Rung, Scope, count_age
 from console.domain.network import NetworkMode
 from console.killswitch.store.registry import Entry
@@ -33,6 +35,7 @@ class World:
         self.records: list[Record] = []
         self.doubts: dict[str, str] = {}
         self.asked: dict[str, str] = {}
+        self.why_not = ""
         self.book.run("a1", context_id=ContextId("s1"), network_mode=NetworkMode.PROXIED)
         scribe: Any = SimpleNamespace(record_first=self.first, record=self.record, job=lambda job: None, ledger=None)
         core: Any = SimpleNamespace(state=self.book.state, post=self.post, switching={}, saved=self.saved)
@@ -58,6 +61,8 @@ class World:
 
     def call(self, op: str, **fields: Any) -> dict[str, Any]:
         self.done.append(f"guard {op}")
+        if op == "adoptable":
+            return {"why_not": self.why_not}
         if op == "connections":
             return {"agents": {"a1": {"reach": "", "n": 0}}, "next": None}
         if op == "freezing":
@@ -102,6 +107,29 @@ async def test_a_kill_without_a_reason_says_that_none_was_given(tmp_path: Path, 
     world = World(tmp_path)
     await world.desk.kill(ONE, given, "operator:0")
     assert world.done == [f"kill: {kept}"]
+
+
+async def test_a_refusal_recommends_only_what_the_guard_would_not_refuse(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    agent = world.book.agent("a1")
+    world.book.state.put(replace(agent, control_level=ControlLevel.OBSERVED, process=ProcessIdentity(77, 5)))
+
+    async def remedies() -> set[str]:
+        found = set()
+        for asked in (world.desk.act(Rung.FREEZE, ONE, "", "operator:0"), world.desk.kill(ONE, "", "operator:0")):
+            with pytest.raises(Conflict) as refused:
+                await asked
+            found.add(refused.value.remedy)
+        return found
+
+    assert await remedies() == {"watchfloor adopt a1 takes it over first."}
+    world.why_not = "not available, because /x/cgroup.procs cannot be written by this account"
+    assert await remedies() == {f"End it where it was started; it cannot be adopted: {world.why_not}."}
+    world.book.state.kill_observed = {AgentId("a1")}
+    with pytest.raises(Conflict) as refused:
+        await world.desk.act(Rung.FREEZE, ONE, "", "operator:0")
+    assert refused.value.remedy == f"Kill it (watchfloor kill a1); it cannot be adopted: {world.why_not}."
+    assert not [words for words in world.done if words.startswith("kill")]
 
 
 async def test_a_freeze_acts_first_and_is_recorded_after(tmp_path: Path) -> None:
