@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 from console.api.agents.activity import ActivityPage, ActivityRow
@@ -63,13 +63,15 @@ def activity(
     return 0
 
 
-def follow_answers(client: ApiClient, agent: str) -> OutputView | None:
+def follow_answers(client: ApiClient, agent: str, beside: Callable[[], None]) -> OutputView | None:
     """Show on stderr what a started program does, and on stdout the answer of each turn, until it has ended.
 
     Returns the last state of its output. None: the reader of stdout went away. Raises Unavailable when no activity is kept.
+    ``beside`` is called before each look.
     """
     answers, last, news_at = _Answers(client, agent), 0, time.monotonic()
     while not out.gone():
+        beside()
         seen = client.output(agent, END)  # before the entries: one that has ended by now has told all but the last of them
         page = client.activity(agent, after=last, limit=_PAGE)
         for row in page.rows:

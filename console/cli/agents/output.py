@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 from console.cli.link import connect
@@ -57,9 +58,13 @@ def last_lines(client: ApiClient, agent: str, rows: int) -> tuple[str, OutputVie
     return "".join(lines[-rows:]), seen
 
 
-def follow_on(client: ApiClient, agent: str, offset: int = 0) -> OutputView | None:
-    """Write the output from there on until the agent has ended; the last answer. None: the reader of stdout went away."""
+def follow_on(client: ApiClient, agent: str, offset: int = 0, beside: Callable[[], None] = lambda: None) -> OutputView | None:
+    """Write the output from there on until the agent has ended; the last answer. None: the reader of stdout went away.
+
+    ``beside`` is called before each look.
+    """
     while not out.gone():
+        beside()
         piece = client.output(agent, offset)
         out.write(plain_block(piece.text))
         moved, offset = piece.offset > offset, piece.offset

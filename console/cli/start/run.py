@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,6 +30,8 @@ from console.wording.agent_kinds import EXAMPLE, STARTABLE
 from console.wording.limits import with_limits
 
 _PROGRAMS = ", ".join(STARTABLE)
+_LOOK_S = 1.0
+"""Between two looks at what waits for approval."""
 _IT_RUNS = ("the agent to run (the first one in a container builds its image)", f"after {LAUNCH_S:.0f} s")
 
 
@@ -227,22 +231,44 @@ def _begun(launched: LaunchedView) -> int:
 
 def _follow(client: ApiClient, agent_id: str) -> int:
     """Show what it does until the agent has ended. Ctrl-C ends the view only: a line tells that the agent still runs."""
-    is_program = bool(_agent(client, agent_id).program)
+    is_program, asked = bool(_agent(client, agent_id).program), _Asked(client, agent_id)
     try:
-        last = _answers(client, agent_id) if is_program else follow_on(client, agent_id)
+        last = _answers(client, agent_id, asked.tell) if is_program else follow_on(client, agent_id, beside=asked.tell)
     except KeyboardInterrupt:
         out.note(f"\nagent {agent_id} still runs; stop it with: watchfloor kill {agent_id}")
         raise
     return 1 if last is None else _ended(client, agent_id, last.exit_code, is_program=is_program)
 
 
-def _answers(client: ApiClient, agent_id: str) -> OutputView | None:
+class _Asked:
+    """Tells on stderr, once for each, which calls of an agent and of its children wait for a person: without one they are denied."""
+
+    def __init__(self, client: ApiClient, root: str) -> None:
+        self._client, self._root = client, root
+        self._told: set[str] = set()
+        self._next = 0.0
+
+    def tell(self) -> None:
+        """Look for new ones, unless it looked a moment ago."""
+        if time.monotonic() < self._next:
+            return
+        for row in self._client.approvals().waiting:
+            if row.root_id == self._root and row.id not in self._told:
+                self._told.add(row.id)
+                name, left = plain(row.id, 70), f"{max(1, round(row.left_s / 60))} min"
+                what = f"{plain(row.tool, 40)} {plain(row.argument, 300)}"
+                out.note(f"agent {plain(row.agent_id, 70)} waits for you: {what} (denied without an answer within {left})")
+                out.note(f"  watchfloor approval approve {name}, or watchfloor approval deny {name}")
+        self._next = time.monotonic() + _LOOK_S
+
+
+def _answers(client: ApiClient, agent_id: str, beside: Callable[[], None]) -> OutputView | None:
     """What a program does, in lines for a person. Its raw output where no activity is kept."""
     try:
-        return follow_answers(client, agent_id)
+        return follow_answers(client, agent_id, beside)
     except Unavailable as error:
         out.note(f"{plain(error.what, 300)} What it writes follows as it is.")
-        return follow_on(client, agent_id)
+        return follow_on(client, agent_id, beside=beside)
 
 
 def _agent(client: ApiClient, agent_id: str) -> AgentView:

@@ -119,6 +119,7 @@ def does(api: CannedApi, *pages: list[dict[str, Any]], code: int | None = 0, sta
         live = number < len(pages)
         outputs.append((200, json.dumps({"text": '{"type": "raw"}\n', "live": live, "exit_code": None if live else code}).encode()))
     api.say("POST /api/programs", {"items": [STARTED]})
+    api.say("GET /api/approvals", {})
     api.say("GET /api/agents/a-1", {"agent": {"id": "a-1", "name": "x", "state": state, "program": "claude-code"}})
     api.answers |= {"GET /api/agents/a-1/activity": answers, "GET /api/agents/a-1/output": outputs}
 
@@ -162,6 +163,36 @@ def test_a_program_that_fails_or_is_killed_while_it_is_waited_for_ends_with_its_
     ready.refuse("GET /api/agents/a-1/activity", 501, "Activity is not available.")
     said = watchfloor("run", "--agent", "claude-code", "--wait", "--", "p")
     assert "Activity is not available. What it writes follows as it is." in said.err and "raw" in said.out
+
+
+def asks(request: str, argument: str, **more: Any) -> dict[str, Any]:
+    same = {"agent_id": "a-1", "root_id": "a-1", "tool": "shell", "rule": "r", "reason": "", "digest": "d", "group": "g", "asked_at": 1.8e9}
+    return {**same, "id": request, "argument": argument, "left_s": 595.0, "state": "waiting", "scope": "once", **more}
+
+
+def test_one_that_is_waited_for_says_at_once_what_of_its_tree_waits_for_a_person(
+    watchfloor: Watchfloor, ready: CannedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("console.cli.agents.activity._LOOK_S", 0.01)
+    monkeypatch.setattr("console.cli.agents.output.LOOK_S", 0.01)
+    monkeypatch.setattr("console.cli.start.run._LOOK_S", 0.0)
+    waiting = [
+        asks("q-1", "make \x1b[2J"),
+        asks("q-2", "of a child", agent_id="a-2"),
+        asks("q-3", "of another", agent_id="a-9", root_id="a-9"),
+    ]
+    does(ready, [], [told(1, "spend", "7 tokens")], [ENDED])
+    ready.say("GET /api/approvals", {"waiting": waiting})
+    said = watchfloor("run", "--agent", "claude-code", "--once", "--wait", "--", "p")
+    assert said.err.count("a-1 waits for you: shell make \\e[2J (denied without an answer within 10 min)") == 1, said.err
+    assert "watchfloor approval approve q-1" in said.err and "watchfloor approval deny q-1" in said.err
+    assert "a-2 waits for you" in said.err and "q-3" not in said.err and "a-9" not in said.err
+
+    does(ready, [], [])
+    ready.say("GET /api/approvals", {"waiting": waiting})
+    ready.say("GET /api/agents/a-1", {"agent": {"id": "a-1", "name": "x", "state": "ended"}})
+    said = watchfloor("run", "--agent", "claude-code", "--wait", "--", "p")
+    assert said.err.count("watchfloor approval approve q-1") == 1, "of what shows its raw output too"
 
 
 WRONG = [
