@@ -14,7 +14,6 @@ from console.gui.theme import fonts, style
 from console.gui.theme.tokens import DARK, LIGHT, ink
 from console.gui.widgets.safe_text import safe_text
 from console.gui.window.main import Window
-from console.gui.window.outside import Outside
 from console.gui.window.remembered import Remembered
 from console.panic.display import check_display
 from console.settings.places import find_places
@@ -110,10 +109,13 @@ def run(state_dir: str | None, page: str, theme: style.Choice, *, preparing: boo
     if theme == "system":
         app.styleHints().colorSchemeChanged.connect(lambda scheme: _follow(app, scheme))
     window.show()
-    if not preparing and not remembered.is_set_up():
-        _offer_set_up(window, remembered)
+    app.processEvents()  # the window is painted before what stands outside it is loaded
+    from console.gui.window.outside import Outside
+
     outside = Outside(window)
     outside.start()
+    if not preparing and not remembered.is_set_up():
+        _offer_set_up(window, remembered)
     window.instance_found.connect(outside.panic.start)
     if window.places is not None:
         outside.panic.start(window.places)

@@ -254,7 +254,7 @@ def test_the_field_that_a_filter_key_leads_to_shows_that_key(
     make_house("1")
     window = open_window("fleet")
     for name, kind in window.pages.kinds.items():
-        if any(verb.id == f"{name}.filter" for verb in kind.verbs):
+        if any(verb.id == f"{name}.filter" for verb in kind.spec.verbs):
             window.goto(name, "")
             window.activateWindow()
             window.do(f"{name}.filter")

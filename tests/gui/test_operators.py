@@ -15,6 +15,7 @@ from console.gui.models.operators import OPERATORS, person
 from console.gui.pages.audit.detail import as_json
 from console.gui.pages.audit.page import AuditLogPage
 from console.gui.pages.kill_switch.page import KillSwitchPage
+from console.gui.pages.network.page import NetworkPage
 from console.gui.widgets.rows import RowView
 from console.gui.window.main import Window
 from tests.fakes.operator_server import FakeHouse
@@ -92,3 +93,19 @@ def test_an_open_pane_shows_a_name_that_comes_later(
 def test_who_logged_in_stands_beside_the_account() -> None:
     OPERATORS.learn(AccountsView(accounts=[AccountView(0, "root"), AccountView(1000, "ann", "Ann Adams")]))
     assert person("denied by operator:0/login:1000: no") == "denied by root (uid 0), logged in as ann (Ann Adams, uid 1000): no"
+
+
+def test_the_pane_of_an_allowlist_version_shows_a_name_that_comes_later(
+    make_house: Callable[..., FakeHouse], open_window: Callable[..., Window], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_house("1").supervisor.names[1000] = ("ann", "Ann Adams")
+    asked_for = [""]
+    monkeypatch.setattr(OPERATORS, "wanted", lambda: asked_for[0])
+    window = open_window("network")
+    window.goto("network", "history")
+    page = window.page
+    assert isinstance(page, NetworkPage)
+    why = page.tabs.history.why
+    qtbot.waitUntil(lambda: "uid 1000" in why.text())
+    asked_for[0] = "1000"
+    qtbot.waitUntil(lambda: "ann (Ann Adams, uid 1000)" in why.text())

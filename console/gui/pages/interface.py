@@ -19,10 +19,10 @@ from PySide6.QtWidgets import QWidget
 
 from console.api.messages import Delta
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec
 from console.gui.models.fleet import Fleet
 from console.gui.models.switch import Switch
 from console.gui.notices import Notices
+from console.gui.pages.declared import PageSpec
 from console.gui.requests import Requests
 from console.gui.theme.tokens import NARROW
 
@@ -49,22 +49,6 @@ class Desk:
 
 
 @dataclass(frozen=True, slots=True)
-class PageSpec:
-    """How the navigation shows a page."""
-
-    name: str
-    title: str
-    icon: str
-    """A file of resources/icons without its ending."""
-    group: str
-    """Operate, Investigate, Emergency or Set up; empty: reached from elsewhere, not in the navigation."""
-    help: str = ""
-    """Its document for F1, and a heading in it: ``how-to/operator.md#Watch``."""
-    under: str = ""
-    """For a page outside the navigation: the page whose item is marked while it is in front."""
-
-
-@dataclass(frozen=True, slots=True)
 class Badge:
     """What stands at the right of a navigation item; kind is plain, warn or danger."""
 
@@ -84,10 +68,9 @@ class Memory(Protocol):
 
 
 class Page(QWidget):
-    """Base of all pages. ``spec`` and ``verbs`` are class data; the key of an action works only while its page is in front."""
+    """Base of all pages."""
 
     spec: ClassVar[PageSpec]
-    verbs: ClassVar[tuple[ActionSpec, ...]] = ()
     badge_changed = Signal()
     memory: Memory | None = None
     """The part of the page that is remembered."""
@@ -96,13 +79,13 @@ class Page(QWidget):
         super().__init__(parent)
         self.desk = desk
         self.handlers: dict[str, Callable[[], object]] = {}
-        """What each of ``verbs`` does. An action that a widget carries out by itself, such as moving in a list, is not in it."""
+        """What each action of ``spec`` does. An action that a widget carries out by itself, such as moving in a list, is not in it."""
         self.setObjectName("ground")
         self.setAccessibleName(self.spec.title)
 
     def keys(self) -> tuple[tuple[str, str], ...]:
-        """(key cap, words) of the status bar: the verbs that have a hint."""
-        return tuple((a.shown_key, a.hint) for a in self.verbs if a.hint)
+        """(key cap, words) of the status bar: the actions that have a hint."""
+        return tuple((a.shown_key, a.hint) for a in self.spec.verbs if a.hint)
 
     def badge(self) -> Badge | None:
         """Emit ``badge_changed`` when this would answer otherwise."""
@@ -138,7 +121,7 @@ class Page(QWidget):
         return ""
 
     def do(self, action_id: str) -> None:
-        """Carries out one of ``verbs``; why it cannot be done now is told."""
+        """Carries out an action of ``spec``; why it cannot be done now is told."""
         why_not = self.why_not(action_id)
         if why_not:
             self.desk.notices.say("info", why_not)

@@ -87,10 +87,17 @@ class KillBanner(QWidget):
 
     def _paint_small(self, painter: QPainter) -> None:
         painter.drawPixmap(20, 14, icon_pixmap("lock", _WHITE, 16))
-        room = self.width() - 56.0
-        draw_text(painter, QRectF(46, 4, room, 19), self._head, fonts.ui(13, fonts.SEMIBOLD), _WHITE)
-        line = " · ".join(part for part in (self._line, self._right) if part)
-        draw_text(painter, QRectF(46, 22, room, 18), line, fonts.ui(12), _SOFT)
+        head, line = self.lines()
+        draw_text(painter, QRectF(46, 4, self.width() - 56.0, 19), head, fonts.ui(13, fonts.SEMIBOLD), _WHITE)
+        draw_text(painter, QRectF(46, 22, self.width() - 56.0, 18), line, fonts.ui(12), _SOFT)
+
+    def lines(self) -> tuple[str, str]:
+        """The two lines of the small banner. Where the first has no room, what ends the block begins the second."""
+        head, parts = self._head, [self._line, self._right]
+        if fonts.metrics(fonts.ui(13, fonts.SEMIBOLD)).horizontalAdvance(head) > self.width() - 56:
+            head, until, rest = head.partition(" until ")
+            parts.insert(0, f"{until.strip()} {rest}".strip())
+        return head, " · ".join(part for part in parts if part)
 
     def _paint_large(self, painter: QPainter) -> None:
         wide = self.width() >= _WIDE

@@ -63,7 +63,7 @@ class Window(QWidget):
     theme_asked = Signal()
     instance_found = Signal(object)
 
-    def __init__(self, places: Places | None, notices: Notices, pages: Sequence[type[Page]] = PAGES) -> None:
+    def __init__(self, places: Places | None, notices: Notices) -> None:
         super().__init__()
         self.setObjectName("ground")
         self.setWindowTitle("Watchfloor")
@@ -79,7 +79,7 @@ class Window(QWidget):
         self.machine = PanicMachine(self.port)
         self.desk = Desk(requests, notices, self.fleet, self.switch, self.goto, time, self.port.end_suspects, self.sync.read_all)
         self.stack = QStackedWidget(self)
-        self.pages = Pages(pages, self.desk, self.stack, self.sync)
+        self.pages = Pages(PAGES, self.desk, self.stack, self.sync)
         self.page: Page | None = None
         self._build(places)
         frame = Frame(
@@ -101,8 +101,8 @@ class Window(QWidget):
         self.state = StateView(frame, self)
         self.shortcuts = Shortcuts(self, self.do)
         self.shortcuts.add(self.verbs())
-        for kind in pages:
-            self.shortcuts.add(kind.verbs, kind.spec.name)
+        for kind in PAGES:
+            self.shortcuts.add(kind.spec.verbs, kind.spec.name)
         self._connect()
 
     def _build(self, places: Places | None) -> None:
@@ -158,7 +158,7 @@ class Window(QWidget):
             ActionSpec(f"go.{p.spec.name}", f"Go to {p.spec.title}", f"Ctrl+{number}")
             for number, p in enumerate((p for p in self.pages.kinds.values() if p.spec.group), 1)
         ]
-        here = self.page.verbs if self.page else ()
+        here = self.page.spec.verbs if self.page else ()
         return [*here, *places, *(a for a in EVERYWHERE if all(a.title != own.title for own in here))]
 
     def why_not(self, action_id: str) -> str:
@@ -173,9 +173,9 @@ class Window(QWidget):
 
     def _page_of(self, action_id: str) -> str:
         """The name of the page that lists the action, the one in front before others; empty for none."""
-        front = [type(self.page)] if self.page is not None else []
-        kinds = (*front, *self.pages.kinds.values())
-        return next((kind.spec.name for kind in kinds if any(a.id == action_id for a in kind.verbs)), "")
+        front = [self.page.spec] if self.page is not None else []
+        specs = (*front, *(kind.spec for kind in PAGES))
+        return next((spec.name for spec in specs if any(a.id == action_id for a in spec.verbs)), "")
 
     def do(self, action_id: str) -> None:
         """Carries an action out, from key, palette or button."""
@@ -283,13 +283,16 @@ def _move_line(window: Window, by: int) -> None:
 def _everything(window: Window) -> list[ActionSpec]:
     """What the palette finds: what works here, then the actions of the other pages, each after the name of its page."""
     kinds = [kind for kind in window.pages.kinds.values() if window.page is None or kind.spec is not window.page.spec]
-    others = [(kind.spec.title, a) for kind in kinds for a in kind.verbs if a.key or not a.cap]
+    others = [(kind.spec.title, a) for kind in kinds for a in kind.spec.verbs if a.key or not a.cap]
     return [*window.verbs(), *(replace(a, title=f"{title}: {a.title}", key="", cap="") for title, a in others)]
 
 
 def _all_keys(window: Window) -> list[tuple[str, Sequence[ActionSpec]]]:
-    here = len(window.page.verbs) if window.page else 0
-    return [("Everywhere", window.verbs()[here:]), *((kind.spec.title, kind.verbs) for kind in window.pages.kinds.values() if kind.verbs)]
+    here = len(window.page.spec.verbs) if window.page else 0
+    return [
+        ("Everywhere", window.verbs()[here:]),
+        *((kind.spec.title, kind.spec.verbs) for kind in window.pages.kinds.values() if kind.spec.verbs),
+    ]
 
 
 def _leave_clipboard() -> None:

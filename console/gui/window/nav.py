@@ -7,7 +7,8 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from console.gui.kit.layout import STRETCH, column
-from console.gui.pages.interface import Badge, PageSpec
+from console.gui.pages.declared import PageSpec
+from console.gui.pages.interface import Badge
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import NAV, NAV_RAIL, ink

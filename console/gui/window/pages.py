@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QStackedWidget
 
 from console.gui.pages.interface import Desk, Page
+from console.gui.pages.registry import PageKind
 from console.gui.timers import once
 from console.gui.window.sync import Sync
 
@@ -23,9 +24,9 @@ class Pages(QObject):
     made = Signal(object)
     """A page was made: it is in the stack and hears of every change from now on."""
 
-    def __init__(self, kinds: Sequence[type[Page]], desk: Desk, stack: QStackedWidget, sync: Sync) -> None:
+    def __init__(self, kinds: Sequence[PageKind], desk: Desk, stack: QStackedWidget, sync: Sync) -> None:
         super().__init__(stack)
-        self.kinds: Mapping[str, type[Page]] = {kind.spec.name: kind for kind in kinds}
+        self.kinds: Mapping[str, PageKind] = {kind.spec.name: kind for kind in kinds}
         self.there: dict[str, Page] = {}
         """Those that were made."""
         self._desk, self._stack, self._sync = desk, stack, sync
@@ -34,7 +35,7 @@ class Pages(QObject):
 
     def __getitem__(self, name: str) -> Page:
         if name not in self.there:
-            page = self.there[name] = self.kinds[name](self._desk, self._stack)
+            page = self.there[name] = self.kinds[name].load()(self._desk, self._stack)
             self._stack.addWidget(page)
             self._sync.delta.connect(page.handle)
             self._sync.resynced.connect(page.resync)
@@ -55,9 +56,9 @@ class Pages(QObject):
         return [(name, self[name]) for name in self.kinds]
 
     def begin(self) -> None:
-        """The window begins to talk; the first page was made."""
+        """The window begins to talk; the first page was made. What is painted first waits for no other page."""
         self._begun = True
-        self._rest.start(PAUSE_MS if self._left(SOON) else REST_MS)
+        once(self, 0, lambda: self._rest.start(PAUSE_MS if self._left(SOON) else REST_MS)).start()
 
     def close(self) -> None:
         """The window closes."""

@@ -9,13 +9,13 @@ from console.api import endpoints as ep
 from console.api.agents.activity import ActivityEntryView
 from console.api.messages import Delta, OutputView
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec
 from console.gui.kit.layout import STRETCH, column, row
+from console.gui.pages import declared
 from console.gui.pages.activity.book import Item
 from console.gui.pages.activity.detail import EntryPane, whole_text
 from console.gui.pages.activity.feed import Feed
 from console.gui.pages.activity.talk import TalkBar
-from console.gui.pages.interface import Desk, PageSpec
+from console.gui.pages.interface import Desk
 from console.gui.pages.list_page import ListPage
 from console.gui.requests import Requests
 from console.gui.theme import fonts
@@ -84,22 +84,7 @@ class OutputDialog(Dialog):
 class ActivityPageView(ListPage):
     """Reads everything; what a person says to a started program is all that it sends."""
 
-    spec = PageSpec("activity", "Activity", "list", "", under="fleet", help="how-to/programs.md#In the console")
-    verbs = (
-        ActionSpec("activity.move", "Move in the feed", "", "entry", cap="↑ ↓"),
-        ActionSpec("activity.newest", "Go to the newest entry and follow", "End", "follow"),
-        ActionSpec("activity.filter", "Search this agent's activity", "/", "search"),
-        ActionSpec("activity.back", "Show the agent in the fleet", "Backspace", "fleet"),
-        ActionSpec("activity.agent", "Jump to the agent that was started", "J", "jump to agent"),
-        ActionSpec("activity.open", "Open the activity of the agent that was started", "A", ""),
-        ActionSpec("activity.audit", "Open the audit record", "O", "audit record"),
-        ActionSpec("activity.rollback", "Open the rollback record of the file", "U", "undo"),
-        ActionSpec("activity.output", "Show what its program wrote", "W", "output"),
-        ActionSpec("activity.say", "Write to this agent", "S", "write to it"),
-        ActionSpec("activity.interrupt", "Interrupt this agent's present turn", "I"),
-        ActionSpec("activity.copy", "Copy the entry as it is shown", "C", "copy"),
-        ActionSpec("activity.detail", "Show or hide the detail pane", "", "", cap="Enter"),
-    )
+    spec = declared.ACTIVITY
 
     pane: EntryPane
 

@@ -13,17 +13,16 @@ from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.policy.approvals import AT_ONCE, ApprovalDetailView, ApprovalRow, ApprovalsView, GrantRow, GrantsView
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec
 from console.gui.kit.layout import column
-from console.gui.pages.approvals.answers import CONFIRM
+from console.gui.pages import declared
 from console.gui.pages.approvals.book import Book, Item
 from console.gui.pages.approvals.case import Case, case_of, row_of
-from console.gui.pages.approvals.deciding import ALL, DECIDE, EXACT, KILLED, UNDO, Deciding
+from console.gui.pages.approvals.deciding import ALL, DECIDE, KILLED, Deciding
 from console.gui.pages.approvals.detail import DetailPane
 from console.gui.pages.approvals.inbox import WIDTH, Inbox
 from console.gui.pages.approvals.rule import RuleDialog
 from console.gui.pages.approvals.words import end_words, expired_words, gone_words, load_words
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.interface import Badge, Desk, Page
 from console.gui.timers import once
 from console.gui.widgets.split import beside
 
@@ -43,24 +42,7 @@ class ApprovalsPage(Page):
 
     arrived = Signal(object)
     unsent = Signal(str)
-    spec = PageSpec("approvals", "Approvals", "approvals", "Operate", help="tutorial/first-approval.md")
-    verbs = (
-        ActionSpec("approvals.move", "Move in the list", "", "next request", cap="↑ ↓"),
-        ActionSpec("approvals.once", "Approve once: exactly what is shown, one time", "A", "once"),
-        ActionSpec("approvals.session", "Approve for this session, until it is taken back", "S", "session"),
-        ActionSpec("approvals.deny", "Deny; several selected requests together (a standing approval: take back…)", "D", "deny"),
-        ActionSpec("approvals.reason", "Deny… with a reason", "N", "deny, reason"),
-        ActionSpec(CONFIRM, "Approve what is dangerous: the second key after A or S", "Y", ""),
-        ActionSpec(UNDO, "Take back the answer that is held", "Z", ""),
-        ActionSpec("approvals.rule", "Make a rule of it…", "R", "rule"),
-        ActionSpec(EXACT, "Make a rule for exactly this approved call, for 30 days…", "X", ""),
-        ActionSpec("approvals.explain", "Explain: every part of the call", "E", "explain"),
-        ActionSpec("approvals.group", "Open or close a group of similar requests", "G", "open group"),
-        ActionSpec("approvals.tab", "Waiting, decided, given to sessions", "W", ""),
-        ActionSpec("approvals.agent", "Show the agent in the fleet", "J", ""),
-        ActionSpec("approvals.detail", "Show or hide the detail", "", "", cap="Enter"),
-        ActionSpec("approvals.filter", "Filter the requests", "/", ""),
-    )
+    spec = declared.APPROVALS
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)

@@ -9,14 +9,14 @@ from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.records import AcknowledgeLossBody, AuditPage, AuditRow, AuditVerdict, VerifyBody
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec
 from console.gui.kit.asking import ReasonDialog
 from console.gui.kit.paged import PagedList, Wording
 from console.gui.link.pending import Pending
+from console.gui.pages import declared
 from console.gui.pages.audit.chain import ChainBar, known_of, newer
 from console.gui.pages.audit.detail import RecordPane
 from console.gui.pages.audit.rows import cells
-from console.gui.pages.interface import Badge, Desk, PageSpec
+from console.gui.pages.interface import Badge, Desk
 from console.gui.pages.list_page import ListPage
 from console.gui.timers import once
 
@@ -59,19 +59,7 @@ class AcknowledgeDialog(ReasonDialog):
 class AuditLogPage(ListPage):
     """Reads everything, and changes nothing but the acknowledgement of a loss."""
 
-    spec = PageSpec("audit", "Audit", "audit", "Investigate", help="how-to/auditor.md")
-    verbs = (
-        ActionSpec("audit.move", "Move in the list", "", "record", cap="↑ ↓"),
-        ActionSpec("audit.newest", "Go to the newest record", "Home", "newest"),
-        ActionSpec("audit.filter", "Filter the records", "/", "filter"),
-        ActionSpec("audit.copy", "Copy the record as JSON", "C", "copy JSON"),
-        ActionSpec("audit.agent", "Jump to the record's agent", "J", "jump to agent"),
-        ActionSpec("audit.verify", "Verify the whole chain", "V", "verify"),
-        ActionSpec("audit.rollback", "Open the record's rollback", "O", ""),
-        ActionSpec("audit.acknowledge", "Acknowledge the loss of records", "A", ""),
-        ActionSpec("audit.bad", "Go to the first bad record", "B", ""),
-        ActionSpec("audit.detail", "Show or hide the detail pane", "", "", cap="Enter"),
-    )
+    spec = declared.AUDIT
 
     pane: RecordPane
 

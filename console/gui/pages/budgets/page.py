@@ -10,10 +10,10 @@ from console.api import endpoints as ep
 from console.api.budgets import ROWS, BudgetNodeView, BudgetsView
 from console.api.ladder import MOST
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec
 from console.gui.kit.layout import column
 from console.gui.models import switch
 from console.gui.models.fleet import halted_today, unread_today
+from console.gui.pages import declared
 from console.gui.pages.budgets.detail import BudgetDetail
 from console.gui.pages.budgets.forecast import ForecastDialog
 from console.gui.pages.budgets.head import still_over
@@ -21,9 +21,10 @@ from console.gui.pages.budgets.limits import LimitsDialog
 from console.gui.pages.budgets.listing import BudgetList
 from console.gui.pages.budgets.pictures import FULL_HEIGHT, SMALL_HEIGHT, Pictures
 from console.gui.pages.budgets.several import SeveralLimitsDialog, are_frozen, scope_of_rows, why_not_limits
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.declared import Action
+from console.gui.pages.interface import Badge, Desk, Page
 from console.gui.pages.kill_switch.rung import RungDialog
-from console.gui.pages.kill_switch.rung_words import Action, refusals, scope_rows
+from console.gui.pages.kill_switch.rung_words import refusals, scope_rows
 from console.gui.theme.tokens import DETAIL
 from console.gui.timers import every, once
 from console.gui.widgets.split import beside
@@ -45,21 +46,7 @@ _ACTS = ("budgets.pause", "budgets.stop-tree")
 class BudgetsPage(Page):
     """See what ends first, and change it."""
 
-    spec = PageSpec("budgets", "Budgets", "budgets", "Operate", help="how-to/budgets.md")
-    verbs = (
-        ActionSpec("budgets.move", "Move in the list", "", "move", cap="↑ ↓"),
-        ActionSpec("budgets.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
-        ActionSpec("budgets.limits", "Change limits…", "L", "change limits"),
-        ActionSpec("budgets.forecast", "Forecast: what ends when", "F", "forecast"),
-        ActionSpec("budgets.pause", "Freeze or resume this agent and all below it…", "P", "freeze…"),
-        ActionSpec("budgets.stop-tree", "Kill this agent and all below it…", "X", "kill tree"),
-        ActionSpec("budgets.detail", "Show or hide the detail pane", "", "", cap="Enter"),
-        ActionSpec("budgets.pictures", "Show the pictures alone, or the list again", "C", "pictures"),
-        ActionSpec("budgets.order", "Next order of the list", "O", ""),
-        ActionSpec("budgets.arrange", "Arrange the list again", "R", ""),
-        ActionSpec("budgets.fleet", "Open this agent in the fleet", "G", ""),
-        ActionSpec("budgets.filter", "Filter this list", "/", ""),
-    )
+    spec = declared.BUDGETS
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)

@@ -13,8 +13,9 @@ from console.domain.errors import ConsoleError, UsageProblem
 from console.gui.models.fleet import Fleet
 from console.gui.pages.budgets.limits import AFTER_MS, change_line, limit_fields, stopped_lines
 from console.gui.pages.budgets.words import read_cap, spent_words
+from console.gui.pages.declared import Reach
 from console.gui.pages.interface import Desk
-from console.gui.pages.kill_switch.rung_words import Reach, scope_of
+from console.gui.pages.kill_switch.rung_words import scope_of
 from console.gui.timers import once
 from console.gui.widgets.dialog import Dialog
 from console.gui.widgets.facts import Fact, Facts

@@ -10,27 +10,15 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from console.api.ladder import MOST, ScopeBody
 from console.api.messages import AgentDetailView
-from console.gui.actions import ActionSpec
 from console.gui.actions.catalogue import why_not_by_role
 from console.gui.models.fleet import Row
+from console.gui.pages.declared import ACTIONS, FLEET_RUNGS, REACHES, VERBS, Action, Reach
 from console.gui.pages.fleet.new_agent import NewAgentDialog
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.rung import RungDialog
-from console.gui.pages.kill_switch.rung_words import ACTIONS, VERBS, Action, Reach, refusals, scope_of, scope_rows, scope_words, targets_of
+from console.gui.pages.kill_switch.rung_words import refusals, scope_of, scope_rows, scope_words, targets_of
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.gui.widgets.words import plural
-
-REACHES: dict[Reach, str] = {
-    "agent": "this agent alone",
-    "tree": "this agent and all below it",
-    "session": "its session",
-    "host": "everything on this host",
-}
-LADDER_VERBS = tuple(
-    ActionSpec(f"fleet.{action}-{reach}", f"{VERBS[action]} {words}…") for reach, words in REACHES.items() for action in ACTIONS
-)
-"""Every rung over every reach, from the selected agent."""
-_RUNGS: dict[str, tuple[Action, Reach]] = {f"fleet.{action}-{reach}": (action, reach) for reach in REACHES for action in ACTIONS}
 
 
 def is_isolated(row: Row) -> bool:
@@ -51,7 +39,7 @@ class FleetActs:
             return ("thaw" if all(row.view.state == "frozen" for row in rows) else "freeze"), "tree"
         if action_id == "fleet.isolate":
             return ("reconnect" if all(map(is_isolated, rows)) else "isolate"), "tree"
-        return ("kill", "tree") if action_id == "fleet.stop-tree" else _RUNGS.get(action_id)
+        return ("kill", "tree") if action_id == "fleet.stop-tree" else FLEET_RUNGS.get(action_id)
 
     def why_not(self, rows: list[Row], action_id: str, detail: AgentDetailView | None) -> str:
         """Empty when it can be asked for; the preview has the last word, and names what is left alone of several."""

@@ -19,6 +19,7 @@ from console.panic.marks import draw_mark
 
 _Stat = tuple[str, int, str, str, str]
 """word, number, shape, shape colour, number colour"""
+_WEIGHT = {"danger": 2, "warn": 1}
 HISTORY = 24
 MONEY_S = 0.9
 """A sum that changes more often than once a second is not read."""
@@ -76,11 +77,8 @@ class FleetHeader(QWidget):
         self._paint_load(painter, self.width() - (328 if wide else 16))
         limit = self.width() - (320 if wide else 16)
         x = 16.0
-        for word, number, shape, role, number_role in self._stats:
-            words = fonts.metrics(fonts.ui(12)).horizontalAdvance(word)
-            figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
-            if x + words + figure + 30 > limit:
-                break
+        for word, number, shape, role, number_role in fitting(self._stats, limit + 7):
+            words, figure = _widths(word, number)
             draw_mark(painter, shape, QRectF(x + 1, 64, 9, 9), getattr(colours, role))
             draw_text(painter, QRectF(x + 17, 58, words + 2, 20), word, fonts.ui(12), colours.text)
             draw_text(
@@ -113,6 +111,19 @@ class FleetHeader(QWidget):
         burning += "" if burning == "unknown" else "/h"
         draw_text(painter, QRectF(burn, 33, 130, 24), burning, fonts.ui(18, fonts.SEMIBOLD), colours.text)
         draw_sparkline(painter, QRectF(burn, 62, 128, 18), self._history, colours.bar, faint(colours.bar))
+
+
+def _widths(word: str, number: int) -> tuple[int, int]:
+    figure = fonts.metrics(fonts.ui(18, fonts.MEDIUM)).horizontalAdvance(f"{number:,}")
+    return fonts.metrics(fonts.ui(12)).horizontalAdvance(word), figure
+
+
+def fitting(stats: list[_Stat], room: float) -> list[_Stat]:
+    """The counts for which there is room, in their order: zeros go first, then what is no warning, the last ones before others."""
+    left = list(stats)
+    while left and 16 + sum(sum(_widths(word, number)) + 53 for word, number, *_ in left) > room + 16:
+        left.remove(min(reversed(left), key=lambda one: (one[1] > 0, _WEIGHT.get(one[4], 0))))
+    return left
 
 
 def hourly(fleet: Fleet) -> float:

@@ -12,15 +12,15 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from console.api import endpoints as ep
 from console.api.messages import AgentDetailView, Delta, EgressView
 from console.domain.message import Malformed
-from console.gui.actions import ActionSpec
 from console.gui.kit.layout import column
+from console.gui.pages import declared
 from console.gui.pages.first_run.overview import FIRST_KEYS, FirstRun
-from console.gui.pages.fleet.acts import LADDER_VERBS, FleetActs
+from console.gui.pages.fleet.acts import FleetActs
 from console.gui.pages.fleet.adopt import AdoptDialog, why_not_adopt
 from console.gui.pages.fleet.detail import DetailPane
 from console.gui.pages.fleet.rows import Mood
 from console.gui.pages.fleet.table import FleetTable
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages.interface import Badge, Desk, Page
 from console.gui.pages.network.register import RegisterDialog
 from console.gui.pages.network.sandboxes import why_not_data
 from console.gui.theme.tokens import DETAIL
@@ -28,36 +28,13 @@ from console.gui.timers import every
 from console.gui.widgets.split import beside
 
 _DETAIL_EVERY_MS = 2000
-_LADDER = frozenset(verb.id for verb in LADDER_VERBS)
 _ON_A_ROW = ("fleet.pause", "fleet.stop-tree", "fleet.isolate")
 
 
 class FleetPage(Page):
     """See, fold, sort, filter; freeze, isolate, stop a tree."""
 
-    spec = PageSpec("fleet", "Fleet", "fleet", "Operate", help="how-to/operator.md#Watch")
-    verbs = (
-        ActionSpec("fleet.move", "Move in the list", "", "move", cap="↑ ↓"),
-        ActionSpec("fleet.fold", "Fold and unfold a tree", "", "fold", cap="← →"),
-        ActionSpec("fleet.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
-        ActionSpec("fleet.activity", "Open what this agent did, live", "A", "activity"),
-        ActionSpec("fleet.pause", "Freeze or resume this agent and all below it…", "P", "freeze…"),
-        ActionSpec("fleet.stop-tree", "Kill this agent and all below it…", "X", "kill tree…"),
-        ActionSpec("fleet.isolate", "Isolate or reconnect this agent and all below it…", "I", "isolate…"),
-        ActionSpec("fleet.ladder", "Freeze, isolate, kill: choose the scope…", "M", "stop…"),
-        ActionSpec("fleet.run", "New agent…", "N", "new agent…"),
-        ActionSpec("fleet.urgent", "Attention first, or as they came", "T", ""),
-        ActionSpec("fleet.seen", "Mark what was halted, failed or lost as seen", "S", ""),
-        ActionSpec("fleet.arrange", "Arrange the list again", "R", ""),
-        ActionSpec("fleet.data", "Register private data in this agent's session…", "D"),
-        ActionSpec("fleet.adopt", "Adopt this agent, which was only seen…", "U"),
-        ActionSpec("fleet.verdicts", "Go to the decisions on this agent's calls", "V", ""),
-        ActionSpec("fleet.hook", "Show what installing the hook would change…", "H", ""),
-        ActionSpec("fleet.setup", "Set up Watchfloor again: programs, rules, limit, test…", "", ""),
-        ActionSpec("fleet.switch", "Show the kill switch", "K", ""),
-        ActionSpec("fleet.filter", "Filter this list", "/", ""),
-        *LADDER_VERBS,
-    )
+    spec = declared.FLEET
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -155,7 +132,7 @@ class FleetPage(Page):
 
     def why_not(self, action_id: str) -> str:
         row = self.view.current()
-        if action_id in _ON_A_ROW or action_id == "fleet.ladder" or action_id in _LADDER:
+        if action_id in _ON_A_ROW or action_id == "fleet.ladder" or action_id in declared.FLEET_RUNGS:
             rows = self.view.picked_rows()
             if row is None:
                 return "No agent is selected."

@@ -34,12 +34,12 @@ from console.panic.marks import draw_mark
 
 COLUMNS = (
     Column("agent", "Agent", share=4, least=150),
-    Column("state", "State", 104),
+    Column("state", "State", 112),
     Column("depth", "Depth", 50, hide_below=700, least=50),
     Column("network", "Network", 104, least=72),
     Column("budget", "Budget", 168, least=168),
     Column("burn", "Burn 5 min", 82, hide_below=860),
-    Column("runtime", "Runtime", 76, hide_below=780),
+    Column("runtime", "Runtime", 88, hide_below=800),
     Column("action", "Last action", share=3),
 )
 INDENT = 18

@@ -8,11 +8,12 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from console.api.ladder import ScopeBody
 from console.gui.kit.layout import STRETCH, column, fill, row
+from console.gui.pages.declared import ACTIONS, Action
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.cards import Rungs
 from console.gui.pages.kill_switch.chooser import ScopeDialog
 from console.gui.pages.kill_switch.rung import RungDialog
-from console.gui.pages.kill_switch.rung_words import ACTIONS, Action, refusals, scope_rows, scope_words
+from console.gui.pages.kill_switch.rung_words import refusals, scope_rows, scope_words
 from console.gui.theme import fonts
 from console.gui.widgets.buttons import Button, Pills
 from console.gui.widgets.facts import Card

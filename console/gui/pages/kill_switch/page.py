@@ -10,19 +10,19 @@ from console.api import endpoints as ep
 from console.api.armed import PathView
 from console.api.secrets import RotationView
 from console.domain.words import listed
-from console.gui.actions import ActionSpec
 from console.gui.kit.layout import STRETCH, column, fill, row, scrolled
 from console.gui.kit.table import listing
 from console.gui.models.operators import person
 from console.gui.models.switch import Switch
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages import declared
+from console.gui.pages.declared import ACTIONS
+from console.gui.pages.interface import Badge, Desk, Page
 from console.gui.pages.kill_switch.cards import PathCard, PressTable, SwitchHead
 from console.gui.pages.kill_switch.ladder import Ladder, titled
 from console.gui.pages.kill_switch.lists import HOSTS, RECEIPTS, confirmed_after, hosts_note
 from console.gui.pages.kill_switch.passphrase import PassphraseDialog
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.kill_switch.rotation import RotationDialog, card_fact
-from console.gui.pages.kill_switch.rung_words import ACTIONS
 from console.gui.pages.kill_switch.words import result_words
 from console.gui.theme import fonts
 from console.gui.theme.tokens import NARROW, ROW
@@ -45,19 +45,7 @@ _PASSPHRASE = {
 class KillSwitchPage(Page):
     """Shows and asks; the kill itself has only the panic plate."""
 
-    spec = PageSpec("kill-switch", "Kill switch", "kill", "Emergency", help="explanation/armed-light.md")
-    verbs = (
-        ActionSpec("switch.freeze", "Freeze over the chosen scope…", "F", "freeze…"),
-        ActionSpec("switch.thaw", "Resume what an operator froze in the chosen scope…", "W", "resume…"),
-        ActionSpec("switch.isolate", "Isolate over the chosen scope…", "I", "isolate…"),
-        ActionSpec("switch.reconnect", "Reconnect what is isolated in the chosen scope…", "C"),
-        ActionSpec("switch.kill", "Kill the chosen scope; new agents can still start…", "K", "kill…"),
-        ActionSpec("switch.receipt", "Open the selected receipt", "", "receipt", cap="Enter"),
-        ActionSpec("switch.rearm", "Rearm…", "R", "rearm…"),
-        ActionSpec("switch.passphrase", "Set the passphrase for rearm…", "O", "passphrase…"),
-        ActionSpec("switch.rotation", "Secrets and their rotation…", "S", "secrets…"),
-        ActionSpec("switch.panic", "Unlock Panic", "", "panic", cap="Ctrl Shift ⌫"),
-    )
+    spec = declared.KILL_SWITCH
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)

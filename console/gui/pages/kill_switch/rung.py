@@ -11,11 +11,10 @@ from console.domain.errors import ConsoleError, ExitCode, NotFound, TimedOut, Us
 from console.domain.headline import headline_of
 from console.domain.kill import Receipt
 from console.domain.verdict import verdict
+from console.gui.pages.declared import VERBS, Action
 from console.gui.pages.interface import Desk
 from console.gui.pages.kill_switch.rung_words import (
     MEANS,
-    VERBS,
-    Action,
     button_words,
     count_lines,
     daemon_lines,

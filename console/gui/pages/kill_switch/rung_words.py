@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, get_args
+from typing import Literal
 
 from console.api.agents.adopt import CandidatesView
 from console.api.ladder import LadderAgent, LadderPreview, ScopeBody
 from console.api.messages import ActView
 from console.domain.ladder import count_age
 from console.gui.models.fleet import Fleet, Row
+from console.gui.pages.declared import ACTIONS, VERBS, Reach
 from console.gui.widgets.facts import Fact
 from console.gui.widgets.safe_text import safe_text
 from console.gui.widgets.words import plural
@@ -17,10 +18,6 @@ from console.gui.widgets.words import plural
 DAEMONS = 5
 """Daemons, and sessions of each, that the question names."""
 
-Reach = Literal["agent", "tree", "session", "host"]
-Action = Literal["freeze", "isolate", "kill", "thaw", "reconnect"]
-ACTIONS: tuple[Action, ...] = get_args(Action)
-VERBS: dict[str, str] = {"freeze": "Freeze", "thaw": "Resume", "isolate": "Isolate", "reconnect": "Reconnect", "kill": "Kill"}
 DONE = {"freeze": "frozen", "thaw": "resumed", "isolate": "cut off the network", "reconnect": "reconnected", "kill": "killed"}
 MEANS = {
     "freeze": "Nothing of it runs and nothing is lost, until it is resumed.",

@@ -146,7 +146,7 @@ COLUMNS: tuple[Cell[Line], ...] = (
     Cell(
         "agent",
         "Agent",
-        share=3,
+        112,
         words=_agent_words,
         text=lambda line: line.view.agent_name or line.view.agent_id or "unknown",
         weight=fonts.MEDIUM,

@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QWidget
 
 from console.api.messages import AllowlistView, Delta, EgressView
 from console.domain.message import Malformed
-from console.gui.actions import ActionSpec
 from console.gui.kit.layout import column
-from console.gui.pages.interface import Badge, Desk, Page, PageSpec
+from console.gui.pages import declared
+from console.gui.pages.interface import Badge, Desk, Page
 from console.gui.pages.network.drawer import WIDTH, Drawer
 from console.gui.pages.network.editor import Editor
 from console.gui.pages.network.header import Blocked, NetworkHeader, head_facts
@@ -34,25 +34,7 @@ _OF_AN_ENTRY = ("network.new", "network.edit", "network.allow", "network.remove"
 class NetworkPage(Page):
     """See, add, edit and remove entries; test a URL; watch what agents ask for."""
 
-    spec = PageSpec("network", "Network", "network", "Operate", help="how-to/operator.md#Allow a host")
-    verbs = (
-        ActionSpec("network.move", "Move in the list", "", "move", cap="↑ ↓"),
-        ActionSpec("network.edit", "Edit the selected entry", "", "edit", cap="Enter"),
-        ActionSpec("network.new", "New allowlist entry…", "N", "new entry"),
-        ActionSpec("network.allow", "Allow the selected blocked request…", "A", "allow this…"),
-        ActionSpec("network.save", "Save the draft, validated by Envoy", "Ctrl+S", "save"),
-        ActionSpec("network.remove", "Remove the selected entry…", "Del"),
-        ActionSpec("network.discard", "Discard the draft, close the drawer", "", "", cap="Esc"),
-        ActionSpec("network.test", "Test a URL", "T", "test a URL"),
-        ActionSpec("network.filter", "Filter this list", "/", ""),
-        ActionSpec("network.sandboxes", "Show the sandboxes or the allowlist", "S", "sandboxes"),
-        ActionSpec("network.stricter", "Switch the selected sandbox to a stricter mode…", "R"),
-        ActionSpec("network.data", "Register private data in the selected sandbox's session…", "D"),
-        ActionSpec("network.history", "Show the versions of the allowlist", "H", "history"),
-        ActionSpec("network.back", "Go back to the selected version…"),
-        ActionSpec("network.config", "Show Envoy's configuration or the allowlist", "V", ""),
-        ActionSpec("network.follow", "Follow the newest request", "L", ""),
-    )
+    spec = declared.NETWORK
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -127,6 +109,8 @@ class NetworkPage(Page):
     def resync(self) -> None:
         self.reader.forget_egress()
         self._catch_up()
+        if self.tabs.name() == "history":
+            self.tabs.history.read()
 
     def keys(self) -> tuple[tuple[str, str], ...]:
         return SANDBOX_KEYS if self.tabs.name() == "sandboxes" else super().keys()

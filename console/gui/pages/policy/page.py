@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QWidget
 from console.api import endpoints as ep
 from console.api.policy.page import JudgedRow, LintFinding, MarkRow, SequenceRow, ToolRow
 from console.api.policy.rules import ChangedCall, ExactRemoveBody, ExactRule, PolicyView, RuleRow
-from console.gui.actions import ActionSpec
 from console.gui.kit.asking import ReasonDialog
 from console.gui.kit.layout import column
 from console.gui.link.pending import Pending
-from console.gui.pages.interface import Badge, Desk, PageSpec
+from console.gui.pages import declared
+from console.gui.pages.interface import Badge, Desk
 from console.gui.pages.list_page import ListPage
 from console.gui.pages.policy import findings, rules, sequences, tools
 from console.gui.pages.policy.header import PolicyHeader, head_facts
@@ -47,22 +47,7 @@ class RemoveDialog(ReasonDialog):
 class PolicyPage(ListPage):
     """Reads everything; a change goes the reviewed way of the supervisor, with a reason."""
 
-    spec = PageSpec("policy", "Policy", "shield", "Operate", help="reference/policy.md")
-    verbs = (
-        ActionSpec("policy.move", "Move in the list", "", "move", cap="↑ ↓"),
-        ActionSpec("policy.detail", "Show or hide the detail pane", "", "detail", cap="Enter"),
-        ActionSpec("policy.rules", "The rules in force", "R", "rules"),
-        ActionSpec("policy.profiles", "Compare and choose profiles", "P", "profiles"),
-        ActionSpec("policy.lint", "What the lint found", "L", "lint"),
-        ActionSpec("policy.explain", "Explain a call: each part, rule and step", "E", "explain"),
-        ActionSpec("policy.matrix", "Tools, actions and scopes", "M", "matrix"),
-        ActionSpec("policy.sequences", "Forbidden sequences and the steps that stand", "S", "sequences"),
-        ActionSpec("policy.backtest", "Change rules: tried on recorded calls first", "B", "backtest"),
-        ActionSpec("policy.save", "Put what was tried in force…", "Ctrl+S"),
-        ActionSpec("policy.remove", "Remove a rule that was made of an approval…", "X", ""),
-        ActionSpec("policy.agent", "Show the agent in the fleet", "J", ""),
-        ActionSpec("policy.filter", "Filter this list", "/", ""),
-    )
+    spec = declared.POLICY
 
     pane: PolicyPane
 

@@ -65,7 +65,7 @@ def count_facts(found: p.ProfileCount | None) -> list[Fact]:
         return [Fact("Calls of the last week", "none", "ring")]
 
     def part(number: int) -> str:
-        return f"{count(number)}, {100 * number / total:.0f} %"
+        return f"{count(number)}, {100 * number / total:.0f}%"
 
     return [
         Fact("Would allow", part(found.allowed), "check"),

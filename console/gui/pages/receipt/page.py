@@ -13,13 +13,13 @@ from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.persistence import PersistenceReport, PersistenceView
 from console.domain.kill import Outcome, Receipt, receipt_from_json
-from console.gui.actions import ActionSpec
 from console.gui.kit.layout import STRETCH, bar, column, row
 from console.gui.kit.table import listing
 from console.gui.models.fleet import Fleet
 from console.gui.models.seen import still_running
 from console.gui.models.switch import in_order
-from console.gui.pages.interface import Desk, Page, PageSpec
+from console.gui.pages import declared
+from console.gui.pages.interface import Desk, Page
 from console.gui.pages.kill_switch.rearm import RearmDialog
 from console.gui.pages.receipt.amended import is_late
 from console.gui.pages.receipt.findings import COLUMNS as FOUND
@@ -120,16 +120,7 @@ class ReceiptReader(QObject):
 class ReceiptPage(Page):
     """``on_show(kill_id)``; without one, the kill that is latched or the last one."""
 
-    spec = PageSpec("receipt", "Receipt", "kill", "", under="kill-switch", help="how-to/responder.md#Read the receipt")
-    verbs = (
-        ActionSpec("receipt.move", "Move in the targets", "", "move", cap="↑ ↓"),
-        ActionSpec("receipt.side", "Show or hide the side pane", "", "details", cap="Enter"),
-        ActionSpec("receipt.back-list", "What could bring an agent back", "B", "could come back"),
-        ActionSpec("receipt.suspects", "Kill suspects of this kill…", "S", "suspects…"),
-        ActionSpec("receipt.copy", "Copy the receipt as JSON", "C", "copy JSON"),
-        ActionSpec("receipt.rearm", "Rearm…", "R", "rearm…"),
-        ActionSpec("receipt.back", "Back to the kill switch", "Backspace", "kill switch"),
-    )
+    spec = declared.RECEIPT
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)
@@ -149,6 +140,7 @@ class ReceiptPage(Page):
         self.places = self.place_view.row_model
         self.no_places = empty_note(self.place_view, "")
         self.view = listing("Targets", COLUMNS, lambda row: str(row.key), self, ManyRowView)
+        self.no_targets = empty_note(self.view, "")
         self.model = self.view.row_model
         self.side = ReceiptSide(self)
         self._shown = Text("", 12, fonts.REGULAR, "text2", right=True)
@@ -295,6 +287,8 @@ class ReceiptPage(Page):
         rows = [TargetRow(t, _name(self.desk.fleet, t.agent_id)) for t in targets if t.outcome in wanted]
         if rows != self.view.order.given:
             self.view.show_rows(rows)
+        self.no_targets.setText("No targets of this kind." if targets else "This kill met no agents: none was running in its scope.")
+        self.no_targets.setVisible(self.receipt is not None and self.receipt.complete and not rows)
         if self.pills.chosen() != "back":
             self._shown.setText(f"{len(rows):,} of {plural(len(targets), 'target')}")
 

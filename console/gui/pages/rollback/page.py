@@ -12,10 +12,10 @@ from console.api import endpoints as ep
 from console.api.messages import Delta
 from console.api.records import RollbackDetailView, RollbackPage, RollbackRow
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec
 from console.gui.kit.head import PageHead, paint_count
 from console.gui.kit.layout import bar, column
-from console.gui.pages.interface import Desk, Page, PageSpec
+from console.gui.pages import declared
+from console.gui.pages.interface import Desk, Page
 from console.gui.pages.rollback.detail import DetailPane
 from console.gui.pages.rollback.plan import Plan
 from console.gui.pages.rollback.rows import COLUMNS, SORTS, Group, Item, Line, arrange, cell_words, painter_of
@@ -180,16 +180,7 @@ class Records(Ground):
 class RollbackRecordsPage(Page):
     """See what agents changed, compare, put back."""
 
-    spec = PageSpec("rollback", "Rollback", "rollback", "Investigate", help="how-to/auditor.md#Files that agents changed")
-    verbs = (
-        ActionSpec("rollback.move", "Move in the list", "", "record", cap="↑ ↓"),
-        ActionSpec("rollback.fold", "Fold and unfold an agent", "", "", cap="← →"),
-        ActionSpec("rollback.select", "Select this record for a restore", "", "select", cap="Space"),
-        ActionSpec("rollback.restore", "Restore… what is selected", "R", "restore…"),
-        ActionSpec("rollback.audit", "Open its record in the audit", "O", "open record in audit"),
-        ActionSpec("rollback.detail", "Show or hide the detail", "", "", cap="Enter"),
-        ActionSpec("rollback.filter", "Filter the records", "/", ""),
-    )
+    spec = declared.ROLLBACK
 
     def __init__(self, desk: Desk, parent: QWidget | None = None) -> None:
         super().__init__(desk, parent)

@@ -8,10 +8,10 @@ from PySide6.QtWidgets import QWidget
 from console.api import endpoints as ep
 from console.api.settings import SettingRow, SettingsView
 from console.domain.errors import ConsoleError
-from console.gui.actions import ActionSpec
 from console.gui.kit.layout import STRETCH, Part, bar, column, scrolled
 from console.gui.kit.pane import Offer, Pane
-from console.gui.pages.interface import Badge, Desk, PageSpec
+from console.gui.pages import declared
+from console.gui.pages.interface import Badge, Desk
 from console.gui.pages.list_page import ListPage
 from console.gui.pages.settings.change import ChangeDialog
 from console.gui.pages.settings.rows import COLUMNS, LAYERS, Item, Line, arrange, cell_words, paint, shown
@@ -70,14 +70,7 @@ class SettingPane(Pane):
 class SettingsPage(ListPage):
     """Shows every setting; changes one of this account at a time, with a reason."""
 
-    spec = PageSpec("settings", "Settings", "settings", "Set up", help="how-to/settings.md")
-    verbs = (
-        ActionSpec("settings.move", "Move in the list", "", "setting", cap="↑ ↓"),
-        ActionSpec("settings.change", "Change the setting…", "E", "change…"),
-        ActionSpec("settings.reset", "Reset the setting…", "R", "reset…"),
-        ActionSpec("settings.filter", "Filter the settings", "/", "filter"),
-        ActionSpec("settings.detail", "Show or hide the detail pane", "", "", cap="Enter"),
-    )
+    spec = declared.SETTINGS
 
     pane: SettingPane
 
