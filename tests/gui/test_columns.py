@@ -195,7 +195,7 @@ def test_columns_are_there_at_the_next_start(make_house: Make, open_window: Open
     again = second.page
     assert isinstance(again, FleetPage) and again.view.titles.remembered() == asked
     second.resize(1440, 900)
-    qtbot.waitUntil(lambda: again.view.isColumnHidden(2) and again.view.columnWidth(1) == 144)
+    qtbot.waitUntil(lambda: again.view.isColumnHidden(2) and again.view.columnWidth(1) == 152)
     broken = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
     broken.setValue("pages/fleet.Agents", '{"widths": 3, "order": "a"}')
     broken.sync()

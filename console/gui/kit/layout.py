@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TypeVar
 
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFocusEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QScrollArea, QVBoxLayout, QWidget
 
-from console.gui.theme.tokens import FILTER_BAR
+from console.gui.theme.tokens import FILTER_BAR, ink
 
 L = TypeVar("L", bound=QBoxLayout)
 Placed = QWidget | QLayout
@@ -45,12 +46,40 @@ def fill_bar(widget: QWidget, *parts: Part, spacing: int = 10) -> None:
     row(*parts, margins=(16, 0, 16, 0), spacing=spacing, on=widget)
 
 
+class ScrollArea(QScrollArea):
+    """Tab leads to it while there is more than it shows, and then the arrows scroll. A click takes the focus from no list."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("The arrows scroll this part")
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.verticalScrollBar().rangeChanged.connect(self._can_scroll)
+
+    def _can_scroll(self, least: int, most: int) -> None:
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus if most > least else Qt.FocusPolicy.NoFocus)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self.hasFocus():
+            painter = QPainter(self.viewport())
+            painter.setPen(QPen(QColor(ink().accent), 2))
+            painter.drawRect(self.viewport().rect().adjusted(1, 1, -1, -1))
+            painter.end()
+
+
 def scrolled(parent: QWidget, *parts: Part, margins: Margins = NONE, spacing: int = 0, fills: bool = False) -> QScrollArea:
-    """A column that scrolls up and down, and never takes the focus; ``fills``: its parts take the whole height."""
-    area = QScrollArea(parent)
-    area.setWidgetResizable(True)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    """A column that scrolls up and down; ``fills``: its parts take the whole height."""
+    area = ScrollArea(parent)
     inner = QWidget(area)
     column(*parts, *(() if fills else (STRETCH,)), margins=margins, spacing=spacing, on=inner)
     area.setWidget(inner)

@@ -115,15 +115,27 @@ class Button(QAbstractButton):
         painter.end()
 
 
-class Pill(QAbstractButton):
-    """One of a row of filters, 28 high."""
+class OneOf(QAbstractButton):
+    """One of several, of which one is on: Tab leads to that one, and from there the arrows go on. ``alone``: it is on or off by itself."""
 
-    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, alone: bool = False) -> None:
         super().__init__(parent)
         self.setCheckable(True)
-        self.setAutoExclusive(True)
+        self.setAutoExclusive(not alone)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if alone else Qt.FocusPolicy.ClickFocus)
+        if not alone:
+            self.toggled.connect(self._stop_here)
+
+    def _stop_here(self, on: bool) -> None:  # Qt does it only when a key moves the focus, not when a page chooses
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if on else Qt.FocusPolicy.ClickFocus)
+
+
+class Pill(OneOf):
+    """One of a row of filters, 28 high."""
+
+    def __init__(self, text: str, parent: QWidget | None = None, *, alone: bool = False) -> None:
+        super().__init__(parent, alone=alone)
         self.setFixedHeight(28)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.setText(text)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from console.gui.kit.layout import STRETCH, column
 from console.gui.pages.declared import PageSpec
@@ -12,6 +12,7 @@ from console.gui.pages.interface import Badge
 from console.gui.theme import fonts
 from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import NAV, NAV_RAIL, ink
+from console.gui.widgets.buttons import OneOf
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
 from console.panic.marks import draw_mark
@@ -21,7 +22,7 @@ RAIL_SHAPES = {"warn": "triangle", "danger": "diamond"}
 """Told apart by shape, not by colour alone."""
 
 
-class NavItem(QAbstractButton):
+class NavItem(OneOf):
     """One page."""
 
     def __init__(self, spec: PageSpec, parent: QWidget | None = None) -> None:
@@ -29,8 +30,6 @@ class NavItem(QAbstractButton):
         self.spec = spec
         self.rail = False
         self._badge: Badge | None = None
-        self.setCheckable(True)
-        self.setAutoExclusive(True)
         self.setFixedHeight(34)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(spec.title)

@@ -96,7 +96,6 @@ class FoundStep(Step):
         self.paragraph("Agents of these programs appear in the fleet by themselves. Nothing has been changed in any of them.")
         self._rows = column(STRETCH, margins=(0, 0, 6, 0), spacing=-1)
         area = scrolled(self, self._rows, fills=True)
-        area.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         fill(self.column, (area, 1), self.said)
         self._told = FirstRunView()
         self._shown: list[ProgramRow] = []

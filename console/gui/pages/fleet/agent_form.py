@@ -62,8 +62,7 @@ class AgentForm(QWidget):
         self.limits = self._line("Other limits", "tokens=100000 tool_calls=50", 200, mono=True)
         self.project = self._line("Project", "charged too; optional", 200)
         self.scopes = {scope.value: self._scope(scope.value) for scope in Scope}
-        self.dry_run = Pill("start it in dry-run", self)
-        self.dry_run.setAutoExclusive(False)
+        self.dry_run = Pill("start it in dry-run", self, alone=True)
         self.dry_run.setToolTip(tooltip("Its calls are checked and planned, not executed, until an operator takes it out of dry-run."))
         self.dry_run.toggled.connect(lambda _on: self._edited())
         self._build()
@@ -90,8 +89,7 @@ class AgentForm(QWidget):
         return box
 
     def _scope(self, name: str) -> Pill:
-        pill = Pill(name.replace("_", " ").lower(), self)
-        pill.setAutoExclusive(False)
+        pill = Pill(name.replace("_", " ").lower(), self, alone=True)
         pill.setToolTip(tooltip("Grant only the marked kinds of effects; none marked: as the settings say."))
         pill.toggled.connect(lambda _on: self._edited())
         return pill

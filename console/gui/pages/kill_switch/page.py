@@ -70,7 +70,6 @@ class KillSwitchPage(Page):
         top = row((self.head, 1), self.rearm, spacing=-1)
         self._scroll = scrolled(self, top, self._paths, self._mode, self._middle, margins=(16, 14, 16, 12), spacing=12)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
-        self._scroll.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._scroll.setAccessibleName("The whole page: the arrows scroll it")
         column(self._scroll, on=self)
         self._parts = [self._press_card(), self.ladder, self._list_card("Last receipts", self.receipt_view), self._hosts_card()]

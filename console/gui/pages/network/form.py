@@ -79,14 +79,6 @@ def written(view: AllowlistEntryView) -> Written:
     )
 
 
-class MethodPill(Pill):
-    """One of several that may be on together."""
-
-    def __init__(self, text: str, parent: QWidget) -> None:
-        super().__init__(text, parent)
-        self.setAutoExclusive(False)
-
-
 class EntryForm(QWidget):
     """``changed`` with every edit. ``now`` is exactly what stands there."""
 
@@ -98,7 +90,7 @@ class EntryForm(QWidget):
         """Methods of the entry that have no button here; they stay."""
         self.host = self._line("Host", mono=True, longest=260)
         self.port = self._line("Port", mono=True, longest=6)
-        self.methods = {name: MethodPill(name, self) for name in METHODS}
+        self.methods = {name: Pill(name, self, alone=True) for name in METHODS}
         self.paths = QPlainTextEdit(self)
         self.paths.setFont(fonts.mono(12))
         self.paths.setFixedHeight(56)

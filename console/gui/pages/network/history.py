@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt, Signal
+from PySide6.QtCore import QRectF, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
@@ -100,7 +100,6 @@ class HistoryView(QWidget):
         self.view.chosen.connect(lambda _row: self._show())
         pane = QWidget(self)
         lines = scrolled(pane, self.diff, spacing=-1)
-        lines.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         column(self.title, self.why, (lines, 1), self.back, margins=(16, 12, 16, 10), spacing=-1, on=pane)
         row((self.view, 3), (pane, 2), on=self)
 
