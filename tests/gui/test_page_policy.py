@@ -378,7 +378,7 @@ def test_profiles_stand_side_by_side_and_one_is_chosen_with_a_reason(house: Fake
     qtbot.waitUntil(lambda: tab.tried is not None and tab.view is not None)
     strict, coding, observe = tab.cards
     assert "Judges Claude Code, Codex" in coding.judges.text() and "no agents" in strict.judges.text()
-    assert "Would ask 79, 6 %" in coding.counts.accessibleName()
+    assert "Would ask 79, 6%" in coding.counts.accessibleName()
     assert [row.argument for row in tab.calls.row_model.rows] == ["git push origin main", "npm install left-pad", "make test"]
     assert "26 calls of 1,402 left out" in tab.left_out.text() and tab.left_out.isVisible()
     tab.kind.setFocus()

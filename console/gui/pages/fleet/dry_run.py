@@ -21,7 +21,6 @@ from console.gui.widgets.words import clock, plural
 
 REASON_MAX = 500
 _MARKS = {"warn": " (!)", "danger": " (!!)"}
-_NOT_SELF = "below "
 
 
 def plan_text(plan: PlanView) -> str:
