@@ -1,8 +1,8 @@
 """Rewrite a text in which the shell would do more than run simple commands into simple commands that stand for it.
 
-It reads here-documents without substitution, variables with plain values, loops over named words, conditions, groups, ``[ … ]`` and the
-activation of a virtual environment. Every command of the text is in the result, whichever would run. What is not certain is not rewritten.
-The result is judged in place of the text, and never executed.
+It reads here-documents without substitution, variables and arrays with plain values, loops over named words, conditions, groups,
+``[ … ]`` and the activation of a virtual environment. Every command of the text is in the result, whichever would run. What is not
+certain is not rewritten. The result is judged in place of the text, and never executed.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from console.policy.shell.tokens import (
     cut_tokens,
     is_end,
     may_show,
+    without_arrays,
 )
 
 _ITEMS_MAX = 20
@@ -40,7 +41,7 @@ _NODES = frozenset({
     "variable_name", "variable_assignment", "declaration_command", "test_command", "negated_command", "simple_expansion",
     "special_variable_name", "expansion", "brace_expression", "command_substitution", "unary_expression", "binary_expression",
     "test_operator", "process_substitution", "herestring_redirect", "heredoc_redirect", "heredoc_start", "heredoc_body", "heredoc_content",
-    "heredoc_end", "case_statement", "case_item", "extglob_pattern",
+    "heredoc_end", "case_statement", "case_item", "extglob_pattern", "array",
 })  # fmt: skip
 """What the second reader may find (tree-sitter-bash, node types) beside what simple commands are made of."""
 _VALUE = r"(?:'[^']*'|\"[^\"$`\\]*\"|[^\s'\"$`\\;|&<>()])*"
@@ -122,6 +123,7 @@ def plainer(text: str, top: str = "") -> Plain | None:
     given = text if is_moved or not _PLAIN.match(top) else text.replace(_TOP, top)
     substituted, counted = Substituted(cut_tokens), computed(_NUMBER.sub("1", given), _UNKNOWN)
     tokens = substituted.tokens(counted[0]) if counted is not None and is_built_of(counted[0], _NODES) else None
+    tokens = without_arrays(tokens) if tokens is not None else None
     if tokens is None or counted is None or not are_numbers(counted[1], tokens, _UNKNOWN):
         return None
     numbers = counted[1] | {name for name in substituted.counted if are_numbers((name,), tokens, _UNKNOWN)}

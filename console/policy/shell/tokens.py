@@ -1,4 +1,4 @@
-"""Cut a text of the shell into words, redirects and operators, without here-documents, comments and the words of ``case``.
+"""Cut a text of the shell into words, redirects and operators, without here-documents, comments, arrays and the words of ``case``.
 
 What is not certain is not cut.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 TOKENS_MAX = 4000
 _TOKEN = re.compile(
@@ -21,6 +22,20 @@ _TOKEN = re.compile(
 )
 _ANSI = re.compile(r"(?P<ansi>\$'(?:[^'\\]|\\[tn\\])*')|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _BRACES = re.compile(r"((?![A-Za-z_]\w*=)[\w./@%+:=-]*)\{([\w./@%+:=-]+(?:,[\w./@%+:=-]+)+)\}([\w./@%+:=*-]*)")
+_ARRAY = re.compile(
+    r"([a-z]|arr|array|list|items|names|words|files|dirs|folders|pkgs|packages|tests|urls|targets|services|versions|repos|branches|ids|tags"
+    r"|colors|values|ports|pages|models|tasks|steps|roots|langs)=",
+    re.IGNORECASE,
+)
+"""What an array may be called that is no variable of a shell or of a program (zshparam(1) and zshmodules(1) have many)."""
+_ITEM = re.compile(r"[\w./@%+:,-][\w./@%+=:,-]*")
+_CHANGES = frozenset({
+    "source", "eval", "read", "mapfile", "readarray", "declare", "typeset", "local", "unset", "set", "let", "getopts", "export", "readonly",
+    "select", "coproc", "wait", "alias", "exec",
+})  # fmt: skip
+"""Builtins that may set or unset a variable which they name in a way that is not seen."""
+_FORMAT = re.compile(r"'[^'-]|\"[^\"$\\-]|[%\w]")
+"""The beginning of a format of printf, which is no option."""
 OPENS, CLOSES = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{", "(", "!"}), frozenset({"fi", "done", "}", ")"})
 CHOSEN = re.compile(r"(?:[\w.*?\[\]/@%+:=,!^-]|'[^']*'|\"[^\"$`\\]*\"|\\[^\n])+")
 """A pattern of ``case``, which is only compared (bash(1), Compound Commands)."""
@@ -133,6 +148,47 @@ def _choice(tokens: list[str], at: int) -> tuple[list[str], int] | None:
     while made and is_end(made[0]):
         made.pop(0)
     return made or ["true"], at + (tokens[at : at + 1] == [";;"])
+
+
+def without_arrays(tokens: list[str]) -> list[str] | None:
+    """The same with the words of each array in place of ``"${name[@]}"`` (bash(1), Arrays); None: that is not certain.
+
+    The text begins with the arrays, and nothing in it names them otherwise.
+    """
+    arrays = dict[str, list[str]]()
+    while tokens[1:2] == ["("] and (name := _ARRAY.fullmatch(tokens[0])) and ")" in tokens:
+        end = tokens.index(")")
+        items = [bare(token) for token in tokens[2:end] if token != "\n"]
+        if (
+            not items
+            or name[1] in arrays
+            or tokens[end + 1 : end + 2] not in ([";"], ["\n"], ["&&"])
+            or not all(map(_ITEM.fullmatch, items))
+        ):
+            return None
+        arrays[name[1]] = items
+        tokens = tokens[end + 2 :]
+        while tokens[:1] == ["\n"]:
+            tokens = tokens[1:]
+    if any(token.endswith("=") and behind == "(" for token, behind in pairwise(tokens)):
+        return None  # an array that is set elsewhere
+    return _with_items(tokens, arrays) if arrays else tokens
+
+
+def _with_items(tokens: list[str], arrays: dict[str, list[str]]) -> list[str] | None:
+    begun, made = begun_at(tokens), list[str]()
+    for at, token in enumerate(tokens):
+        word, before = bare(token), "".join(tokens[at - 1 : at])
+        whole = re.fullmatch(r'"\$\{(\w+)\[@\]\}"', token)
+        is_first = begun[at] or "=" in before or before in ("command", "builtin")
+        is_changed = word in _CHANGES or (is_first and (word == "." or "$" in word)) or (before == "printf" and not _FORMAT.match(token))
+        if whole is not None and whole[1] in arrays and not is_first and not re.search(r"[<>]&?\Z|[<>]\|\Z", before):
+            made += arrays[whole[1]]
+        elif is_changed or any(re.search(rf"(?<!\w){name}(?!\w)", word) for name in arrays):
+            return None
+        else:
+            made.append(token)
+    return made
 
 
 def _decoded(piece: re.Match[str]) -> str:
