@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from console.api.agents.agent_types import SourcesFileView
-from console.api.messages import AgentDetailView, HardeningView
+from console.api.messages import AgentDetailView, AgentView, HardeningView
 from console.gui.pages.fleet.held import measure_head, measure_lines, type_lines, variable_head, variable_lines
 from console.gui.pages.fleet.page import FleetPage
 from console.gui.pages.kill_switch.lists import hosts_note
@@ -50,6 +50,17 @@ def test_the_pane_tells_how_an_agent_is_held(make_house: House, open_window: Ope
     qtbot.waitUntil(lambda: "Not enforced: languages" in texts(card.narrows))
     page.view.choose("linux-x64")
     assert "13 of 15" not in texts(card.measures) and card.measures.more.text() != "Show less"
+
+
+def test_the_pane_tells_that_its_rules_alone_bound_an_agent(make_house: House, open_window: Opener, qtbot: QtBot) -> None:
+    house = make_house("mockup")
+    window = open_window("fleet")
+    page = window.page
+    assert isinstance(page, FleetPage)
+    note = {"profile": "coding", "profile_note": "rules only, not contained"}
+    house.on_loop(lambda: house.supervisor.upsert(AgentView(id="a-new", name="newest", session="c", state="running", **note)))
+    qtbot.waitUntil(lambda: page.view.choose("a-new"))
+    qtbot.waitUntil(lambda: "Its rules (coding): rules only, not contained." in texts(page.pane))
 
 
 def test_what_was_not_read_is_never_read_as_held() -> None:

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from console.api.messages import AgentView
 from console.gui.models.row import Row
-from console.gui.pages.fleet.rows import row_sign
+from console.gui.pages.fleet.rows import beside_name, cell_words, row_sign
 from console.gui.theme import fonts
 from console.gui.theme.tokens import DARK, ROW
 from console.gui.widgets.canvas import ROWS_KEPT, Brush, Canvas, Look, Pictures
@@ -42,6 +42,7 @@ def test_when_the_selected_row_leaves_nobody_takes_its_place(qtbot: QtBot) -> No
         ({"control_level": "observed"}, {"control_level": "observed", "seen_status": "unverified"}),
         ({"control_level": "observed", "seen_status": "unverified"}, {"control_level": "adopted", "seen_status": "unverified"}),
         ({}, {"state": "waiting"}),
+        ({"ended_at": None}, {"ended_at": None, "profile_note": "rules only, not contained"}),
         ({"network_mode": "NONE"}, {"network_mode": "NONE", "network_enforced": True}),
     ],
 )
@@ -50,6 +51,14 @@ def test_a_row_whose_state_reads_otherwise_is_painted_again(before: dict[str, ob
     facts = {"id": "a", "name": "a", "state": "running", "started_at": 1.0, "ended_at": 2.0}
     old, new = (Row(AgentView.read({**facts, **more})) for more in (before, after))
     assert row_sign(old) != row_sign(new) and row_sign(old) == row_sign(Row(old.view))
+
+
+def test_a_row_says_that_its_rules_alone_bound_it_as_long_as_it_lives() -> None:
+    note = "rules only, not contained"
+    row = Row(AgentView(id="a", name="a", state="running", control_level="managed", profile="coding", profile_note=note))
+    assert beside_name(row) == note and cell_words(row, "agent").endswith(f", {note}")
+    over = Row(row.view.replaced(state="ended", ended_at=2.0))
+    assert beside_name(over) == "" and "rules" not in cell_words(over, "agent")
 
 
 @dataclass

@@ -41,6 +41,7 @@ def _known(agent: AgentView) -> list[str]:
     """What is not the same of every agent; each is said only where there is something to say."""
     found = {
         "best effort, because": agent.best_effort,
+        "rules": ", ".join(filter(None, (agent.profile, agent.profile_note))),
         "not linked to a parent:": agent.unlinked,
         "seen by": ", ".join(agent.seen_by),
         "it says of itself": agent.seen_status,

@@ -215,6 +215,7 @@ def _held_cells(agent: AgentView) -> tuple[Text, Text]:
 def _state_cell(agent: AgentView) -> Text:
     state = _STATE_WORDS.get(agent.state, agent.state.replace("_", " ")) + (f" ({', '.join(agent.causes)})" if agent.causes else "")
     state += ", dry-run" if agent.dry_run and agent.ended_at is None else ""
+    state += f", {agent.profile_note}" if agent.profile_note and agent.ended_at is None else ""
     if agent.state_reason:
         state += f": {with_limits(named_here(agent.state_reason))}"
     return out.words(state, _STATE_STYLES.get(agent.state, "dim"), 120)

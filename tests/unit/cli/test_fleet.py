@@ -90,6 +90,16 @@ def test_the_row_says_what_counts(watchfloor: Watchfloor, api: CannedApi) -> Non
         assert words in text
 
 
+def test_the_row_and_the_agent_say_that_its_rules_alone_bound_it(watchfloor: Watchfloor, api: CannedApi) -> None:
+    row = agent("a", state="running", profile="coding", profile_note="rules only, not contained")
+    api.say("GET /api/fleet", {"agents": [row, agent("b", state="running", profile="coding")]})
+    assert watchfloor("fleet").out.count("running, rules only, not contained") == 1
+    api.say("GET /api/agents/a", {"agent": row})
+    assert "rules coding, rules only, not contained" in watchfloor("agent", "show", "a").out
+    api.say("GET /api/fleet", {"agents": [row | {"state": "ended", "ended_at": 1.8e9}]})
+    assert "rules only" not in watchfloor("fleet").out
+
+
 def test_a_row_names_its_program_and_what_it_spends_in_an_hour(watchfloor: Watchfloor, api: CannedApi) -> None:
     rows = [
         agent("a", source="claude_code", burn_usd_per_h=7.5, cost_usd=2.0),

@@ -13,6 +13,7 @@ from console.gui.kit.pane import Offer, Pane, section
 from console.gui.models.fleet import Fleet, Row, view_mode
 from console.gui.models.modes import asked_mode, is_open, network_chip
 from console.gui.models.operators import person
+from console.gui.models.row import LIVE
 from console.gui.pages.budgets.reasons import plain_reason
 from console.gui.pages.fleet.adopt import why_not_adopt
 from console.gui.pages.fleet.dry_run import DryRunCard
@@ -191,7 +192,10 @@ def _doubts(view: AgentView) -> str:
         doubts.append(f"Stopping it is best effort, not confirmed: {view.best_effort}.")
     if is_open(view):
         doubts.append(f"{asked_mode(view)} was asked for, but nothing enforces it here.")
-    return " ".join([*doubts, view.network_note if doubts else ""]).strip()
+    doubts.append(view.network_note if doubts else "")
+    if view.profile_note and view.state in LIVE:
+        doubts.append(f"Its rules ({view.profile}): {view.profile_note}.")
+    return " ".join(filter(None, doubts))
 
 
 def _hosts(egress: list[EgressView]) -> list[Fact]:

@@ -62,7 +62,8 @@ def cell_words(row: Row, key: str) -> str:
     view = row.view
     match key:
         case "agent":
-            return f"{row.name} ({view.id}), {view.control_level}" + (f", child of {row.child_of}" if row.child_of else "")
+            more = (f"child of {row.child_of}" if row.child_of else "", rules_note(row))
+            return ", ".join(filter(None, (f"{row.name} ({view.id})", view.control_level, *more)))
         case "state":
             return f"{state_words(view)[0]}. {plain_reason(view.state_reason)}" if view.state_reason else state_words(view)[0]
         case "depth":
@@ -102,8 +103,8 @@ def row_sign(row: Row, mood: Mood = Mood()) -> Hashable:
     view = row.view
     return (
         row.name, row.indent, row.child_of, row.kids, row.is_open, row.is_live, row.action, view.state, state_words(view), view.depth,
-        network_chip(view), is_exposed(view), view.isolated, view.budget_share, has_limit(view), view.cost_usd, tuple(view.burn),
-        runtime(row), mood,
+        network_chip(view), is_exposed(view), rules_note(row), view.isolated, view.budget_share, has_limit(view), view.cost_usd,
+        tuple(view.burn), runtime(row), mood,
     )  # fmt: skip
 
 
@@ -161,13 +162,18 @@ def _paint_name(canvas: Canvas, row: Row, quiet: bool, alive: bool) -> None:
     if beside := beside_name(row):
         box.setLeft(box.left() + fonts.metrics(font).horizontalAdvance(row.name) + 8)
         if box.width() > _BESIDE_LEAST:
-            draw_text(painter, box, beside, fonts.ui(11), canvas.ink.text3)
+            draw_text(painter, box, beside, fonts.ui(11), canvas.ink.warn if rules_note(row) else canvas.ink.text3)
+
+
+def rules_note(row: Row) -> str:
+    """That its rules are all that bounds a living agent, or that they block nothing; amber."""
+    return row.view.profile_note if row.is_live else ""
 
 
 def beside_name(row: Row) -> str:
-    """What stands beside a name in grey: whose child it is where it does not stand below it, and that it was not started here."""
-    parts = [f"child of {row.child_of}"] if row.child_of else []
-    return " · ".join([*parts, *(["observed"] if row.view.control_level == "observed" else [])])
+    """What stands beside a name: whose child it is where it does not stand below it, that it was not started here, and its rules' note."""
+    child = f"child of {row.child_of}" if row.child_of else ""
+    return " · ".join(filter(None, (child, "observed" if row.view.control_level == "observed" else "", rules_note(row))))
 
 
 def _paint_state(canvas: Canvas, quiet: bool, words: tuple[str, str, str], stale: bool) -> None:
