@@ -100,7 +100,7 @@ class _Answers:
         if row.who == "program" and row.text.startswith("turn "):
             said = self.give()
             if said and f"turn ended: {said}".startswith(row.text):
-                return  # Claude Code tells its answer again, of which an entry may hold the beginning
+                return  # some programs repeat their answer, of which an entry may hold the beginning
         is_answer = row.kind == "message" and row.who == "assistant"
         if self._last is not None and (is_answer or row.kind == "tool_call"):
             _show_aside(self._last)
