@@ -57,8 +57,8 @@ def test_the_pane_tells_that_its_rules_alone_bound_an_agent(make_house: House, o
     window = open_window("fleet")
     page = window.page
     assert isinstance(page, FleetPage)
-    note = {"profile": "coding", "profile_note": "rules only, not contained"}
-    house.on_loop(lambda: house.supervisor.upsert(AgentView(id="a-new", name="newest", session="c", state="running", **note)))
+    new = AgentView(id="a-new", name="newest", session="c", state="running", profile="coding", profile_note="rules only, not contained")
+    house.on_loop(lambda: house.supervisor.upsert(new))
     qtbot.waitUntil(lambda: page.view.choose("a-new"))
     qtbot.waitUntil(lambda: "Its rules (coding): rules only, not contained." in texts(page.pane))
 

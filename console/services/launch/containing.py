@@ -57,9 +57,11 @@ def held(
         return Held(SandboxKind.NONE, asked.network_mode, f"no sandbox, because {why}")
     if asked.network_mode is not None:
         return Held(SandboxKind.BUBBLEWRAP, asked.network_mode)
-    why = _why_open(asked, options, proxy(), allowlist)
+    envoy = proxy()
+    why = _why_open(asked, options, envoy, allowlist)
     if why:
-        return Held(SandboxKind.BUBBLEWRAP, None, f"{SandboxKind.BUBBLEWRAP}, with the network FULL, because {why}: {NOT_CONTAINED}")
+        said = f"{SandboxKind.BUBBLEWRAP}, with the network FULL, because {why}: {NOT_CONTAINED}. {'' if envoy.ok else envoy.remedy}"
+        return Held(SandboxKind.BUBBLEWRAP, None, said.rstrip(" ."))
     return Held(SandboxKind.BUBBLEWRAP, NetworkMode.PROXIED)
 
 

@@ -31,7 +31,9 @@ def asked(program: str = "claude-code", **more: Any) -> LaunchRequest:
 
 def chosen(request: LaunchRequest, *, box: bool = True, proxy: bool = True, entries: tuple[AllowlistEntry, ...] = (), **given: Any) -> Held:
     sandbox: Any = SimpleNamespace(available=lambda: Availability(box, "" if box else "bwrap is not installed", "Install it."))
-    return held(request, merged(Options(), given), sandbox, lambda: Availability(proxy, "no Envoy"), lambda: Allowlist(1, entries))
+    return held(
+        request, merged(Options(), given), sandbox, lambda: Availability(proxy, "no Envoy", "Install it."), lambda: Allowlist(1, entries)
+    )
 
 
 def test_it_is_contained_where_this_host_can(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,6 +98,7 @@ def test_a_model_of_a_private_network_is_reached_by_an_entry_or_by_a_full_networ
 def test_without_envoy_its_network_is_full_and_that_is_said() -> None:
     given = chosen(asked(), proxy=False)
     assert (given.sandbox, given.mode) == (SandboxKind.BUBBLEWRAP, None) and "Envoy is not available (no Envoy)" in given.doubt
+    assert given.doubt.endswith("rules only, not contained. Install it"), "what to do comes last, as without bubblewrap"
 
 
 def test_its_own_way_leads_to_the_models_whose_keys_it_gets(monkeypatch: pytest.MonkeyPatch) -> None:
