@@ -52,6 +52,15 @@ def patient_link(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("console.gui.models.switch.BEHIND_S", 60.0)
 
 
+@pytest.fixture(autouse=True)
+def pages_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window makes approvals and budgets ahead, but not its dozen other pages: each test would pay for all of them.
+
+    That they are made ahead is proven in test_window.py.
+    """
+    monkeypatch.setattr("console.gui.window.pages.REST_MS", 3_600_000)
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     return find_places(str(tmp_path / "s"), create=True)

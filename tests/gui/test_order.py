@@ -186,15 +186,17 @@ def test_every_list_sorts_or_says_why_not(make_house: Make, open_window: Open) -
     assert {words for words in KEPT if not any(v.order.meaning for (_n, w), v in found.items() if w == words)} == set()
 
 
-def views(window: Window) -> dict[str, RowView]:
-    return {view.accessibleName(): view for page in window.pages.values() for view in page.findChildren(RowView)}
+def list_of(window: Window, page: str, name: str) -> RowView:
+    """The page's list of that name; no other page is made for it."""
+    return {view.accessibleName(): view for view in window.pages[page].findChildren(RowView)}[name]
 
 
 @pytest.mark.parametrize("name", [name for _page, name in LISTS if name not in KEPT and name != "Agents"])
 def test_cells_sort(name: str, make_house: Make, open_window: Open, qtbot: QtBot) -> None:
     make_house()
-    window = open_window(next(page for page, one in LISTS if one == name), (1280, 800))
-    view = views(window)[name]
+    shows = next(page for page, one in LISTS if one == name)
+    window = open_window(shows, (1280, 800))
+    view = list_of(window, shows, name)
     if name == "Versions of the allowlist" or name == "Sandboxes":
         page = window.page
         assert isinstance(page, NetworkPage)
@@ -219,7 +221,7 @@ def test_ctrl_c(page: str, name: str, make_house: Make, open_window: Open, qtbot
     """The selected rows of every list, as they read on the screen."""
     make_house()
     window = open_window(page, (1280, 800))
-    view = views(window)[name]
+    view = list_of(window, page, name)
     window.activateWindow()
     view.setParent(window)  # also of a tab that is not in front
     view.show()
@@ -284,17 +286,17 @@ def test_the_order_is_there_at_the_next_start(make_house: Make, open_window: Ope
     make_house()
     kept = Remembered(tmp_path / "window.ini")
     first = open_window("network", (1280, 800))
-    click(views(first)["Allowlist"], "hits")
-    click(views(first)["Egress log"], "agent")
+    click(list_of(first, "network", "Allowlist"), "hits")
+    click(list_of(first, "network", "Egress log"), "agent")
     fleet = first.pages["fleet"]
     assert isinstance(fleet, FleetPage)
     fleet.view.sort_asked.emit("burn")
     kept.keep(first)
     second = open_window("network", (1280, 800))
     Remembered(tmp_path / "window.ini").restore(second)
-    found = views(second)
-    assert (found["Allowlist"].order.by, found["Egress log"].order.by) == (("hits", True), ("agent", False))
-    assert found["Agents"].titles.sorted_by == second.fleet.sort == ("burn", True)
+    allowlist, log = list_of(second, "network", "Allowlist"), list_of(second, "network", "Egress log")
+    assert (allowlist.order.by, log.order.by) == (("hits", True), ("agent", False))
+    assert list_of(second, "fleet", "Agents").titles.sorted_by == second.fleet.sort == ("burn", True)
 
 
 @pytest.mark.parametrize("kept", [{"by": 7}, {"by": ["no", True]}, {"by": ["cost", "x"]}, {"by": ["cost"]}, {"x": 1}])
