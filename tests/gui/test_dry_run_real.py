@@ -39,6 +39,7 @@ def places() -> Iterator[Places]:
         yield found
 
 
+@pytest.mark.usefixtures("forked")
 def test_confirmed_planned_seen_whole_and_approved(places: Places, open_window: Callable[..., Window], qtbot: QtBot) -> None:
     with Instance(places.state_dir) as it:
         window = open_window("fleet")
@@ -79,6 +80,7 @@ def test_confirmed_planned_seen_whole_and_approved(places: Places, open_window: 
         window.close()
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_message_that_names_one_is_confirmed_below_the_feed(places: Places, open_window: Callable[..., Window], qtbot: QtBot) -> None:
     with Instance(places.state_dir) as it:
         from console.api.agents.programs import ProgramItem, ProgramsBody

@@ -22,6 +22,7 @@ def places() -> Iterator[Places]:
         yield find_places(str(folder / "s"), create=True)
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_command_is_seen_ahead_started_and_selected(places: Places, open_window: Callable[..., Window], qtbot: QtBot) -> None:
     with Instance(places.state_dir) as it:
         window = open_window("fleet")

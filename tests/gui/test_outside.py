@@ -390,6 +390,7 @@ def state_of(it: Instance) -> list[str]:
     return [row.state for row in (*seen.waiting, *seen.decided)]
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_person_approves_and_denies_in_a_notification_while_the_window_is_hidden(
     places: Places, tmp_path: Path, open_window: Callable[..., Window], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -562,6 +563,7 @@ def places() -> Iterator[Places]:
         yield find_places(str(folder / "s"), create=True)
 
 
+@pytest.mark.usefixtures("forked")
 def test_alerts_of_a_real_supervisor_reach_a_real_desktop_while_the_window_is_hidden(
     places: Places, tmp_path: Path, open_window: Callable[..., Window], qtbot: QtBot
 ) -> None:

@@ -28,6 +28,7 @@ def places() -> Iterator[Places]:
         yield find_places(str(folder / "s"), create=True)
 
 
+@pytest.mark.usefixtures("forked")
 def test_what_an_agent_did_is_seen_explained_and_ruled(places: Places, open_window: Callable[..., Window], qtbot: QtBot) -> None:
     with Instance(places.state_dir) as it:
         agent = it.python(CALLS + "time.sleep(300)")

@@ -215,6 +215,7 @@ def test_a_hidden_process_that_was_killed_is_started_again_and_leaves_with_the_c
     assert not path.exists()
 
 
+@pytest.mark.usefixtures("forked")
 def test_raised_after_the_state_directory_was_moved_it_kills_the_agents_that_ran_in_it(state_dir: Path, screen: Display) -> None:
     home = state_dir / "st"
     home.mkdir(mode=0o711)

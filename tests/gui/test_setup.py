@@ -123,6 +123,7 @@ def places() -> Iterator[Places]:
         yield find_places(str(folder / "s"), create=True)
 
 
+@pytest.mark.usefixtures("forked")
 def test_on_a_real_supervisor_a_hook_a_profile_a_limit_and_a_kill(
     places: Places, open_window: Opener, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
