@@ -77,3 +77,24 @@ def test_a_receipt_without_targets_says_why_its_list_is_empty(make_house: MakeHo
     qtbot.waitUntil(lambda: isinstance(window.page, ReceiptPage) and window.page.no_targets.isVisible())
     page = window.page
     assert isinstance(page, ReceiptPage) and "no agents" in page.no_targets.text()
+
+
+def test_beside_an_open_drawer_the_tab_that_is_shown_is_read_and_all_are_back_after_it(
+    make_house: MakeHouse, open_window: Opener, qtbot: QtBot
+) -> None:
+    make_house("mockup")
+    window = open_window("network", (800, 560))
+    page = window.page
+    assert isinstance(page, NetworkPage)
+    pills = page.tabs.bar.tabs.pills.values()
+
+    def read() -> list[str]:
+        cut = any(pill.width() < pill.sizeHint().width() for pill in pills if pill.isVisible())
+        return [] if cut else [pill.text().split()[0] for pill in pills if pill.isVisible()]
+
+    qtbot.waitUntil(lambda: len(read()) == len(pills))
+    window.do("network.new")
+    qtbot.waitUntil(lambda: page.drawer.isVisible() and 0 < len(read()) < len(pills))
+    assert read()[0] == "Allowlist"
+    window.do("network.discard")
+    qtbot.waitUntil(lambda: len(read()) == len(pills))

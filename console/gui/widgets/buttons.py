@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLineEdit, QSizePolicy, QWidget
 
@@ -14,6 +14,8 @@ from console.gui.theme.icons import icon_pixmap
 from console.gui.theme.tokens import Ink, ink
 from console.gui.widgets.marks import draw_text
 from console.gui.widgets.safe_text import safe_text, tooltip
+
+_GAP = 6
 
 
 class Button(QAbstractButton):
@@ -168,7 +170,7 @@ class Pill(OneOf):
 
 
 class Pills(QWidget):
-    """A row of filters of which one is on."""
+    """A row of filters of which one is on. Where not all have room, that one stays, and the last of the others go."""
 
     changed = Signal(str)
 
@@ -178,14 +180,35 @@ class Pills(QWidget):
         self.kept = kept
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
+        row.setSpacing(_GAP)
         self.pills: dict[str, Pill] = {}
         for key, words in choices.items():
             pill = Pill(words, self)
             pill.clicked.connect(self._tell(key))
             row.addWidget(pill)
             self.pills[key] = pill
+            pill.toggled.connect(self._fit)
         next(iter(self.pills.values())).setChecked(True)
+
+    def _fit(self) -> None:
+        if not self.isVisible():
+            return
+        room = self.width() + _GAP
+        for pill in sorted(self.pills.values(), key=lambda one: not one.isChecked()):
+            room -= pill.sizeHint().width() + _GAP
+            pill.setVisible(room >= 0 or pill.isChecked())
+
+    def sizeHint(self) -> QSize:
+        wide = [pill.sizeHint().width() + _GAP for pill in self.pills.values()]
+        return QSize(sum(wide) - _GAP, 28)
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()  # the parts beside it give way first
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Show, QEvent.Type.LayoutRequest):
+            self._fit()
+        return super().event(event)
 
     def _tell(self, key: str) -> Callable[[], None]:
         return lambda: self.changed.emit(key)
