@@ -377,7 +377,7 @@ def test_profiles_stand_side_by_side_and_one_is_chosen_with_a_reason(house: Fake
     tab = page.tabs.profiles
     qtbot.waitUntil(lambda: tab.tried is not None and tab.view is not None)
     strict, coding, observe = tab.cards
-    assert "Judges Claude Code, Codex" in coding.judges.text() and "no agents" in strict.judges.text()
+    assert "In force for Claude Code, Codex" in coding.judges.text() and "no agents" in strict.judges.text()
     assert "Would ask 79, 6%" in coding.counts.accessibleName()
     assert [row.argument for row in tab.calls.row_model.rows] == ["git push origin main", "npm install left-pad", "make test"]
     assert "26 calls of 1,402 left out" in tab.left_out.text() and tab.left_out.isVisible()
@@ -391,7 +391,7 @@ def test_profiles_stand_side_by_side_and_one_is_chosen_with_a_reason(house: Fake
     assert not dialog.main.isEnabled()
     QTest.keyClicks(dialog.reason, "a trial for a week")
     dialog.main.click()
-    qtbot.waitUntil(lambda: "Judges Codex" in observe.judges.text())
+    qtbot.waitUntil(lambda: "In force for Codex" in observe.judges.text())
     assert house.supervisor.policy.profiles.choices[0].reason == "a trial for a week"
     assert "Codex" not in coding.judges.text() and not observe.choose.isEnabled()
 

@@ -181,6 +181,7 @@ class Pills(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(_GAP)
+        row.setAlignment(Qt.AlignmentFlag.AlignLeft)
         self.pills: dict[str, Pill] = {}
         for key, words in choices.items():
             pill = Pill(words, self)

@@ -131,7 +131,7 @@ def _lines(item: Item) -> Lines:
         case "spend":
             return _make("budgets", "text3", "Answer", row.tool or row.who, row.text, main_role="text2")
         case "verdict":
-            word, icon, role = _VERDICTS.get(row.verdict, ("Judged", "shield", "text2"))
+            word, icon, role = _VERDICTS.get(row.verdict, ("Decided", "shield", "text2"))
             return _make(icon, role, word, row.tool or own_words(row), _join(own_words(row) if row.tool else "", row.who))
         case "tool_result":
             return _make("alert" if row.failed else "right", "danger" if row.failed else "text2", "Result", *_first(row.text), mono=True)

@@ -147,6 +147,7 @@ COLUMNS: tuple[Cell[Line], ...] = (
         "agent",
         "Agent",
         112,
+        hide_below=420,
         words=_agent_words,
         text=lambda line: line.view.agent_name or line.view.agent_id or "unknown",
         weight=fonts.MEDIUM,

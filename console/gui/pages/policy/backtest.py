@@ -30,7 +30,7 @@ _RULE_MAX = 1024
 _RULES_MAX = 50
 MODES = {"deny": "Add deny", "ask": "Add ask", "allow": "Add allow", "file": "Whole file"}
 EMPTY = (
-    "Write a rule, or change the whole file. The calls that were recorded are judged again under it, and those that would have been "
+    "Write a rule, or change the whole file. The recorded calls are decided again by it, and those that would have been "
     "decided differently appear here, the looser ones first. Nothing changes until you put it in force."
 )
 SAME = "No recorded call would have been decided differently."

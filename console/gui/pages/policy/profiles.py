@@ -36,7 +36,7 @@ WATCHED = "No tool call is blocked, and each is recorded with what would have ha
 DIFFER = "Calls of the last week of which the profiles decide differently"
 NO_CALLS = "No call was recorded in the last week by an agent that is still known, so there is nothing to compare."
 SAME = "The profiles decide alike on every call of the last week."
-OWN_WORDS = "Rules of your own (policy.json) judge the agents for which no profile is chosen."
+OWN_WORDS = "Rules of your own (policy.json) decide for the agents for which no profile is chosen."
 
 
 def in_force(kind: str, view: p.ProfilesView) -> str:
@@ -53,7 +53,7 @@ def kinds_of(view: p.ProfilesView) -> list[str]:
 def judged_words(name: str, view: p.ProfilesView) -> str:
     """Which agents a profile judges."""
     kinds = [safe_text(TITLES.get(kind, kind), 40) for kind in kinds_of(view) if in_force(kind, view) == name]
-    return f"Judges {', '.join(kinds)}" if kinds else "Judges no agents now"
+    return f"In force for {', '.join(kinds)}" if kinds else "In force for no agents now"
 
 
 def count_facts(found: p.ProfileCount | None) -> list[Fact]:
@@ -104,7 +104,7 @@ class ProfileCard(Card):
         whom = safe_text(TITLES.get(kind, kind), 30)
         self.choose.setText(f"Choose for {whom}…")
         self.choose.allow(
-            f"It judges {whom} already." if in_force(kind, view) == self.name else "" if row is not None else "Not known here."
+            f"It is in force for {whom} already." if in_force(kind, view) == self.name else "" if row is not None else "Not known here."
         )
 
 
