@@ -31,7 +31,7 @@ def terminal() -> Iterator[Terminal]:
     folder.mkdir(mode=0o711)
     folder.chmod(0o711)
     with open_terminal(folder) as made:
-        made.serve_forked()
+        made.serve_forked(envoy=True)
         with ApiClient(made.places, timeout_s=60) as api:
             until(lambda: api.allowlist().envoy == "healthy", words="Envoy is healthy")
         yield made

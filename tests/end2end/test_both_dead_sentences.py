@@ -26,7 +26,7 @@ time.sleep(600)"""
 @pytest.fixture
 def it(state_dir: Path) -> Iterator[Instance]:
     (state_dir / "policy.json").write_text(json.dumps(RULES))
-    with Instance(state_dir) as instance:
+    with Instance(state_dir, envoy=True) as instance:
         yield instance
 
 

@@ -95,7 +95,7 @@ def test_an_agent_on_its_own_kernel_outlives_a_supervisor_that_is_killed_keeps_i
     if not RUNSC:
         return  # test above: without runsc no such agent starts
     code = LOOK + REACH + "import itertools\nfor n in itertools.count():\n  print(f'look {n}:', get()[0], flush=True); time.sleep(0.2)"
-    with Instance(state_dir, "--engine-socket", str(engine)) as it:
+    with Instance(state_dir, "--engine-socket", str(engine), envoy=True) as it:
         until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         proxied = it.python(code, sandbox="gvisor", network_mode="PROXIED")
         bare = it.python(code, sandbox="gvisor", network_mode="NONE")
@@ -124,7 +124,7 @@ def test_memory_is_bounded_on_its_own_kernel_too_and_the_end_names_the_limit(eng
     if not RUNSC:
         return
     (state_dir / "settings.json").write_text('{"agents": {"memory_max_mib": 256}}')
-    with Instance(state_dir, "--engine-socket", str(engine)) as it:
+    with Instance(state_dir, "--engine-socket", str(engine), envoy=True) as it:
         agent = it.python("x = []\nwhile True: x.append(b'x' * (1 << 20))\n", sandbox="gvisor", network_mode="NONE")
         view = it.state_becomes(agent, "failed", "ended", seconds=90)
         assert view.state == "failed" and view.state_reason.startswith("memory limit 256 MiB")

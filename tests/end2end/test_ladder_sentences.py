@@ -151,7 +151,7 @@ def test_a_reconnection_gives_nothing_that_the_sessions_data_forbids(it: Instanc
 
 @pytest.mark.envoy
 def test_an_isolation_outlives_the_supervisor_and_its_crash(state_dir: Path) -> None:
-    with Instance(state_dir) as it:
+    with Instance(state_dir, envoy=True) as it:
         until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         agent = it.python(PORTAL, network_mode="PROXIED", context_id="held")
         sees(it, agent, "0")
@@ -320,7 +320,7 @@ def test_a_container_is_cut_off_its_bridge_and_given_it_back(state_dir: Path, en
         "import socket\nlast = None\nwhile True:\n  now = len(socket.if_nameindex())\n"
         "  if now != last: print('portal', now, flush=True); last = now\n  time.sleep(0.05)\n"
     )
-    with Instance(state_dir, "--engine-socket", str(engine_socket)) as it:
+    with Instance(state_dir, "--engine-socket", str(engine_socket), envoy=True) as it:
         agent = it.python(look, sandbox="docker", context_id="boxed")
         sees(it, agent, "2")
         assert preview(it, "isolate", "session", "boxed").containers == 1

@@ -131,7 +131,7 @@ def test_a_private_address_is_refused_even_where_the_name_is_listed(calm: Instan
 def boxed(engine_socket: Path) -> Iterator[Instance]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o711)
-    with Instance(folder, "--engine-socket", str(engine_socket)) as instance:
+    with Instance(folder, "--engine-socket", str(engine_socket), envoy=True) as instance:
         until(lambda: instance.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         yield instance
     shutil.rmtree(folder)

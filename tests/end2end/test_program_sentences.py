@@ -96,7 +96,7 @@ def instance_with(model: ModelServer, **more: Any) -> Iterator[Instance]:
         patch.setenv("OPENAI_API_KEY", "sk-of-the-test-and-of-nobody")
         patch.setenv("ANTHROPIC_BASE_URL", model.url)
         patch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
-        with Instance(folder) as instance:
+        with Instance(folder, envoy=True) as instance:
             yield instance
     model.check()
 
@@ -346,7 +346,7 @@ def allowlisted(folder: Path, *options: str) -> Iterator[Instance]:
             patch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-of-the-test")
             patch.setenv("ANTHROPIC_BASE_URL", f"http://model.test:{inner.port}")
             settings(state, **{"egress.netns": str(world.netns), "egress.hosts": {"model.test": ["10.99.0.2"]}})
-            with Instance(state, *options) as it:
+            with Instance(state, *options, envoy=True) as it:
                 until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
                 own = {"host": "model.test", "port": inner.port, "private_networks": ["10.99.0.0/24"]}
                 it.api.add_entry(AllowlistEntryBody.read({"reason": "tests", "owner": "tests", **own}))

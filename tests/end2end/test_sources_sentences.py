@@ -110,7 +110,7 @@ def test_a_type_whose_file_is_gone_leaves_its_agents_as_narrow_as_they_were_and_
     state_dir: Path,
 ) -> None:
     (state_dir / "sources").mkdir()
-    with Instance(state_dir) as it:
+    with Instance(state_dir, envoy=True) as it:
         have(it)
         until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         for host in ("api.github.com", "other.example.com"):

@@ -72,7 +72,7 @@ def test_a_proxied_agent_is_switched_to_none_its_portal_is_gone_and_looser_is_re
 
 @pytest.mark.envoy
 def test_the_history_shows_the_switch_the_isolation_and_their_proofs_also_after_a_restart(state_dir: Path) -> None:
-    with Instance(state_dir) as it:
+    with Instance(state_dir, envoy=True) as it:
         until(lambda: it.api.allowlist().envoy == "healthy", words="Envoy is healthy")
         tell_and_restart(it)
 

@@ -21,7 +21,7 @@ OF_THE_MACHINE = ("state directory", "guard: pid", "supervisor: pid", "READY: ")
 @pytest.fixture
 def terminal(state_dir: Path) -> Iterator[Terminal]:
     with open_terminal(state_dir) as made:
-        made.serve_forked()
+        made.serve_forked(envoy=True)
         yield made
 
 

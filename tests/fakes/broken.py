@@ -33,8 +33,8 @@ while True: time.sleep(60)
 class Broken(Instance):
     """``arm`` sets a failpoint of the supervisor, ``arm_guard`` one of a guard that was started by ``start_guard``."""
 
-    def __init__(self, state_dir: Path, nursery: Nursery, *options: str) -> None:
-        super().__init__(state_dir, *options)
+    def __init__(self, state_dir: Path, nursery: Nursery, *options: str, envoy: bool = False) -> None:
+        super().__init__(state_dir, *options, envoy=envoy)
         self.nursery = nursery
         self.supervisor: Nursling | None = None
         self.guards: list[Nursling] = []
@@ -47,7 +47,7 @@ class Broken(Instance):
     def start(self) -> None:
         """A supervisor, with what this instance was made with; ready when this returns."""
         argv = ("serve", "--state-dir", str(self.state_dir), *self.options)
-        self.supervisor = self.nursery.run(self.module, *argv, **{VARIABLE: f"@{self.armed}"})
+        self.supervisor = self.nursery.run(self.module, *argv, **self.without_envoy, **{VARIABLE: f"@{self.armed}"})
         born = self.supervisor
         until(lambda: "ready\n" in born.said() or born.has_ended(), words="the supervisor is ready")
         assert "ready\n" in born.said(), born.said()

@@ -29,7 +29,7 @@ from console.domain.kill import Receipt
 from console.egress.children import readable
 from console.killswitch.client.guard_client import GuardClient
 from console.settings.places import Places, find_places
-from tests.fakes.nursery import SHARED, Nursling
+from tests.fakes.nursery import SHARED, WITHOUT_ENVOY, Nursling
 from tests.leaks import cgroup_places
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -103,9 +103,10 @@ class Instance:
     environment: ClassVar[dict[str, str]] = {}
     """What the supervisor's environment has besides ours, where words stand in front of its command."""
 
-    def __init__(self, state_dir: Path, *options: str, code: Path = ROOT) -> None:
-        """``code``: the folder whose ``console`` runs."""
+    def __init__(self, state_dir: Path, *options: str, code: Path = ROOT, envoy: bool = False) -> None:
+        """``code``: the folder whose ``console`` runs. ``envoy``: one that is forked finds Envoy only if its test asks for it."""
         self.state_dir, self.options, self.code = state_dir, options, code
+        self.without_envoy = {} if envoy else {WITHOUT_ENVOY: "1"}
         self.process: subprocess.Popen[bytes] | Nursling | None = None
 
     def __enter__(self) -> Instance:
@@ -120,7 +121,7 @@ class Instance:
     def start(self) -> None:
         argv = ("serve", "--state-dir", str(self.state_dir), *self.options)
         if SHARED and self.code == ROOT and not self.before:
-            self.process = born = SHARED[0].run("console.supervisor", *argv)
+            self.process = born = SHARED[0].run("console.supervisor", *argv, **self.without_envoy)
             until(lambda: "ready\n" in born.said() or born.has_ended(), words="the supervisor is ready")
             assert "ready\n" in born.said(), born.said()
         else:

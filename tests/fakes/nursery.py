@@ -23,6 +23,7 @@ from pathlib import Path
 
 from console.domain.process import failpoints
 from console.egress.children import readable
+from console.egress.envoy import process
 
 ROOT = Path(__file__).resolve().parents[2]
 SUPERVISOR = """
@@ -32,6 +33,9 @@ warm_up()"""
 VERBS = f"{SUPERVISOR}\nfrom console.cli.find import every_verb\nlist(every_verb())"
 WINDOW = "import console.panic.__main__, console.gui.window.main, PySide6.QtTest"
 
+
+WITHOUT_ENVOY = "WATCHFLOOR_TESTS_WITHOUT_ENVOY"
+"""In a child's environment: it finds no Envoy, as on a host that has none. Tests that are not marked ``envoy`` need none."""
 
 SHARED: list[Nursery] = []
 """The one of this test session, where a conftest keeps one: supervisors and verbs of the fakes are forked by it."""
@@ -238,6 +242,8 @@ def _become(request: dict[str, object]) -> None:
     os.environ.clear()
     os.environ.update(env)
     failpoints._armed = env.get(failpoints.VARIABLE, "")
+    if os.environ.pop(WITHOUT_ENVOY, ""):
+        process.find_envoy = lambda: (None, "this test needs none")
     sys.argv = [str(request["module"]), *argv]
     code: object = 1
     try:

@@ -26,7 +26,7 @@ def standing_instance(*options: str, prepare: Callable[[Path], object] = lambda 
     """One in a folder of its own, which ``prepare`` furnishes first. ``envoy``: once Envoy is healthy."""
     with short_folder() as folder:
         prepare(folder)
-        with Instance(folder, *options) as instance:
+        with Instance(folder, *options, envoy=envoy) as instance:
             if envoy:
                 until_envoy_is_healthy(instance)
             yield instance

@@ -22,7 +22,7 @@ from console.domain.errors import ConsoleError, TimedOut
 from console.egress.children import readable
 from console.settings.places import Places, find_places
 from tests.fakes.instance import processes_with
-from tests.fakes.nursery import SHARED, Nursling
+from tests.fakes.nursery import SHARED, WITHOUT_ENVOY, Nursling
 from tests.fakes.verbs import Said
 
 ROOT = Path(console.__file__).resolve().parent.parent
@@ -132,10 +132,13 @@ class Terminal:
         assert child.stdout.readline() == b"ready\n", child.communicate()
         self.look()
 
-    def serve_forked(self) -> None:
-        """The same without the wait for its imports, for sentences that do not begin with nobody there (needs the ``forked`` fixture)."""
+    def serve_forked(self, *, envoy: bool = False) -> None:
+        """The same without the wait for its imports, for sentences that do not begin with nobody there (needs the ``forked`` fixture).
+
+        ``envoy``: it finds Envoy.
+        """
         argv = ("serve", "--state-dir", str(self.places.state_dir))
-        born = SHARED[0].run("console.supervisor", *argv, **self.environment)
+        born = SHARED[0].run("console.supervisor", *argv, **self.environment, **({} if envoy else {WITHOUT_ENVOY: "1"}))
         self._forked.append(born)
         assert until(lambda: "ready\n" in born.said() or born.has_ended()) and "ready\n" in born.said(), born.said()
         self.look()

@@ -110,7 +110,7 @@ class Clerk:
 def it(nursery: Nursery) -> Iterator[Broken]:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o711)
-    made = Broken(folder, nursery)
+    made = Broken(folder, nursery, envoy=True)
     try:
         made.start()
         until(lambda: made.api.allowlist().envoy == "healthy", words="Envoy is healthy")

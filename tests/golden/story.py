@@ -239,7 +239,7 @@ def instance() -> Iterator[Instance]:
         Path(folder).chmod(0o711)
         # A kill in the middle of a self-test has its canary as one more target. After the first test there is none in this hour.
         save_options(Path(folder) / "settings.json", {"canary_s": 3600})
-        with Instance(Path(folder), "--discover-root", home) as it:
+        with Instance(Path(folder), "--discover-root", home, envoy=True) as it:
             yield it
 
 

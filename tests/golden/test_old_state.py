@@ -67,7 +67,7 @@ def home(tmp_path: Path) -> str:
 
 
 def test_a_killed_directory_opens_whole_is_still_killed_and_can_be_rearmed(old_state: Path, home: str) -> None:
-    with Instance(old_state, "--discover-root", home) as it:
+    with Instance(old_state, "--discover-root", home, envoy=True) as it:
         verdict = it.api.verify_audit()
         assert verdict.whole and verdict.records >= 30, verdict
         assert it.api.status().killed
@@ -90,7 +90,7 @@ def test_a_killed_directory_opens_whole_is_still_killed_and_can_be_rearmed(old_s
 
 
 def test_it_is_still_killed_after_a_crash_of_the_supervisor_that_took_it_over(old_state: Path, home: str) -> None:
-    with Instance(old_state, "--discover-root", home) as it:
+    with Instance(old_state, "--discover-root", home, envoy=True) as it:
         it.stop(signal.SIGKILL)
         it.start()
         assert it.api.status().killed
@@ -107,7 +107,7 @@ def test_a_running_guard_of_818e0ef_is_taken_over(state_dir: Path, home: str, tm
     old = subprocess.Popen([*argv, "--instance", places.instance_id], cwd=code, env=environment, stderr=subprocess.DEVNULL)
     try:
         until(lambda: listens(places.guard_sock) and listens(places.guard_supervisor_sock), words="the old guard listens")
-        with Instance(state_dir, "--discover-root", home) as it:
+        with Instance(state_dir, "--discover-root", home, envoy=True) as it:
             assert it.guard_pid() == old.pid
             agent = it.launch("sleep", "300")
             assert it.agent(agent).state == "running"
