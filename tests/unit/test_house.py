@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -105,11 +106,25 @@ def test_classes_stay_small_enough_to_hold_in_mind() -> None:
 
 def _classes() -> Iterator[tuple[Path, str, tuple[int, int]]]:
     """Module, name, (lines, methods) of every class of the product; overloads of one method are one."""
-    for file in (ROOT / "console").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ClassDef):
-                methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-                yield file, node.name, ((node.end_lineno or node.lineno) - node.lineno + 1, len(methods))
+    for file, node in _classes_and_calls():
+        if isinstance(node, ast.ClassDef):
+            methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+            yield file, node.name, ((node.end_lineno or node.lineno) - node.lineno + 1, len(methods))
+
+
+_STARTS = {"run", "Popen", "call", "check_call", "check_output", "create_subprocess_exec", "execv", "execve", "execvp", "execvpe"}
+
+
+@cache
+def _classes_and_calls() -> list[tuple[Path, ast.ClassDef | ast.Call]]:
+    """Every class of the product, and every call that may start a program: to read all files takes seconds, so it is done once."""
+    return [
+        (file, node)
+        for file in (ROOT / "console").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+        or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _STARTS)
+    ]
 
 
 def test_nothing_can_be_added_to_a_service_after_it_was_made() -> None:
@@ -138,13 +153,9 @@ def test_no_drawer_is_called_utils() -> None:
 
 def test_nothing_of_ours_runs_git_where_agents_write() -> None:
     """B2: git runs what a repository's own settings name (core.fsmonitor, hooks); so nothing here ever starts git."""
-    starts = {"run", "Popen", "call", "check_call", "check_output", "create_subprocess_exec", "execv", "execve", "execvp", "execvpe"}
     found = []
-    for file in (ROOT / "console").rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text())):
-            name = node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-            if not isinstance(node, ast.Call) or name not in starts:
-                continue
+    for file, node in _classes_and_calls():
+        if isinstance(node, ast.Call):
             words = [x.value for arg in node.args for x in ast.walk(arg) if isinstance(x, ast.Constant) and isinstance(x.value, str)]
             found += [f"{file.relative_to(ROOT)}:{node.lineno}" for word in words if word.rsplit("/", 1)[-1] == "git"]
     assert not found
