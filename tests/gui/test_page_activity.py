@@ -98,7 +98,7 @@ def test_whatever_an_agent_writes_is_a_line_of_plain_text(text: str) -> None:
     for kind in ("message", "tool_call", "tool_result", "file", "spawn", "error", "note", "verdict", "spend", "thinking", "unheard-of"):
         said = lines_of(Item(row(1, kind, text=text, who=text, tool=text, ref=text, verdict=text)))
         assert all(is_plain(part) for part in (said.title, said.main, said.second))
-        assert not said.title or said.foreign or said.title in ("Result", "File", "Started", "Answer", "Judged", "Error", "Thinks")
+        assert not said.title or said.foreign or said.title in ("Result", "File", "Started", "Answer", "Decided", "Error", "Thinks")
 
 
 # --- in the window
