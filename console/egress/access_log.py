@@ -79,7 +79,7 @@ def _verdict(line: dict[str, Any], gate: dict[str, Any] | None, allowlist: Allow
     method, authority, path = asked
     entry = f"entry {route}" if route != MODEL else "its model's address"
     if details.startswith("rbac_access_denied"):
-        return code, False, f"{entry}: the name leads to a private, own or metadata address it may not reach"
+        return code, False, f"{entry}: the name is not known, or it leads to a private, own or metadata address"
     if route in ("", "-") or route == "none" or route.startswith("outside:"):
         if details != "direct_response":
             return code, False, f"not a request Envoy accepts: {details}"
@@ -103,7 +103,7 @@ def _gate_verdict(gate: dict[str, Any], entry: str, authority: str) -> tuple[int
         return (200 if gate.get("to") else 503), True, entry
     if name.lower() != authority.rsplit(":", 1)[0].lower():
         return 403, False, f"{entry}: the TLS server name {name!r} is not the host of the tunnel"
-    return 403, False, f"{entry}: the name leads to a private, own or metadata address it may not reach"
+    return 403, False, f"{entry}: the name is not known, or it leads to a private, own or metadata address"
 
 
 class Joiner:
