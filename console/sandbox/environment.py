@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ GIT_SETTINGS = "gitconfig"
 """Beside the socket of an agent: who its commits are by."""
 _HEAD = re.compile(r"\s*\[\s*([^\]]*?)\s*\]")
 _AUTHOR = re.compile(r"\s*(name|email)\s*=\s*(\S.{0,199})(?<!\\)", re.IGNORECASE)
+_SETTINGS_MAX = 256 * 1024
 MAX_VALUE = 32_768
 MAX_EXTRA = 100
 
@@ -83,7 +85,7 @@ def passed_on(source_env: Mapping[str, str], names: Iterable[str], secrets: Iter
     return found, left
 
 
-def git_settings(source_env: Mapping[str, str], folder: Path) -> dict[str, str]:
+def put_author(source_env: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Put git's settings of an agent into its folder, and return the variable that leads git there. Blocks. Raises OSError.
 
     Its commits are by the person whose environment this is, or by an agent: without a name git refuses to commit. git reads these
@@ -103,8 +105,12 @@ def git_settings(source_env: Mapping[str, str], folder: Path) -> dict[str, str]:
 def _author(file: Path) -> dict[str, str]:
     """Name and address of commits, as a person's git settings quote them. git is never asked: it would run what it reads."""
     found, in_section = {}, False
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        for line in file.read_text().splitlines() if file.is_file() else ():
+    # Agents without a sandbox may be its owner's: never waited for, and never read beyond what a person writes.
+    with (
+        contextlib.suppress(OSError, UnicodeDecodeError),
+        open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as open_file,
+    ):
+        for line in open_file.read(_SETTINGS_MAX).decode().splitlines():
             if head := _HEAD.match(line):
                 in_section = head[1].lower() == "user"
             elif in_section and (said := _AUTHOR.fullmatch(line)):

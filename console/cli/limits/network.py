@@ -24,6 +24,7 @@ Session = Annotated[str, Option("--session", metavar="ID", help="This session an
 Dry = Annotated[bool, Option("--dry-run", help="Show what would happen, and why it would be refused; do nothing.")]
 SWITCH_S = 60.0
 NAMED = 20
+MOST = 1000
 
 
 @app.command("sandboxes")
@@ -66,22 +67,26 @@ def why_words(agent: AgentView) -> str:
 def requests(
     agent: Annotated[str, Argument(metavar="AGENT", help="Its id; without: those of all agents.", show_default=False)] = "",
     blocked: Annotated[bool, Option("--blocked", help="Only those that were refused.")] = False,
-    limit: Annotated[int, Option("--limit", metavar="N", help="How many of the newest are looked at, 1000 at most.")] = 200,
+    limit: Annotated[int, Option("--limit", metavar="N", help="How many of the newest are looked at, 1 to 1000.")] = 200,
     shape: Shape = UNSHAPED,
     state_dir: StateDir = None,
     as_json: Json = False,
 ) -> int:
     """What agents in PROXIED mode asked for, newest first: host, whether it was let through, and by which entry."""
+    if not 1 <= limit <= MOST:
+        raise UsageProblem(f"--limit {limit} is not possible.", f"Name a number from 1 to {MOST}.")
     with connect(state_dir) as client:
-        if agent:
-            client.agent(agent)  # refuses one that there is not
         seen = client.egress(limit, agent)
+        if agent and not seen.egress:
+            client.agent(agent)  # refuses one that there is not; of one that is forgotten the requests are kept
     rows = [one for one in seen.egress if not (blocked and one.allowed)]
     if as_json:
         out.emit_view(seen.replaced(egress=rows))
         return 0
     if not rows:
-        out.say(f"No {'refused ' if blocked else ''}request{f' of {plain(agent, 70)}' if agent else ''} is recorded.")
+        which = f"No {'refused ' if blocked else ''}request{f' of {plain(agent, 70)}' if agent else ''}"
+        # The older ones were not looked at, so nothing is said of them.
+        out.say(f"{which} is recorded." if not seen.egress else f"{which} is among the newest {len(seen.egress)}.")
         return 0
     table = new_table("WHEN", "AGENT", "METHOD", "HOST", "PATH", "PASSED", "WHY", "NAME")
     for one in rows:

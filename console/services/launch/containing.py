@@ -1,7 +1,7 @@
 """How a program is held whose start does not say it: where this host can, in a sandbox that hides secrets and whose network is not FULL.
 
-Its way to the model is its own: an operator who starts a program wants it to ask its model. The allowlist
-holds for all, and stays as it is.
+Its way to the model is its own, because an operator who starts a program wants it to ask its model. The allowlist, which holds for all
+agents, stays as it is.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
@@ -29,6 +30,8 @@ from console.settings.options import Options
 from console.sources.kind import Servers, address
 from console.sources.kinds import STARTS
 
+RESOLVE_S = 3.0
+"""A start waits so long for the addresses of a host that an operator named."""
 AUTO = "auto"
 """As the sandbox of a start: this module chooses."""
 _VENDORS = frozenset(host for start in STARTS.values() for host in (*start.models.values(), start.keyless))
@@ -89,11 +92,18 @@ def _is_inside(url: SplitResult, options: Options) -> bool:
     host = url.hostname or ""
     if host in _VENDORS:
         return False
+    thread = ThreadPoolExecutor(1, "model-address")  # nothing cuts a resolver short: it is left to itself
     try:
-        found = options.egress.hosts.get(host) or [str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+        found = options.egress.hosts.get(host) or thread.submit(_addresses, host).result(RESOLVE_S)
         return not all(ipaddress.ip_address(one.partition("%")[0]).is_global for one in found)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # a time-out too
         return False  # it is not known here; the name server of the proxy has the word
+    finally:
+        thread.shutdown(wait=False)
+
+
+def _addresses(host: str) -> list[str]:
+    return [str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
 
 
 def _servers(request: LaunchRequest, options: Options) -> Servers:

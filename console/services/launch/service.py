@@ -24,7 +24,7 @@ from console.egress.service import Egress
 from console.enforcement.state import EngineState
 from console.killswitch.client.guard_client import GuardClient
 from console.sandbox.containers.network_cut import namespaces_of
-from console.sandbox.environment import git_settings
+from console.sandbox.environment import put_author
 from console.sandbox.interface import KILLED_EXIT_CODE, OUTPUT_BYTES, LaunchSpec, Prepared, Sandbox, Ticket
 from console.sandbox.workspace.folder import open_workspace
 from console.services.adoption.exit_check import until_empty
@@ -296,7 +296,7 @@ class Launcher:
             "WATCHFLOOR_TOYS": TOYS_IN_BOX if boxed else str(toys),
             "PATH": tools.path,
             "AGENT_AUTH_TOKEN": token,
-            **await asyncio.to_thread(git_settings, os.environ, sock.parent),
+            **await asyncio.to_thread(put_author, os.environ, sock.parent),
         }
         if agent.network_mode.has_portal:
             own |= {"HTTP_PROXY": PORTAL, "HTTPS_PROXY": PORTAL, "http_proxy": PORTAL, "https_proxy": PORTAL}

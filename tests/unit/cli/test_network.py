@@ -25,5 +25,10 @@ def test_no_request_is_said_and_of_an_agent_only_its_own_are_asked_for(watchfloo
     api.say("GET /api/egress", {"egress": [ONE]})
     api.say("GET /api/agents/a-00000001", {"agent": {"id": "a-00000001", "state": "running"}})
     said = watchfloor("network", "requests", "a-00000001", "--blocked")
-    assert (said.code, said.out) == (0, "No refused request of a-00000001 is recorded.\n")
-    assert [a.path for a in api.asked][-1] == "/api/egress?limit=200&agent=a-00000001"
+    assert (said.code, said.out) == (0, "No refused request of a-00000001 is among the newest 1.\n"), "older ones may be"
+    assert [a.path for a in api.asked][-1] == "/api/egress?limit=200&agent=a-00000001", "whether the agent is still known or not"
+    api.say("GET /api/egress", {"egress": []})
+    assert watchfloor("network", "requests", "a-00000001").out == "No request of a-00000001 is recorded.\n"
+    assert watchfloor("network", "requests", "a-00000002").code == 3, "none of one that there never was"
+    for limit in ("0", "-1", "1001"):
+        assert watchfloor("network", "requests", "--limit", limit).code == 2, limit

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from console.domain.errors import Denied, UsageProblem
 from console.domain.process.environment import PATH
-from console.sandbox.environment import described, passed_on, scrub
+from console.sandbox.environment import described, passed_on, put_author, scrub
 
 OURS = {"WATCHFLOOR_WORKSPACE": "/w/c1", "WATCHFLOOR_AGENT_ID": "a1", "AGENT_AUTH_TOKEN": "token"}
 
@@ -109,3 +112,18 @@ def test_an_environment_is_described_by_names_alone() -> None:
     assert by_name["REGION"] == ("type", False) and by_name["X"] == ("type", True)
     assert by_name["PATH"] == ("default", False)
     assert "canary" not in repr(said)
+
+
+@pytest.mark.parametrize("hostile", ["fifo", "endless", "no text", "gone"])
+def test_settings_of_git_that_are_none_keep_no_launch_waiting_and_name_no_person(tmp_path: Path, hostile: str) -> None:
+    file, folder = tmp_path / ".gitconfig", tmp_path / "agent"
+    folder.mkdir()
+    if hostile == "fifo":
+        os.mkfifo(file)
+    elif hostile == "endless":
+        file.symlink_to("/dev/zero")
+    elif hostile == "no text":
+        file.write_bytes(b"[user]\n\tname = \xff\n")
+    given = put_author({"HOME": str(tmp_path)}, folder)
+    assert list(given) == ["GIT_CONFIG_SYSTEM"]
+    assert "name = agent\n\temail = agent@localhost\n" in Path(given["GIT_CONFIG_SYSTEM"]).read_text()

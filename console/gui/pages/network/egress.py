@@ -146,8 +146,8 @@ COLUMNS: tuple[Cell[Line], ...] = (
     Cell(
         "agent",
         "Agent",
-        112,
-        hide_below=420,
+        136,
+        hide_below=460,
         words=_agent_words,
         text=lambda line: line.view.agent_name or line.view.agent_id or "unknown",
         weight=fonts.MEDIUM,

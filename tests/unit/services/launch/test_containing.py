@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +13,7 @@ from console.domain.agent import AgentId, LaunchRequest, SandboxKind
 from console.domain.conversation import Program, command_line
 from console.domain.network import Allowlist, AllowlistEntry, NetworkMode
 from console.egress.answers import Availability
+from console.services.launch import containing
 from console.services.launch.containing import Held, held, own_hosts
 from console.settings.options import Options, merged
 
@@ -93,6 +96,18 @@ def test_a_model_of_a_private_network_is_reached_by_an_entry_or_by_a_full_networ
     assert chosen(asked(), entries=(entry,), **hosts).mode is NetworkMode.PROXIED
     hosts["egress.hosts"]["models.example.com"] = ["11.0.0.1"]
     assert chosen(asked(), **hosts).mode is NetworkMode.PROXIED
+
+
+def test_a_name_server_that_does_not_answer_keeps_no_start_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_words, **_more: answers.wait(60))
+    monkeypatch.setattr(containing, "RESOLVE_S", 0.05)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://models.example.com")
+    try:
+        assert chosen(asked()).mode is NetworkMode.PROXIED
+        assert not answers.is_set()
+    finally:
+        answers.set()
 
 
 def test_without_envoy_its_network_is_full_and_that_is_said() -> None:
